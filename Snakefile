@@ -1,0 +1,51 @@
+# The workflow of tiercel. It only wires: every decision is made by the package analysis/tiercel.
+#
+#   snakemake --profile local                         this machine, study quick
+#   snakemake --profile local --config study=NAME     another study of workflows/studies/
+#   snakemake --profile local -n                      the plan
+import sys
+
+from snakemake.utils import min_version
+
+from tiercel.errors import UserError
+from tiercel.project import project_root, results_folder
+from tiercel.runs.planning import check_site, make_plan
+
+min_version("9.0")
+
+SITE = config.get("site", "local")
+STUDY = config.get("study", "quick")
+
+try:
+    ROOT = project_root()
+    PROJECT = make_plan(SITE, STUDY, ROOT)
+    if workflow.is_main_process and not workflow.dryrun:
+        check_site(PROJECT)
+except UserError as error:
+    print(f"tiercel: {error}", file=sys.stderr)
+    sys.exit(2)
+
+RESULTS = results_folder(ROOT, SITE).relative_to(ROOT)
+TIERCEL = [sys.executable, "-m", "tiercel"]
+BATCHES = {batch.name: batch for batch in PROJECT.plan.batches}
+STAMPS = RESULTS / "batches" / PROJECT.plan.study.study
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        RESULTS / "report" / "index.html",
+        RESULTS / "dataset.nc",
+
+
+include: "workflows/measure.smk"
+include: "workflows/results.smk"
+
+
+onsuccess:
+    if str(config.get("announce", True)).lower() != "false":
+        shell("{TIERCEL:q} show --site {SITE:q} --study {STUDY:q}")

@@ -1,0 +1,5 @@
+"""``python -m tiercel`` is ``tiercel``."""
+
+from tiercel.cli.main import main
+
+main()

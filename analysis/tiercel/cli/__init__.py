@@ -1,0 +1,1 @@
+"""The command line: ``tiercel``. One file for each group of commands."""

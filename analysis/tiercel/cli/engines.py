@@ -1,0 +1,55 @@
+"""Commands on engines: which are there, how they compare."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli.options import Json
+from tiercel.engines import engines
+from tiercel.project import project_root
+from tiercel.runs.compare import compare_engines
+
+app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_engines() -> None:
+    """Show which engines are installed, in which version."""
+    for name in engines:
+        installation = engines.get(name)().find()
+        if installation is None:
+            print(f"{name:10} not found")
+        else:
+            paths = ", ".join(str(p) for p in installation.programs.values())
+            print(f"{name:10} {installation.version:24} {paths}")
+
+
+@app.command()
+def compare(
+    names: Annotated[list[str] | None, typer.Argument(help="Engines; default: all that are found.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Within a minute.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare engines on the same workloads, paired and interleaved, with the A/A noise floor."""
+    answer = compare_engines(names, quick, project_root())
+    if as_json:
+        print(json.dumps(answer))
+        return
+    console = Console()
+    table = Table(title="Engines, as ratios to the baseline")
+    for heading in ("engine", "baseline", "case", "metric", "ratio", "A/A floor", "verdict"):
+        table.add_column(heading)
+    for pair in answer["pairs"]:
+        low, high = pair["floor"]
+        table.add_row(
+            pair["engine"], pair["baseline"], pair["case"], pair["metric"],
+            f"{pair['ratio']:.2f}", f"{low:.2f}–{high:.2f}", pair["verdict"],
+        )  # fmt: skip
+    console.print(table)
+    for note in answer["notes"]:
+        console.print(note, markup=False)

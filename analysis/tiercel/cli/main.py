@@ -1,0 +1,53 @@
+"""Entry point of ``tiercel``."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import tiercel
+from tiercel.cli import engines, measure, results, site
+from tiercel.errors import UserError
+from tiercel.runs.batch import Interrupted
+
+app = typer.Typer(
+    name="tiercel",
+    help="Evaluates HPC storage end to end.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+measure.register(app)
+results.register(app)
+app.add_typer(site.app, name="site")
+app.add_typer(engines.app, name="engines")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tiercel {tiercel.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it."),
+) -> None:
+    """Evaluates HPC storage end to end."""
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted."""
+    try:
+        app()
+    except UserError as error:
+        print(f"tiercel: {error}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, Interrupted):
+        print("tiercel: interrupted: the same command goes on where it stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

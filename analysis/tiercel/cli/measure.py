@@ -1,0 +1,123 @@
+"""Commands that plan and measure: evaluate, plan, check, batch, clean."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli.options import Json, Site, Study
+from tiercel.cli.results import show
+from tiercel.errors import UserError
+from tiercel.project import project_root, results_folder
+from tiercel.runs.batch import certain, retry_failed, run_batch
+from tiercel.runs.lock import SiteLock
+from tiercel.runs.planning import Project, check_site, make_plan
+from tiercel.runs.scratch import leftovers, remove_run_folder
+from tiercel.study.expand import stacks_of
+from tiercel.units import format_size
+
+
+def register(app: typer.Typer) -> None:
+    for command in (evaluate, plan, check, clean):
+        app.command()(command)
+    app.command(hidden=True)(batch)
+
+
+def evaluate(
+    site: Site = "local",
+    study: Study = "quick",
+    retry: Annotated[bool, typer.Option("--retry-failed", help="Run failed runs again.")] = False,
+) -> None:
+    """Measure a site with a study through Snakemake, and report."""
+    root = project_root()
+    if not (root / site / "config.yaml").is_file():
+        raise UserError(f"site {site}: no Snakemake profile {site}/config.yaml in {root}")
+    project = make_plan(site, study, root)
+    check_site(project)
+    command = [sys.executable, "-m", "snakemake", "--profile", site, "--config", f"study={study}"]
+    if retry and retry_failed(project, results_folder(root, site)):
+        command += ["--forceall"]
+    ended = subprocess.run([*command, "announce=false"], cwd=root, check=False)
+    if ended.returncode:
+        raise typer.Exit(ended.returncode)
+    show(site=site, study=study)
+
+
+def plan(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
+    """Show what a study would run on a site."""
+    project = make_plan(site, study, project_root())
+    if as_json:
+        print(json.dumps([run.row() for run in project.plan.runs]))
+        return
+    console = Console()
+    table = Table(title=f"Study {project.plan.study.study} on site {project.plan.site.site}")
+    for heading in ("experiment", "workload", "stacks", "nodes", "processes", "runs", "at most"):
+        table.add_column(heading, justify="right" if heading in ("runs", "at most") else "left")
+    groups: dict[tuple[str, str], list[int]] = {}
+    for position, c in enumerate(project.plan.configurations):
+        groups.setdefault((c.experiment, c.name), []).append(position)
+    least: Counter[tuple[str, str]] = Counter()
+    most: Counter[tuple[str, str]] = Counter()
+    for run in project.plan.runs:
+        key = (run.configuration.experiment, run.configuration.name)
+        most[key] += 1
+        least[key] += certain(project, run)
+    for (experiment, name), positions in groups.items():
+        cs = [project.plan.configurations[p] for p in positions]
+        table.add_row(
+            experiment,
+            name,
+            ", ".join(dict.fromkeys(c.stack.name for c in cs)),
+            ", ".join(str(n) for n in sorted({c.nodes for c in cs})),
+            ", ".join(str(n) for n in sorted({c.processes_per_node for c in cs})),
+            str(least[experiment, name]),
+            str(most[experiment, name]),
+        )
+    console.print(table)
+    for note in project.notes:
+        console.print(note)
+    console.print(f"{sum(least.values())} runs, {sum(most.values())} at most.")
+
+
+def check(site: Site = "local", study: Study = "quick") -> None:
+    """Check that a site can carry out a study: mounts, permissions, space, engines, launcher."""
+    project = make_plan(site, study, project_root())
+    check_site(project)
+    print(f"site {site} can run study {study}: {len(project.plan.runs)} runs at most")
+
+
+def batch(
+    site: Annotated[str, typer.Option()],
+    study: Annotated[str, typer.Option()],
+    name: Annotated[str, typer.Option()],
+    stamp: Annotated[Path, typer.Option(help="Written when the batch is done.")],
+) -> None:
+    """Carry out one job of the plan (called by Snakemake)."""
+    root = project_root()
+    project = make_plan(site, study, root)
+    chosen = project.plan.batch(name)
+    if chosen is None:
+        raise UserError(f"batch {name}: the plan has changed; start the workflow again")
+    counts = run_batch(project, chosen, results_folder(root, site))
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(json.dumps(counts) + "\n")
+
+
+def clean(site: Site = "local", study: Study = "quick") -> None:
+    """Remove what killed runs left in the scratch folders of a site."""
+    root = project_root()
+    project: Project = make_plan(site, study, root)
+    with SiteLock(results_folder(root, site), patience=0.0):
+        for stack in stacks_of(project.plan.study, project.plan.site):
+            for folder in leftovers(stack):
+                size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
+                remove_run_folder(folder)
+                print(f"removed {folder} ({format_size(size)})")

@@ -1,0 +1,47 @@
+"""Commands on sites: what is known, what was found."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli.options import Json
+from tiercel.project import project_root
+from tiercel.site import known_sites, load_site
+from tiercel.site.discover import discover
+from tiercel.units import format_size
+
+app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_sites() -> None:
+    """Name the sites under site-configs/."""
+    print("\n".join(known_sites(project_root())))
+
+
+@app.command()
+def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
+    """Show a site: nodes, launcher, storage systems; for a discovered one what was left out and why."""
+    found = load_site(site, project_root())
+    if as_json:
+        print(found.model_dump_json(indent=1))
+        return
+    console = Console()
+    console.print(f"[bold]{found.site}[/bold]  {found.description}")
+    memory = format_size(found.memory_per_node) if found.memory_per_node else "unknown"
+    console.print(f"{found.nodes} node(s), {found.processes_per_node} processes per node, {memory} memory")
+    table = Table()
+    for heading in ("storage", "type", "mount", "scratch", "size", "options"):
+        table.add_column(heading, overflow="fold")
+    for name, storage in found.storages.items():
+        size = format_size(storage.capacity) if storage.capacity else "unknown"
+        table.add_row(name, storage.type, storage.mount, storage.scratch, size, storage.options)
+    console.print(table)
+    if found.discover:
+        for point, reason in discover(found.exclude).skipped.items():
+            console.print(f"left out: {point}: {reason}", markup=False)
+

@@ -1,0 +1,135 @@
+"""YAML files of the user, read into typed objects with errors that name file and key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+
+from tiercel.errors import UserError, suggest
+
+
+class Document(BaseModel):
+    """Base of everything that a user writes: unknown keys are errors, objects are immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+D = TypeVar("D", bound=Document)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Safe loader that refuses a key written twice (YAML's default keeps the last, silently)."""
+
+
+def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":  # what it brings may be overridden
+            continue
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str | int | float | bool):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {key!r} is written twice", key_node.start_mark
+            )
+        seen.add(key)
+    loader.flatten_mapping(node)
+    return {loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value}
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in `path`; UserError that names file and line otherwise."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    try:
+        content = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f":{mark.line + 1}" if mark else ""
+        raise UserError(f"{path}{line}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UserError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: must be a mapping of keys to values")
+    return content
+
+
+def parse(model: type[D], content: Any, where: str) -> D:
+    """Return `content` as a `model`; UserError that names `where`, the key and what is allowed."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        # The first is enough: later ones often follow from it, and one line is promised.
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise UserError(f"{where}: {_explain(first, model)}{more}") from None
+
+
+def _explain(problem: Any, model: type[BaseModel]) -> str:
+    # Parts in brackets are tags of alternatives (see Workload), not keys of the file.
+    location = [part for part in problem["loc"] if not str(part).startswith("[")]
+    key = ".".join(str(part) for part in location) or "(top)"
+    kind = problem["type"]
+    if kind == "extra_forbidden":
+        holder = _model_at(model, problem["loc"][:-1])
+        known = holder.model_fields.keys() if holder else ()
+        return f"{key}: unknown key: {suggest(str(location[-1]), known)}"
+    if kind == "missing":
+        return f"{key}: is required"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    shown = problem.get("input")
+    given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {shown!r})"
+    return f"{key}: {message[0].lower() + message[1:]}{given}"
+
+
+def _model_at(model: type[BaseModel], location: Iterable[Any]) -> type[BaseModel] | None:
+    """Return the model that holds the keys at `location`, walking through dicts, lists and tagged unions."""
+    current: Any = model
+    for part in location:
+        if str(part).startswith("["):
+            current = next((m for m in _models_in(current) if part in _tags(current, m)), None)
+        elif _is_model(current):
+            if part not in current.model_fields:
+                return None
+            current = current.model_fields[part].annotation
+        elif getattr(current, "__origin__", None) in (dict, list):
+            current = current.__args__[-1]
+        else:  # an optional or annotated model: `part` is one of its keys
+            current = next((m for m in _models_in(current) if part in m.model_fields), None)
+            if current is not None:
+                current = current.model_fields[part].annotation
+    models = [current] if _is_model(current) else list(_models_in(current))
+    return models[0] if len(models) == 1 else None
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _models_in(argument)
+
+
+def _tags(annotation: Any, model: type[BaseModel]) -> Iterator[str]:
+    """Yield the tags under which `model` stands in a tagged union anywhere in `annotation`."""
+    for argument in getattr(annotation, "__args__", ()):
+        metadata = getattr(argument, "__metadata__", ())
+        if model in getattr(argument, "__args__", ()) or getattr(argument, "__origin__", None) is model:
+            yield from (m.tag for m in metadata if isinstance(m, Tag))
+        yield from _tags(argument, model)

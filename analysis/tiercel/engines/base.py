@@ -1,0 +1,131 @@
+"""What an engine is to the rest of the project.
+
+An engine is the program that does the I/O. Its adapter renders command lines from a workload and
+parses what they left behind; nothing else in the project knows an engine's options. To add one,
+write a file with a class under ``@engines.register("name")`` and import it in ``__init__``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tiercel.registry import Registry
+from tiercel.study.workload import Workload
+
+Role = Literal["measured", "setup"]
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An engine found on this machine. `version` tells apart builds that may perform differently."""
+
+    engine: str
+    version: str
+    programs: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run, as an adapter sees it."""
+
+    workload: Workload
+    nodes: int
+    processes_per_node: int
+    data: Path
+    """Folder on the storage under test; exists, empty, this run's own."""
+    output: Path
+    """Folder for native results; never on the storage under test."""
+    seed: int
+    launcher: str
+    """Name of the launcher that will start the parallel steps."""
+
+    @property
+    def processes(self) -> int:
+        return self.nodes * self.processes_per_node
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a run. The steps of a run go one after the other; the first failure ends it."""
+
+    name: str
+    argv: tuple[str, ...]
+    launch: Literal["parallel", "once"] = "parallel"
+    """parallel: on all processes by the site's launcher (or by itself, where it forks); once: on one node."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ok_codes: tuple[int, ...] = (0,)
+
+
+@dataclass
+class Measurement:
+    """Numbers of one phase of one run. Units: bytes, seconds, operations; None where an engine does not say.
+
+    Definitions are IOR's (see native/iokernel/README.md): `bandwidth` is bytes moved over `total_time`,
+    from the first open to the last close; `operation_rate` is operations over `total_time`.
+    """
+
+    operation: str
+    role: Role = "measured"
+    phase: int = 0
+    access: str | None = None
+    bandwidth: float | None = None
+    operation_rate: float | None = None
+    bytes_moved: int | None = None
+    bytes_expected: int | None = None
+    operations: int | None = None
+    total_time: float | None = None
+    open_time: float | None = None
+    transfer_time: float | None = None
+    close_time: float | None = None
+    latency_mean: float | None = None
+    latency_p50: float | None = None
+    latency_p90: float | None = None
+    latency_p99: float | None = None
+    latency_p999: float | None = None
+    latency_max: float | None = None
+    cpu_user: float | None = None
+    cpu_system: float | None = None
+    resident_fraction: float | None = None
+    resident_method: str | None = None
+    memory_backed: bool | None = None
+    cross_node_fraction: float | None = None
+    task_offset: int | None = None
+    stonewall_hit: bool | None = None
+    clock_skew: float | None = None
+    began: float | None = None
+
+
+class Engine(ABC):
+    """The adapter of one engine."""
+
+    name: str
+    needs_mpi: bool = True
+    """Whether its parallel steps need an MPI launcher; otherwise it can start its processes itself."""
+
+    @abstractmethod
+    def find(self) -> Installation | None:
+        """Return where the engine is installed, or None."""
+
+    @abstractmethod
+    def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        """Return why this engine cannot do `workload`, or None when it can."""
+
+    @abstractmethod
+    def steps(self, task: Task, installation: Installation) -> list[Step]:
+        """Return the commands of a run."""
+
+    @abstractmethod
+    def parse(self, task: Task, output: Path) -> list[Measurement]:
+        """Return the numbers in `output`, the folder of a finished run.
+
+        Raises RunFailed, with the reason, for a missing, truncated or contradictory result: a
+        half-written result never becomes a number.
+        """
+
+
+engines: Registry[type[Engine]] = Registry("engine")
+

@@ -1,0 +1,225 @@
+"""iokernel, the embedded engine (native/iokernel): IOR's and mdtest's options, unrounded JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
+from tiercel.errors import RunFailed
+from tiercel.programs import program
+from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+
+#: The phases of one program start for each access type; the last is the measured one. RO is two starts:
+#: the data is written by one and read by another (see steps()).
+_PHASES = {
+    "WO": "w", "WAW": "w,w", "WAR": "w,r,w", "RO": "r", "RAW": "w,r", "RAR": "w,r,r",
+}  # fmt: skip
+
+_MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r", "rename": "--rename"}
+
+
+@engines.register("iokernel")
+class IOKernel(Engine):
+    name = "iokernel"
+    needs_mpi = False
+
+    def find(self) -> Installation | None:
+        programs = {
+            kind: path
+            for kind, path in (("fork", program("iokernel")), ("mpi", program("iokernel-mpi")))
+            if path
+        }
+        if not programs:
+            return None
+        answer = subprocess.run(
+            [next(iter(programs.values())), "--version"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return Installation(self.name, answer.stdout.strip().removeprefix("iokernel "), programs)
+
+    def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        return None
+
+    def steps(self, task: Task, installation: Installation) -> list[Step]:
+        if isinstance(task.workload, MetadataWorkload):
+            return [Step("metadata", self._metadata(task, installation, task.workload))]
+        if task.workload.access_type != "RO":
+            phases = _PHASES[task.workload.access_type]
+            return [Step("main", self._data(task, installation, task.workload, phases, "main"))]
+        return [
+            Step("write", self._data(task, installation, task.workload, "w", "write")),
+            Step("read", self._data(task, installation, task.workload, "r", "read")),
+        ]
+
+    def parse(self, task: Task, output: Path) -> list[Measurement]:
+        if isinstance(task.workload, MetadataWorkload):
+            results = _results(output / "metadata.json")
+            return [_metadata_measurement(r, phase) for phase, r in enumerate(results)]
+        workload = task.workload
+        if workload.access_type == "RO":
+            setup, measured = _results(output / "write.json"), _results(output / "read.json")
+        else:
+            results = _results(output / "main.json")
+            setup, measured = results[:-1], results[-1:]
+        expected = _PHASES[workload.access_type].count(",") + 1 + (workload.access_type == "RO")
+        if len(setup) + len(measured) != expected:
+            raise RunFailed(
+                f"iokernel reported {len(setup) + len(measured)} phases where {expected} were asked for"
+            )
+        found: list[Measurement] = []
+        for phase, (role, result) in enumerate(
+            [("setup", r) for r in setup] + [("measured", r) for r in measured]
+        ):
+            found.append(_data_measurement(result, phase, "measured" if role == "measured" else "setup"))
+        if workload.access_type == "RO":
+            found[-1].access = "RO"
+        return found
+
+    def _program(self, task: Task, installation: Installation) -> list[str]:
+        if task.launcher == "fork":
+            return [str(installation.programs["fork"]), "-n", str(task.processes)]
+        return [str(installation.programs["mpi"])]
+
+    def _data(
+        self, task: Task, installation: Installation, w: DataWorkload, phases: str, name: str
+    ) -> tuple[str, ...]:
+        per_process = w.bytes_per_process(task.processes_per_node)
+        block = w.block_size or w.transfer_size
+        random = w.pattern == "random"
+        if random:
+            # Random order lies within a block, so the whole of a process is one block: for file per
+            # process that is the very same file as many small segments.
+            block = per_process
+        argv = [
+            *self._program(task, installation),
+            *("-a", w.api.upper(), "-t", str(w.transfer_size), "-b", str(block)),
+            *("-s", str(per_process // block), "-o", str(task.data / "data"), "-k"),
+            *("--phases", _order(phases, random)),
+            *("-O", "summaryFormat=JSON", "-O", f"summaryFile={task.output / (name + '.json')}"),
+        ]
+        if random:
+            argv += ["--random-offset-seed", str(task.seed)]
+        switches = {
+            "-c": w.collective, "-F": w.layout == "file-per-process", "-u": w.unique_directories,
+            "-e": w.fsync == "phase" or (w.wants_cold and phases == "w"), "-Y": w.fsync == "write",
+            "--mpiio.preallocate": w.preallocate and w.api == "mpiio",
+            "--posix.preallocate": w.preallocate and w.api == "posix",
+            "--mpiio.useFileView": w.file_view, "--posix.odirect": w.direct,
+            "--evict": w.wants_cold and "r" in phases, "-E": name == "read",
+            "-R": w.verify and phases.endswith("r"), "-W": w.verify and phases.endswith("w"),
+        }  # fmt: skip
+        argv += [switch for switch, on in switches.items() if on]
+        if w.reorder != "none" and "r" in phases:
+            argv += ["-C"] + (["-Q", str(w.reorder)] if isinstance(w.reorder, int) else [])
+        if w.queue_depth > 1:
+            argv += ["--queue-depth", str(w.queue_depth)]
+        if w.stonewall is not None:
+            argv += ["-D", f"{w.stonewall:g}"] + (["--stonewall-wear-out"] if w.wear_out else [])
+        return tuple(argv)
+
+    def _metadata(self, task: Task, installation: Installation, w: MetadataWorkload) -> tuple[str, ...]:
+        program, *forks = self._program(task, installation)
+        # `-n` is items to mdtest, so the number of forked processes is spelled out.
+        argv = [program, "md", *(["--processes", forks[1]] if forks else [])]
+        argv += ["-n", str(w.items_per_process), "-d", str(task.data)]
+        argv += ["-O", f"summaryFile={task.output / 'metadata.json'}"]
+        argv += [_MD_PHASES[phase] for phase in w.phases]
+        switches = {
+            "-D": w.directories and not w.files, "-F": w.files and not w.directories,
+            "-u": w.unique_directories, "-y": w.fsync,
+        }  # fmt: skip
+        argv += [switch for switch, on in switches.items() if on]
+        argv += ["-w", str(w.write_bytes)] if w.write_bytes else []
+        argv += ["-e", str(w.read_bytes)] if w.read_bytes else []
+        stride = task.processes_per_node if w.reorder == "node" else w.reorder
+        if isinstance(stride, int) and stride % task.processes:
+            argv += ["-N", str(stride)]
+        return tuple(argv)
+
+
+def _order(phases: str, random: bool) -> str:
+    """Return the phase list with the measured (last) phase in random order where asked for."""
+    return phases + "z" if random else phases
+
+
+def _results(path: Path) -> list[dict[str, Any]]:
+    """Return the results in an iokernel JSON file; RunFailed for one that is missing, torn or failed."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    except FileNotFoundError:
+        raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+    try:
+        if content["status"] != "ok":
+            problem = content.get("error") or {}
+            raise RunFailed(f"iokernel: {problem.get('message') or 'failed without saying why'}")
+        return [result for test in content["tests"] for result in test["Results"]]
+    except (KeyError, TypeError) as error:
+        raise RunFailed(f"{path.name} lacks {error}") from None
+
+
+def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str, Any]:
+    cpu = result.get("cpu") or {}
+    values: dict[str, Any] = {
+        "cpu_user": cpu.get("userSeconds"),
+        "cpu_system": cpu.get("systemSeconds"),
+        "began": result.get("began"),
+        "clock_skew": result.get("clockSkewSeconds"),
+    }
+    if latency and latency.get("count"):
+        for name, key in (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),
+                          ("p999", "p999"), ("max", "max")):  # fmt: skip
+            values[f"latency_{name}"] = latency.get(key)
+    return values
+
+
+def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measurement:
+    try:
+        moved, total = result["bytesMoved"], result["totalTime"]
+        if result.get("verifyErrors"):
+            raise RunFailed(f"data verification found {result['verifyErrors']} wrong bytes or words")
+        residency = result.get("residency") or {}
+        offset = result.get("taskOffset") or {}
+        transfer = result.get("transferLatency")
+        return Measurement(
+            operation=result["access"],
+            role=role,
+            phase=phase,
+            access=result["accessHistory"],
+            bandwidth=moved / total,
+            operation_rate=result["operations"] / total,
+            bytes_moved=moved,
+            bytes_expected=result["bytesExpected"],
+            operations=result["operations"],
+            total_time=total,
+            open_time=result["openTime"],
+            transfer_time=result["wrRdTime"],
+            close_time=result["closeTime"],
+            resident_fraction=residency.get("fraction"),
+            resident_method=residency.get("method"),
+            memory_backed=residency.get("memoryBacked"),
+            cross_node_fraction=offset.get("crossNodeFraction"),
+            task_offset=offset.get("effective"),
+            stonewall_hit=(result.get("stonewall") or {}).get("hit"),
+            **_common(result, transfer),
+        )
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+
+
+def _metadata_measurement(result: dict[str, Any], phase: int) -> Measurement:
+    try:
+        return Measurement(
+            operation=result["access"],
+            phase=phase,
+            operation_rate=result["operations"] / result["totalTime"],
+            operations=result["operations"],
+            total_time=result["totalTime"],
+            **_common(result, result.get("latency")),
+        )
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        raise RunFailed(f"iokernel's result lacks a usable {error}") from None

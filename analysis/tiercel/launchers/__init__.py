@@ -1,0 +1,6 @@
+"""Launchers: what starts an engine on all processes of a run. One file each."""
+
+from tiercel.launchers import fork, mpiexec
+from tiercel.launchers.base import Launcher, launchers, resolve
+
+__all__ = ["Launcher", "fork", "launchers", "mpiexec", "resolve"]

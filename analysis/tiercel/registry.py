@@ -1,0 +1,49 @@
+"""One way to add a thing in one file: a class under ``@registry.register``.
+
+Engines, launchers and validity checks are found by name in such a registry; adding one
+means writing its file and naming it in the package's ``__init__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from tiercel.errors import UserError, suggest
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named classes of one kind; `kind` is the word used in messages."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._classes: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Return a decorator that files a class under `name`."""
+
+        def file(cls: T) -> T:
+            if name in self._classes:
+                raise ValueError(f"{self.kind} {name} is registered twice")
+            self._classes[name] = cls
+            return cls
+
+        return file
+
+    def get(self, name: str) -> T:
+        """Return the class; UserError with the known names otherwise."""
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise UserError(f"no {self.kind} named {name!r}: {suggest(name, self._classes)}") from None
+
+    def names(self) -> list[str]:
+        return sorted(self._classes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes

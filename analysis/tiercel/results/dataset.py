@@ -1,0 +1,77 @@
+"""The labelled array of a site's results: ``dataset.nc`` (NetCDF-4), an ``xarray.Dataset``.
+
+Dimensions: origin, storage, layer, engine, workload (``experiment/name``), nodes, processes_per_node,
+operation, twin, repetition. Configuration values that follow from the workload (transfer_size, pattern,
+api...) are coordinates along it. Traced runs and setup phases are not in it; the table has them.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+import tiercel
+from tiercel.errors import UserError
+from tiercel.results import schema
+
+DIMENSIONS = (
+    "origin", "storage", "layer", "engine", "workload", "nodes", "processes_per_node", "operation", "twin",
+    "repetition",
+)  # fmt: skip
+
+#: A factorial sweep with tens of thousands of workloads would make a mostly empty array of this many
+#: cells; such studies are read from the table.
+LARGEST = 20_000_000
+
+_COORDINATES = ("experiment", *(c.name for c in schema.FEATURES))
+
+
+def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
+    """Return the measured, untraced observations of one study as a Dataset with units and meanings.
+
+    Raises UserError for several studies (their workloads may share names) and for a sweep too sparse.
+    """
+    measured = observations[(observations["role"] == "measured") & ~observations["traced"].astype(bool)]
+    studies = sorted(measured["study"].unique())
+    if len(studies) > 1:
+        raise UserError(f"one study at a time makes a dataset (given: {', '.join(studies)})")
+    table = measured.assign(workload=measured["experiment"] + "/" + measured["workload"])
+    numbers = [c for c in (*schema.NUMBERS, *schema.CONTEXT) if c.kind == schema.NUMBER]
+    sizes = [table[d].nunique() for d in DIMENSIONS]
+    if math.prod(sizes) * len(numbers) > LARGEST:
+        raise UserError("too many configurations for one array: read observations.parquet instead")
+    indexed = table.set_index(list(DIMENSIONS))
+    if indexed.index.has_duplicates:
+        raise UserError("two results of one configuration and repetition: collect the results anew")
+    dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
+    features = table.groupby("workload").first()
+    for name in _COORDINATES:
+        column = features[name].reindex(dataset["workload"].values)
+        values = column.astype("float64") if pd.api.types.is_integer_dtype(column) else column.astype("string")
+        filled = values if values.dtype == "float64" else values.fillna("").astype(object)
+        dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})
+    labels = table.groupby("storage")["storage_label"].first().reindex(dataset["storage"].values)
+    dataset = dataset.assign_coords(storage_label=("storage", labels.astype(object).to_numpy()))
+    for column in (*schema.IDENTITY, *schema.FEATURES, *numbers):
+        if column.name in dataset.variables:
+            dataset[column.name].attrs.update(long_name=column.meaning, units=column.unit or "1")
+    dataset.attrs.update(
+        title=f"Storage evaluation: {studies[0] if studies else 'nothing measured'}",
+        Conventions="CF-1.11",
+        source=f"tiercel {tiercel.__version__}",
+        site=", ".join(sorted(table["site"].unique())),
+    )
+    return dataset
+
+
+def write_dataset(observations: pd.DataFrame, path: Path) -> xr.Dataset:
+    """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
+    dataset = to_dataset(observations)
+    temporary = path.with_name(f".{path.name}.partial")
+    packed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
+    dataset.to_netcdf(temporary, engine="h5netcdf", encoding=packed)
+    temporary.rename(path)
+    return dataset

@@ -1,0 +1,193 @@
+"""From the raw folders to the two tables: ``observations.parquet`` and ``runs.parquet``.
+
+The tables hold every finished run of the site. They grow: a run that is in them already is not parsed
+again, unless its record is newer or the tables were written by another version of this code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+
+import tiercel
+from tiercel.engines import Measurement, Task, engines
+from tiercel.errors import RunFailed
+from tiercel.results import schema
+from tiercel.results.raw import RECORD, RawRun, RawStore
+from tiercel.results.validity import TOO_FEW, flags_of
+from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+
+_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
+_CONTEXT = [c.name for c in schema.CONTEXT]
+_STAMP = "record_stamp"
+_ARROW = {
+    schema.WORD: pa.string(),
+    schema.COUNT: pa.int64(),
+    schema.NUMBER: pa.float64(),
+    schema.FLAG: pa.bool_(),
+    schema.WORDS: pa.list_(pa.string()),
+}
+
+
+def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Bring both tables up to date with the raw folder and return (observations, runs).
+
+    A finished run whose files can no longer be parsed becomes a failed one with that reason.
+    """
+    store = RawStore(results)
+    known_observations, known_runs = _known(results)
+    stamps = {run_id: (store.path(run_id) / RECORD).stat().st_mtime_ns for run_id in store.ids()}
+    current = {r["run"] for r in known_runs if stamps.get(r["run"]) == r[_STAMP]}
+    observations = [o for o in known_observations if o["run"] in current]
+    runs = [r for r in known_runs if r["run"] in current]
+    for run_id in sorted(stamps.keys() - current):
+        raw = store.read(run_id)
+        if raw:
+            rows, run = _rows(raw)
+            observations += rows
+            runs.append({**run, _STAMP: stamps[run_id]})
+    _mark_too_few(observations)
+    observations.sort(key=lambda r: (r["run"], r["phase"]))
+    runs.sort(key=lambda r: str(r["run"]))
+    _write(results / "observations.parquet", observations, schema.OBSERVATIONS)
+    stamp = schema.Column(_STAMP, schema.COUNT, "ns", "modification time of record.json when it was read")
+    _write(results / "runs.parquet", runs, (*schema.RUNS, stamp))
+    return load_observations(results), load_runs(results)
+
+
+def load_observations(results: Path) -> pd.DataFrame:
+    """Return the observations of a site; one row for each phase of each run, units in ``schema.UNITS``."""
+    return pq.read_table(results / "observations.parquet").to_pandas(types_mapper=_nullable)
+
+
+def load_runs(results: Path) -> pd.DataFrame:
+    """Return the runs of a site; one row for each execution, failed ones included."""
+    return pq.read_table(results / "runs.parquet").to_pandas(types_mapper=_nullable)
+
+
+def measurements_of(raw: RawRun) -> list[Measurement]:
+    """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
+    run = raw.run
+    task = Task(
+        workload=_WORKLOAD.validate_python(run["workload"]),
+        nodes=run["nodes"],
+        processes_per_node=run["processes_per_node"],
+        data=Path(),
+        output=raw.folder,
+        seed=run["run_seed"],
+        launcher=run["launcher"],
+    )
+    return engines.get(run["engine"])().parse(task, raw.folder)
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    return {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get(kind)
+
+
+def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    identity = _identity(raw.run)
+    context = {name: raw.context.get(name) for name in _CONTEXT}
+    status, reason = raw.record["status"], raw.record["reason"]
+    measurements: list[Measurement] = []
+    if status == "ok":
+        try:
+            measurements = measurements_of(raw)
+        except RunFailed as failure:
+            status, reason = "failed", str(failure)
+    features = _features(raw.run)
+    rows = []
+    for measurement in measurements:
+        row = dict.fromkeys((c.name for c in schema.OBSERVATIONS), None)
+        row.update({**identity, **features, **context, **asdict(measurement)})
+        row["flags"] = flags_of(row)
+        rows.append(row)
+    record = raw.record
+    run = {
+        **identity, **context, "status": status, "reason": reason, "started": record["started"],
+        "duration": record["duration"], "engine_time": record["engine_time"],
+        "attempts": record["attempts"],
+    }  # fmt: skip
+    return rows, run
+
+
+def _identity(run: dict[str, Any]) -> dict[str, Any]:
+    storage, workload = run["storage"], run["workload"]
+    return {
+        "run": run["run"], "configuration": run["configuration"], "origin": "measured",
+        "site": run["site"], "study": run["study"], "experiment": run["experiment"],
+        "workload": run["name"], "title": workload.get("title") or run["name"],
+        "storage": storage["name"], "storage_label": storage["label"] or storage["name"],
+        "storage_type": storage["type"], "medium": storage["medium"],
+        "layer": "+".join(run["layers"]) or "none", "engine": run["engine"],
+        "engine_version": run["engine_version"], "launcher": run["launcher"], "nodes": run["nodes"],
+        "processes_per_node": run["processes_per_node"],
+        "processes": run["nodes"] * run["processes_per_node"], "repetition": run["repetition"],
+        "twin": run["twin"], "traced": run["traced"],
+    }  # fmt: skip
+
+
+def _features(run: dict[str, Any]) -> dict[str, Any]:
+    workload = _WORKLOAD.validate_python(run["workload"])
+    if isinstance(workload, MetadataWorkload):
+        return {
+            "unique_directories": workload.unique_directories,
+            "items_per_process": workload.items_per_process,
+            "write_bytes": workload.write_bytes,
+        }
+    assert isinstance(workload, DataWorkload)
+    same = ("api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
+            "transfer_size", "fsync", "direct", "queue_depth")  # fmt: skip
+    features = {name: getattr(workload, name) for name in same}
+    return {**features, "bytes_per_process": workload.bytes_per_process(run["processes_per_node"])}
+
+
+def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:
+    """Set or clear the flag that hangs on all repetitions of a configuration."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for row in observations:
+        if not row["traced"] and row["twin"] == "a":
+            key = (row["configuration"], row["operation"], row["role"])
+            counts[key] = counts.get(key, 0) + 1
+    for row in observations:
+        few = not row["traced"] and counts.get((row["configuration"], row["operation"], row["role"]), 0) < least
+        others = [f for f in row["flags"] if f != TOO_FEW]
+        row["flags"] = [*others, TOO_FEW] if few else others
+
+
+def _signature() -> str:
+    """Identify the code that made the tables: they are made anew when it changes."""
+    columns = json.dumps([asdict(c) for c in (*schema.OBSERVATIONS, *schema.RUNS)])
+    return f"{tiercel.__version__}/{hashlib.sha256(columns.encode()).hexdigest()[:12]}"
+
+
+def _known(results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    tables = []
+    for name in ("observations.parquet", "runs.parquet"):
+        try:
+            table = pq.read_table(results / name)
+        except (OSError, pa.ArrowInvalid):  # absent or torn: the raw folder has everything
+            return [], []
+        if (table.schema.metadata or {}).get(b"tiercel") != _signature().encode():
+            return [], []
+        tables.append(table.to_pylist())
+    return tables[0], tables[1]
+
+
+def _write(path: Path, rows: list[dict[str, Any]], columns: tuple[schema.Column, ...]) -> None:
+    fields = [
+        pa.field(c.name, _ARROW[c.kind], metadata={"unit": c.unit, "meaning": c.meaning}) for c in columns
+    ]
+    arrow = pa.schema(fields, metadata={"tiercel": _signature()})
+    table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial")
+    pq.write_table(table, temporary, compression="zstd")
+    temporary.rename(path)

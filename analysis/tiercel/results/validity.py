@@ -1,0 +1,177 @@
+"""Validity checks: what makes a number mean less than it seems, and what to do about it.
+
+A check is a function of one row of observations under ``@check(...)``; to add one, write it here. It
+answers True when the number does *not* pass. Missing values (None, NaN, pandas' NA) reach a check as None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["info", "caution", "invalid"]
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """`severity`: info is worth knowing; caution may change a conclusion; invalid: not what was asked for."""
+
+    code: str
+    title: str
+    advice: str
+    severity: Severity
+
+
+#: Above this share of the data in the page cache a read is not cold.
+COLD = 0.01
+#: Above this share of the cores in other hands a number is of a loaded machine.
+LOADED = 0.25
+#: A phase shorter than this is mostly start-up and clock.
+SHORT_S = 0.05
+#: A clock difference above this share of the phase distorts its times.
+SKEW = 0.05
+
+FLAGS: dict[str, Flag] = {}
+_CHECKS: dict[str, Callable[[Row], bool]] = {}
+
+
+def check(
+    code: str, severity: Severity, title: str, advice: str
+) -> Callable[[Callable[[Row], bool]], Callable[[Row], bool]]:
+    """Return a decorator that files a check under `code`."""
+
+    def file(function: Callable[[Row], bool]) -> Callable[[Row], bool]:
+        FLAGS[code] = Flag(code, title, advice, severity)
+        _CHECKS[code] = function
+        return function
+
+    return file
+
+
+def flags_of(row: Row) -> list[str]:
+    """Return the codes of the checks that `row` does not pass, in the order of this file."""
+    return [code for code, failing in _CHECKS.items() if failing(row)]
+
+
+def _cold_wanted(row: Row) -> bool:
+    return row["operation"] == "read" and row["access"] == "RO" and row["role"] == "measured"
+
+
+@check(
+    "cache-not-cold", "invalid", "Read from the page cache",
+    "Some of the data was still in memory before the read, so this is not the storage's speed. Use a data "
+    "set larger than memory, let other nodes read (reorder: node), or read with direct: true.",
+)  # fmt: skip
+def _cache_not_cold(row: Row) -> bool:
+    fraction = row["resident_fraction"]
+    return (
+        _cold_wanted(row)
+        and not row["memory_backed"]
+        and not row["direct"]
+        and fraction is not None
+        and fraction > COLD
+    )
+
+
+@check(
+    "cache-unknown", "caution", "Not proven cold",
+    "Nobody looked what was in the page cache before this read. Install iokernel beside the engine, or use "
+    "a data set larger than memory.",
+)  # fmt: skip
+def _cache_unknown(row: Row) -> bool:
+    return _cold_wanted(row) and row["resident_fraction"] is None and not row["direct"]
+
+
+@check(
+    "memory-storage", "info", "The storage is memory",
+    "tmpfs has no medium behind it: no read of it is ever cold, and its numbers are the memory's. Read it "
+    "as the upper bound of this machine.",
+)  # fmt: skip
+def _memory_storage(row: Row) -> bool:
+    return row["medium"] == "memory"
+
+
+@check(
+    "smaller-than-memory", "caution", "Written to memory",
+    "The data fits in the page cache and was never synced, so this is the speed of memory taking it. Sync "
+    "(fsync: phase) or write more than the nodes' memory.",
+)  # fmt: skip
+def _smaller_than_memory(row: Row) -> bool:
+    moved, memory, nodes = row["bytes_moved"], row["memory_bytes"], row["nodes"]
+    return (
+        row["operation"] == "write"
+        and row["medium"] != "memory"
+        and row["fsync"] == "none"
+        and not row["direct"]
+        and None not in (moved, memory, nodes)
+        and moved < memory * nodes
+    )
+
+
+@check(
+    "short-data", "invalid", "Moved less than planned",
+    "The engine moved fewer bytes than the workload says and no time limit explains it. Look at the run's "
+    "stderr in its raw folder.",
+)  # fmt: skip
+def _short_data(row: Row) -> bool:
+    moved, expected = row["bytes_moved"], row["bytes_expected"]
+    return not row["stonewall_hit"] and None not in (moved, expected) and moved < expected
+
+
+@check(
+    "stonewall-early", "caution", "Cut by the time limit",
+    "The stonewall ended the phase before all data was moved; caches and start-up weigh more. Raise "
+    "stonewall, or set wear_out.",
+)  # fmt: skip
+def _stonewall(row: Row) -> bool:
+    return bool(row["stonewall_hit"])
+
+
+@check(
+    "short-phase", "caution", "Too short",
+    f"The phase took less than {SHORT_S * 1000:.0f} ms, so start-up and clock resolution weigh in. Give it "
+    "more data or items.",
+)  # fmt: skip
+def _short_phase(row: Row) -> bool:
+    return row["total_time"] is not None and row["total_time"] < SHORT_S
+
+
+@check(
+    "clock-skew", "caution", "Clocks differ",
+    "The nodes' clocks differ by more than 5 % of the phase, which distorts first start and last end. Check "
+    "the time service of the nodes.",
+)  # fmt: skip
+def _clock_skew(row: Row) -> bool:
+    skew, total = row["clock_skew"], row["total_time"]
+    return None not in (skew, total) and row["nodes"] != 1 and skew > SKEW * total
+
+
+@check(
+    "loaded-machine", "caution", "Machine not idle",
+    f"Other programs used more than {LOADED:.0%} of the cores during the run. Repeat it on a quiet machine "
+    "or in an exclusive allocation.",
+)  # fmt: skip
+def _loaded_machine(row: Row) -> bool:
+    return row["others_cpu"] is not None and row["others_cpu"] > LOADED
+
+
+@check(
+    "same-node", "caution", "Read where it was written",
+    "Some processes read what their own node wrote, so its cache may have served them. Use reorder: node.",
+)  # fmt: skip
+def _same_node(row: Row) -> bool:
+    share = row["cross_node_fraction"]
+    return _cold_wanted(row) and row["nodes"] != 1 and share is not None and share < 1
+
+
+#: Set by the table of results, which sees all repetitions of a configuration, not by a check on one row.
+TOO_FEW = "too-few-repetitions"
+FLAGS[TOO_FEW] = Flag(
+    TOO_FEW,
+    "Too few repetitions",
+    "Fewer good repetitions than the study asks for, so the interval is wide or unknown. Let the study "
+    "finish, look at its failed runs, or raise its budget.",
+    "caution",
+)

@@ -1,0 +1,1 @@
+"""Runs: carries out the plan on a site and keeps what happened."""

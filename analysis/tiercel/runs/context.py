@@ -1,0 +1,102 @@
+"""The conditions under which a run goes: load, pressure, mount options, free space.
+
+Sources: proc(5); pressure stall information: Documentation/accounting/psi.rst of Linux.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiercel.site.machine import cores, memory
+from tiercel.site.model import Stack
+from tiercel.site.mounts import mount_of, read_mounts
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Counters of this node at one moment."""
+
+    monotonic: float
+    load1: float
+    busy_cpu: float | None
+    """CPU seconds that all cores spent working since boot."""
+    children_cpu: float
+    """CPU seconds of this process' ended children."""
+    pressure: dict[str, dict[str, float]]
+    """cpu, io, memory: share of the last 10 s (avg10) and seconds in all (total) some task waited."""
+
+    @classmethod
+    def take(cls) -> Sample:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return cls(
+            monotonic=time.monotonic(),
+            load1=os.getloadavg()[0],
+            busy_cpu=_busy_cpu(),
+            children_cpu=children.ru_utime + children.ru_stime,
+            pressure={kind: p for kind in ("cpu", "io", "memory") if (p := _pressure(kind))},
+        )
+
+
+def surroundings(stack: Stack) -> dict[str, Any]:
+    """Return what a run's numbers hang on and no command line shows."""
+    folder = stack.storage.scratch_path()
+    existing = next(p for p in (folder, *folder.parents) if p.exists())
+    mount = mount_of(existing, read_mounts())
+    space = os.statvfs(existing)
+    return {
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "mount_options": mount.options if mount else "",
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "memory_bytes": memory(),
+        "cores": cores(),
+        "autogroup": _flag("/proc/sys/kernel/sched_autogroup_enabled"),
+    }
+
+
+def between(before: Sample, after: Sample) -> dict[str, Any]:
+    """Return what happened on this node between two samples, for ``context.json``."""
+    seconds = max(after.monotonic - before.monotonic, 1e-9)
+    result: dict[str, Any] = {"load1_before": before.load1, "load1_after": after.load1}
+    if before.busy_cpu is not None and after.busy_cpu is not None:
+        others = (after.busy_cpu - before.busy_cpu) - (after.children_cpu - before.children_cpu)
+        # Whole ticks of 10 ms on one side, exact times on the other: never below zero.
+        result["others_cpu"] = max(0.0, others / seconds / os.sysconf("SC_NPROCESSORS_ONLN"))
+    for kind, pressure in after.pressure.items():
+        if kind in before.pressure:
+            result[f"psi_{kind}_before"] = before.pressure[kind]["avg10"] / 100
+            waited = pressure["total"] - before.pressure[kind]["total"]
+            result[f"psi_{kind}_during"] = min(1.0, waited / seconds)
+    return result
+
+
+def _busy_cpu() -> float | None:
+    try:
+        first = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = (int(n) for n in first[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _pressure(kind: str) -> dict[str, float] | None:
+    try:
+        some = Path(f"/proc/pressure/{kind}").read_text().splitlines()[0]
+    except (OSError, IndexError):  # a kernel without PSI
+        return None
+    fields = dict(part.split("=") for part in some.split()[1:])
+    return {"avg10": float(fields["avg10"]), "total": int(fields["total"]) / 1e6}
+
+
+def _flag(path: str) -> bool | None:
+    try:
+        return Path(path).read_text().strip() == "1"
+    except OSError:
+        return None

@@ -1,0 +1,205 @@
+"""Carries out one run: scratch folder, engine commands, context, record."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tiercel
+from tiercel.engines import Engine, Installation, Measurement, Step, Task
+from tiercel.errors import RunFailed, one_line
+from tiercel.launchers import Launcher
+from tiercel.results.raw import RECORD, RawStore, write_json
+from tiercel.runs.context import Sample, between, surroundings
+from tiercel.runs.scratch import Scratch, space_problem
+from tiercel.runs.tracing import tracing_environment
+from tiercel.study.plan import Run
+
+#: Variables whose values are part of what a number means. Others (user names, tokens) are never recorded.
+_RECORDED = ("MPICH_", "OMPI_MCA_", "ROMIO_", "UCX_", "FI_", "HDF5_")
+
+_GRACE_S = 5.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a run needs beside its row of the plan."""
+
+    engine: Engine
+    installation: Installation
+    launcher: Launcher
+    store: RawStore
+    timeout: float
+    inherit: tuple[int, ...] = ()
+    """Descriptors that the engine's processes keep open (the site's lock)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to. `measurements` is empty for a failed one."""
+
+    run: Run
+    status: str
+    reason: str
+    duration: float
+    engine_time: float
+    measurements: list[Measurement]
+
+
+def execute(run: Run, equipment: Equipment) -> Outcome:
+    """Carry out `run`, keep its raw folder, and return what it came to.
+
+    A run that fails (engine killed, disk full, half-written result) is recorded with its reason and
+    gives no numbers. Only an interruption of tiercel itself leaves a folder without a record.
+    """
+    started, began = time.time(), time.monotonic()
+    folder, attempt = equipment.store.begin(run.id, run.row())
+    steps: list[dict[str, Any]] = []
+    measurements: list[Measurement] = []
+    reason = ""
+    try:
+        problem = space_problem(run.configuration.stack, _footprint(run))
+        if problem:
+            raise RunFailed(problem)
+        with Scratch(run.configuration.stack, run.id) as scratch:
+            around = surroundings(run.configuration.stack)
+            before = Sample.take()
+            task = _task(run, equipment, scratch.data, folder)
+            try:
+                for step in equipment.engine.steps(task, equipment.installation):
+                    steps.append(_carry_out(step, run, equipment, folder))
+                    _check(step, steps[-1], folder)
+            finally:
+                write_json(folder / "context.json", {**around, **between(before, Sample.take())})
+        measurements = equipment.engine.parse(task, folder)
+    except RunFailed as failure:
+        reason = one_line(str(failure))
+    outcome = Outcome(
+        run,
+        status="failed" if reason else "ok",
+        reason=reason,
+        duration=time.monotonic() - began,
+        engine_time=sum(s["seconds"] for s in steps),
+        measurements=measurements,
+    )
+    write_json(
+        folder / RECORD,
+        {
+            "run": run.id, "status": outcome.status, "reason": reason, "started": started,
+            "duration": outcome.duration, "engine_time": outcome.engine_time, "attempts": attempt,
+            "steps": steps, "tiercel": tiercel.__version__,
+        },
+    )  # fmt: skip
+    return outcome
+
+
+def _footprint(run: Run) -> int:
+    c = run.configuration
+    return c.workload.footprint(c.nodes, c.processes_per_node)
+
+
+def _task(run: Run, equipment: Equipment, data: Path, output: Path) -> Task:
+    c = run.configuration
+    return Task(c.workload, c.nodes, c.processes_per_node, data, output, run.seed, equipment.launcher.name)
+
+
+def _carry_out(step: Step, run: Run, equipment: Equipment, folder: Path) -> dict[str, Any]:
+    """Run one command to its end (or the time limit) and return what is recorded of it."""
+    c = run.configuration
+    argv = list(step.argv)
+    tracing = tracing_environment(folder, c.stack) if run.traced else {}
+    if tracing:  # for the engine alone: the launcher's own I/O is nobody's business
+        argv = ["env", *(f"{name}={value}" for name, value in tracing.items()), *argv]
+    if step.launch == "parallel":
+        argv = equipment.launcher.command(argv, c.nodes, c.processes_per_node)
+    environment = {**os.environ, **equipment.launcher.environment(), **step.environment}
+    began = time.monotonic()
+    with (
+        (folder / f"{step.name}.stdout").open("wb") as out,
+        (folder / f"{step.name}.stderr").open("wb") as err,
+    ):
+        try:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder,
+                start_new_session=True, pass_fds=equipment.inherit, preexec_fn=_die_with_parent,
+            )  # fmt: skip
+        except OSError as error:
+            raise RunFailed(f"{step.name}: {argv[0]} does not start: {error.strerror}") from None
+        timed_out = False
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        try:
+            process.wait(equipment.timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            if process.returncode is None:
+                _end(process)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "name": step.name,
+        "argv": argv,
+        "environment": _worth_recording(environment),
+        "exit_code": process.returncode,
+        "timed_out": timed_out,
+        "seconds": time.monotonic() - began,
+        # Of the launcher and all that it waited for; on other nodes nobody counts it.
+        "cpu_user": after.ru_utime - before.ru_utime,
+        "cpu_system": after.ru_stime - before.ru_stime,
+    }
+
+
+def _check(step: Step, done: Mapping[str, Any], folder: Path) -> None:
+    """Raise RunFailed with the most telling line there is, unless the step ended well."""
+    code = done["exit_code"]
+    if done["timed_out"]:
+        raise RunFailed(f"{step.name}: stopped after {done['seconds']:.0f} s (the study's timeout)")
+    if code in step.ok_codes:
+        return
+    said = last_words(folder / f"{step.name}.stderr") or last_words(folder / f"{step.name}.stdout")
+    ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    raise RunFailed(f"{step.name}: {ended}{': ' + said if said else ''}")
+
+
+def last_words(path: Path) -> str:
+    """Return the most telling line of a program's output."""
+    return last_line(path.read_text(errors="replace"))
+
+
+def last_line(text: str, limit: int = 300) -> str:
+    """Return the first line in `text` that names an error, else its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower() or line.startswith("iokernel:")]
+    return (telling[:1] or lines[-1:] or [""])[0][:limit]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command that we started: politely (a launcher passes it on to its ranks), then not."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_GRACE_S)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _die_with_parent() -> None:
+    """In the child: be killed when tiercel is, so that a killed harness leaves no I/O behind."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _worth_recording(environment: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in sorted(environment.items()) if k.startswith(_RECORDED)}

@@ -1,0 +1,100 @@
+"""What a study's finished runs have shown so far: values, times, failures.
+
+It decides which runs of the plan are still wanted (adaptive repetition) and how long the rest will take.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import fmean
+
+from tiercel.engines import Measurement
+from tiercel.errors import RunFailed
+from tiercel.results.observations import measurements_of
+from tiercel.results.raw import RawStore
+from tiercel.runs.execute import Outcome
+from tiercel.statistics.adaptive import enough
+from tiercel.study.model import Study
+from tiercel.study.plan import Plan, Run
+
+#: A configuration that failed this often in a row is not tried again: the reason is recorded already.
+GIVE_UP = 2
+
+
+class History:
+    """The finished runs of one study; feed it with add() as runs end."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._by_experiment: dict[str, list[float]] = defaultdict(list)
+        self._failures: dict[str, int] = defaultdict(int)
+        self.engine_time = 0.0
+
+    @classmethod
+    def load(cls, plan: Plan, store: RawStore) -> History:
+        """Return the history of the plan's runs that are on disk."""
+        history = cls(plan.study)
+        done = set(store.ids())
+        for run in plan.runs:
+            raw = store.read(run.id) if run.id in done else None
+            if raw is None:
+                continue
+            try:
+                measurements = measurements_of(raw) if raw.ok else []
+            except RunFailed:
+                measurements = []
+            ok = bool(measurements)
+            history._add(run, ok, raw.record["duration"], raw.record["engine_time"], measurements)
+        return history
+
+    def add(self, outcome: Outcome) -> None:
+        ok = outcome.status == "ok"
+        self._add(outcome.run, ok, outcome.duration, outcome.engine_time, outcome.measurements)
+
+    def wanted(self, run: Run) -> bool:
+        """Return whether a planned run is still to be done.
+
+        Within the minimum it is, unless the configuration keeps failing or the study has used twice
+        its budget. Beyond it, while some measured operation's interval is too wide and budget is left.
+        """
+        configuration = run.configuration
+        bounds = self._study.repetitions_of(configuration.experiment)
+        budget = self._study.budget
+        if self._failures[configuration.key] >= GIVE_UP:
+            return False
+        if run.repetition == 0:
+            return True
+        if budget is not None and self.engine_time >= 2 * budget:
+            return False
+        if run.repetition < bounds.minimum:
+            return True
+        if run.twin == "b" or (budget is not None and self.engine_time >= budget):
+            return False
+        operations = self._values[configuration.key]
+        return not operations or any(enough(values, bounds).go_on for values in operations.values())
+
+    def seconds(self, run: Run) -> float | None:
+        """Return how long `run` will take, judged by its likes; None before any have run."""
+        likes = self._seconds.get(run.configuration.key) or self._by_experiment.get(
+            run.configuration.experiment
+        )
+        if likes:
+            return fmean(likes)
+        everything = [s for times in self._by_experiment.values() for s in times]
+        return fmean(everything) if everything else None
+
+    def _add(
+        self, run: Run, ok: bool, duration: float, engine_time: float, measurements: list[Measurement]
+    ) -> None:
+        key = run.configuration.key
+        self._seconds[key].append(duration)
+        self._by_experiment[run.configuration.experiment].append(duration)
+        self.engine_time += engine_time
+        self._failures[key] = 0 if ok else self._failures[key] + 1
+        if ok and not run.traced and run.twin == "a":
+            for m in measurements:
+                value = m.bandwidth if m.bandwidth is not None else m.operation_rate
+                if m.role == "measured" and value is not None:
+                    self._values[key][m.operation].append(value)

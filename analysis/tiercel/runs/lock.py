@@ -1,0 +1,48 @@
+"""One measuring process on a site at a time, also when the one before was killed.
+
+The lock is a flock(2) on ``results/<site>/.lock``. The engines inherit its descriptor: a harness that
+is killed gives the lock back only when the last process it started is gone, so that nobody measures
+beside orphans.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tiercel.errors import UserError
+
+
+class SiteLock:
+    """Context manager; `descriptor` is to be passed on to engines."""
+
+    def __init__(self, results: Path, patience: float = 120.0) -> None:
+        self._path = results / ".lock"
+        self._patience = patience
+        self.descriptor = -1
+
+    def __enter__(self) -> SiteLock:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        deadline = time.monotonic() + self._patience
+        told = False
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(self.descriptor)
+                    raise UserError(f"{self._path}: another tiercel still measures on this site") from None
+                if not told:
+                    print("tiercel: waiting for another tiercel that measures on this site", file=sys.stderr)
+                    told = True
+                time.sleep(0.2)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        os.close(self.descriptor)

@@ -1,0 +1,116 @@
+"""From names to a plan: loads site and study, finds the engines, orders the runs, checks the site."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.engines import Engine, Installation, engines
+from tiercel.errors import UserError
+from tiercel.launchers import Launcher, launchers, resolve
+from tiercel.runs.execute import last_line
+from tiercel.runs.scratch import check_scratch, space_problem
+from tiercel.runs.tracing import preload_library
+from tiercel.site import load_site
+from tiercel.study.expand import expand
+from tiercel.study.load import load_study
+from tiercel.study.plan import Plan, order_runs
+from tiercel.study.workload import Workload
+
+#: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
+#: lost job (walltime, preemption) loses little order; runs that finished are never repeated.
+PART_SIZE = 500
+
+
+@dataclass(frozen=True)
+class Project:
+    """A plan with everything that carries it out."""
+
+    plan: Plan
+    engines: Mapping[str, Engine]
+    installations: Mapping[str, Installation]
+    launcher: Launcher
+    notes: tuple[str, ...]
+    """What was left out, in sentences."""
+
+
+def make_plan(site_name: str, study_name: str, root: Path) -> Project:
+    """Return the plan of a study on a site. UserError for anything that would make a run impossible."""
+    site, study = load_site(site_name, root), load_study(study_name, root)
+    launcher = resolve(site.launcher)
+    notes: list[str] = []
+    adapters: dict[str, Engine] = {}
+    found: dict[str, Installation] = {}
+    for name in dict.fromkeys([*study.engines, *study.engines_where_found]):
+        adapter = engines.get(name)()
+        installation = adapter.find()
+        if installation:
+            adapters[name], found[name] = adapter, installation
+        elif name in study.engines:
+            raise UserError(f"engine {name}: not installed: neither beside Python nor on PATH")
+    if study.trace and preload_library() is None:
+        notes.append("no traces: DFTracer is not installed for this machine and Python")
+        study = study.model_copy(update={"trace": False})
+
+    def unsupported(engine: str, workload: Workload, nodes: int) -> str | None:
+        if adapters[engine].needs_mpi and not launcher.mpi:
+            return f"needs MPI and launcher {launcher.name} has none"
+        if launcher.name == "fork" and nodes > 1:
+            return "launcher fork starts processes on one node only"
+        return adapters[engine].unsupported(workload, nodes)
+
+    versions = {name: installation.version for name, installation in found.items()}
+    configurations = expand(study, site, versions, launcher.name, unsupported)
+    plan = order_runs(site, study, configurations, PART_SIZE)
+    return Project(plan, adapters, found, launcher, tuple(notes))
+
+
+def check_site(project: Project) -> None:
+    """Raise UserError when the site cannot carry out the plan: mounts, permissions, space, launcher."""
+    plan = project.plan
+    missing = project.launcher.missing()
+    if missing:
+        raise UserError(
+            f"site {plan.site.site}: launcher {project.launcher.name}: {missing} "
+            f"(allowed: auto, {', '.join(launchers)})"
+        )
+    stacks = {c.stack.name: c.stack for c in plan.configurations}
+    for stack in stacks.values():
+        check_scratch(stack)
+        largest = max(
+            (c for c in plan.configurations if c.stack == stack),
+            key=lambda c: c.workload.footprint(c.nodes, c.processes_per_node),
+        )
+        # Node-local and shared storage alike: what one node sees is what its processes write.
+        nodes = largest.nodes if stack.storage.shared else 1
+        problem = space_problem(stack, largest.workload.footprint(nodes, largest.processes_per_node))
+        if problem:
+            raise UserError(f"study {plan.study.study}: {largest.experiment}.{largest.name}: {problem}")
+    check_launcher(project)
+
+
+def check_launcher(project: Project) -> None:
+    """Start the launcher once on the fewest processes that prove it; UserError when it does not work."""
+    if not project.launcher.mpi:
+        return
+    program = project.installations.get("iokernel")
+    argv = [str(program.programs["mpi"]), "--version"] if program and "mpi" in program.programs else ["true"]
+    if argv == ["true"] and program is not None:
+        raise UserError(
+            "engine iokernel: built without MPI (no mpicc when `make setup` ran): "
+            f"set launcher: fork in site-configs/{project.plan.site.site}/site.yaml"
+        )
+    processes = min(2, project.plan.site.processes_per_node)
+    command = project.launcher.command(argv, 1, processes)
+    advice = f"mend it, or set launcher: fork in site-configs/{project.plan.site.site}/site.yaml"
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"launcher {project.launcher.name}: does not start: {error}; {advice}") from None
+    if answer.returncode:
+        said = last_line(answer.stderr) or last_line(answer.stdout) or f"exit code {answer.returncode}"
+        raise UserError(f"launcher {project.launcher.name}: does not start: {said}; {advice}")

@@ -1,0 +1,123 @@
+"""The folder of one run on the storage under test: made by us, marked as ours, removed by us.
+
+tiercel writes nowhere else on a storage and removes nothing that it did not make.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from tiercel.errors import RunFailed, UserError
+from tiercel.site.mounts import mount_of, read_mounts
+from tiercel.site.model import Stack
+from tiercel.units import format_size
+
+_PREFIX = "tiercel-run-"
+_MARKER = ".tiercel-run"
+
+
+class Scratch:
+    """A run's own folder, as a context manager; `data` is the empty folder for the engine."""
+
+    def __init__(self, stack: Stack, run_id: str) -> None:
+        self._root = stack.storage.scratch_path()
+        self._folder = self._root / f"{_PREFIX}{run_id}"
+        self.data = self._folder / "data"
+
+    def __enter__(self) -> Scratch:
+        try:
+            if self._folder.exists():  # an attempt that was killed left it
+                remove_run_folder(self._folder)
+            self._folder.mkdir(parents=True)
+            (self._folder / _MARKER).touch()
+            self.data.mkdir()
+        except OSError as error:
+            raise RunFailed(f"{self._folder}: {error.strerror}") from None
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        remove_run_folder(self._folder)
+
+
+def remove_run_folder(folder: Path) -> None:
+    """Remove a run's folder; UserError for one without our marker."""
+    if not folder.name.startswith(_PREFIX) or folder.is_symlink():
+        raise UserError(f"{folder}: is not a run's folder, so it is left alone")
+    if not (folder / _MARKER).exists():
+        try:  # killed between mkdir and the marker: then it is empty
+            folder.rmdir()
+        except OSError:
+            raise UserError(f"{folder}: carries no {_MARKER} marker, so it is left alone; remove it") from None
+        return
+    try:
+        shutil.rmtree(folder / "data", ignore_errors=False)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        # NFS keeps .nfsXXXX names while a dying process still holds a file open.
+        if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
+            raise UserError(f"{folder}: cannot be removed: {error.strerror}") from None
+        return
+    (folder / _MARKER).unlink()
+    folder.rmdir()
+
+
+def leftovers(stack: Stack) -> list[Path]:
+    """Return run folders that killed runs left behind in a stack's scratch folder."""
+    root = stack.storage.scratch_path()
+    if not root.is_dir():
+        return []
+    return sorted(p for p in root.glob(f"{_PREFIX}*") if p.is_dir() and not p.is_symlink())
+
+
+def check_scratch(stack: Stack) -> None:
+    """Raise UserError unless the scratch folder lies on the mount that the site names and is writable.
+
+    Without this check a mount that is absent today means measuring the root disk under its name.
+    """
+    storage, root = stack.storage, stack.storage.scratch_path()
+    where = f"storage {stack.name}: scratch {root}"
+    existing = next(p for p in (root, *root.parents) if p.exists())
+    if not existing.is_dir():
+        raise UserError(f"{where}: {existing} is not a folder")
+    mount = mount_of(existing, read_mounts())
+    if mount is None or mount.point != Path(storage.mount):
+        found = mount.point if mount else "nothing"
+        raise UserError(f"{where}: lies on {found}, not on {storage.mount}: is {storage.mount} mounted?")
+    if mount.read_only:
+        raise UserError(f"{where}: {storage.mount} is mounted read-only")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{where}: no permission to write in {existing}")
+
+
+def space_problem(stack: Stack, footprint: int) -> str | None:
+    """Return why `footprint` more bytes must not be written to a stack now, or None."""
+    storage, root = stack.storage, stack.storage.scratch_path()
+    existing = next(p for p in (root, *root.parents) if p.exists())
+    space = os.statvfs(existing)
+    free = space.f_bavail * space.f_frsize
+    capacity = space.f_blocks * space.f_frsize
+    used = capacity - space.f_bfree * space.f_frsize
+    if footprint > free:
+        return f"storage {stack.name} has {format_size(free)} free and a run needs {format_size(footprint)}"
+    if used + footprint > storage.fill_limit * capacity:
+        return (
+            f"storage {stack.name}: {format_size(footprint)} more would fill {storage.mount} beyond "
+            f"{storage.fill_limit:.0%} (fill_limit) of {format_size(capacity)}"
+        )
+    if storage.medium == "memory" and footprint > _available_memory() // 2:
+        return (
+            f"storage {stack.name} is memory: {format_size(footprint)} is more than half of the "
+            f"{format_size(_available_memory())} available"
+        )
+    return None
+
+
+def _available_memory() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,147 @@
+"""Finds the storage systems of this machine that a user could put data on."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tiercel.site.model import Storage
+from tiercel.site.mounts import Mount, mount_of, read_mounts
+from tiercel.units import format_size
+
+#: Smaller file systems (a container's 64 MiB /dev/shm, say) cannot hold a meaningful data set.
+SMALLEST = 256 * 1024**2
+
+#: A network file system whose server is gone blocks every call on it.
+STAT_TIMEOUT_S = 5.0
+
+
+@dataclass
+class Discovery:
+    """The storage systems found, and why every other mount worth a thought was left out."""
+
+    storages: dict[str, Storage] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> Discovery:
+    """Return the storages among `mounts` (default: this machine's) in which this user can write.
+
+    One storage per file system, however often it is mounted; one in memory (they are all the
+    same memory). Names are made from type and mount point, so that they stay the same
+    when another file system is mounted.
+    """
+    table = read_mounts() if mounts is None else mounts
+    found = Discovery()
+    excluded = set(exclude)
+    devices: dict[int, str] = {}
+    for mount in _in_order_of_interest(table):
+        point = str(mount.point)
+        if point in excluded:
+            found.skipped[point] = "excluded by the site file"
+            continue
+        reason, storage, device = _consider(mount, table)
+        if storage is None:
+            found.skipped[point] = reason
+        elif device in devices:
+            found.skipped[point] = f"the same file system as {devices[device]}"
+        elif mount.medium == "memory" and any(s.medium == "memory" for s in found.storages.values()):
+            found.skipped[point] = "memory, as the tmpfs already chosen"
+        else:
+            devices[device] = point
+            found.storages[storage_name(mount)] = storage
+    return found
+
+
+def storage_name(mount: Mount) -> str:
+    """Return a stable name such as ``ext4-root`` or ``tmpfs-dev-shm``."""
+    slug = re.sub(r"[^a-z0-9]+", "-", str(mount.point).lower()).strip("-") or "root"
+    return f"{mount.type}-{slug}"[:60].strip("-")
+
+
+def _in_order_of_interest(mounts: list[Mount]) -> list[Mount]:
+    """Network before disk before memory; of bind mounts the one that shows the whole file system."""
+    order = {"network": 0, "disk": 1, "memory": 2}
+    worth = [m for m in mounts if m.medium and not m.system]
+    return sorted(
+        worth,
+        key=lambda m: (
+            order[m.medium or "disk"],
+            m.root != "/" and m.type != "btrfs",
+            str(m.point) != "/dev/shm",
+            len(m.point.parts),
+            str(m.point),
+        ),
+    )
+
+
+def _consider(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
+    """Return (why not, storage or None, device number)."""
+    if mount.read_only:
+        return "mounted read-only", None, 0
+    answer: dict[str, tuple[str, Storage | None, int]] = {}
+
+    def look() -> None:
+        answer["it"] = _look(mount, table)
+
+    # A thread, not a signal: a call on a dead server cannot be interrupted, only left behind.
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(STAT_TIMEOUT_S)
+    return answer.get("it", (f"does not answer within {STAT_TIMEOUT_S:g} s", None, 0))
+
+
+def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
+    try:
+        if not mount.point.is_dir():
+            return "mounts a single file", None, 0
+        device = mount.point.stat().st_dev
+        space = os.statvfs(mount.point)
+    except OSError as error:
+        return f"cannot be looked at: {error.strerror}", None, 0
+    capacity = space.f_frsize * space.f_blocks
+    if capacity < SMALLEST:
+        return f"only {format_size(capacity)}", None, 0
+    folder = _writable_folder(mount, table)
+    if folder is None:
+        return "no folder that this user can write", None, 0
+    return (
+        "",
+        Storage(
+            type=mount.type,
+            mount=str(mount.point),
+            scratch=str(folder / f"tiercel-{os.getuid()}").replace("$", "$$"),
+            medium=mount.medium or "disk",
+            label=f"{mount.type} {mount.point}",
+            source=mount.source,
+            options=mount.options,
+            capacity=capacity,
+            shared=mount.medium == "network",
+        ),
+        device,
+    )
+
+
+def _writable_folder(mount: Mount, table: list[Mount]) -> Path | None:
+    """Return the first usual place for scratch data on `mount` that this user can write."""
+    named = [os.environ.get(v) for v in ("SCRATCH", "TMPDIR")]
+    user = os.environ.get("USER") or str(os.getuid())
+    candidates = [
+        *(Path(n) for n in named if n and Path(n).is_absolute()),
+        mount.point / user,
+        mount.point / "scratch" / user,
+        Path("/dev/shm"),
+        Path("/var/tmp"),
+        mount.point / "tmp",
+        Path.home(),
+        Path.cwd(),
+        mount.point,
+    ]
+    for folder in candidates:
+        if mount_of(folder, table) == mount and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return folder.resolve()
+    return None

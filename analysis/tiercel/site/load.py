@@ -1,0 +1,47 @@
+"""Reads ``site-configs/<site>/site.yaml`` and completes it with what this machine shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tiercel.documents import parse, read_yaml
+from tiercel.errors import UserError, suggest
+from tiercel.site.discover import discover
+from tiercel.site.machine import cores, memory
+from tiercel.site.model import Site
+
+
+def known_sites(root: Path) -> list[str]:
+    """Return the names of the sites that `root`/site-configs describes."""
+    return sorted(p.parent.name for p in (root / "site-configs").glob("*/site.yaml"))
+
+
+def load_site(name: str, root: Path) -> Site:
+    """Return site `name`; one with ``discover: true`` gets this machine's storages, cores and memory.
+
+    Storages of the file win over discovered ones of the same name. UserError for anything wrong,
+    a site without storages included.
+    """
+    known = known_sites(root)
+    if name not in known:
+        raise UserError(f"no site named {name!r} under site-configs/: {suggest(name, known)}")
+    path = root / "site-configs" / name / "site.yaml"
+    content = read_yaml(path)
+    site = parse(Site, content, str(path))
+    if site.site != name:
+        raise UserError(f"{path}: site: must be {name!r}, the name of its folder (given: {site.site!r})")
+    if site.discover:
+        found = discover(site.exclude)
+        site = site.model_copy(
+            update={
+                "storages": {**found.storages, **site.storages},
+                "processes_per_node": content.get("processes_per_node", cores()),
+                "memory_per_node": site.memory_per_node or memory(),
+            }
+        )
+        if not site.storages:
+            why = "; ".join(f"{point}: {reason}" for point, reason in found.skipped.items())
+            raise UserError(f"{path}: no storage to test on this machine ({why or 'nothing is mounted'})")
+    if not site.storages:
+        raise UserError(f"{path}: storages: at least one is required")
+    return site

@@ -1,0 +1,99 @@
+"""What a site file says: the machine, its launcher, its storage systems."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, field_validator
+
+from tiercel.documents import Document
+from tiercel.errors import UserError
+from tiercel.site.mounts import Medium
+from tiercel.units import Size
+
+#: ``$NAME``, ``${NAME}``, and ``$$`` for a dollar sign that is part of the path.
+_VARIABLE = re.compile(r"\$\$|\$(\w+)|\$\{(\w+)\}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+def _check_name(name: str) -> str:
+    # Names become folder names, dimension values and run names.
+    if not _NAME.fullmatch(name) or len(name) > 60:
+        raise ValueError(f"{name!r} must be lower-case letters, digits and dashes, 60 at most")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+
+
+class Storage(Document):
+    """One mounted system under test."""
+
+    type: str = Field(description="file-system type as the kernel names it")
+    mount: str = Field(description="mount point")
+    scratch: str = Field(description="folder that tiercel may create and write; $VARIABLES are expanded")
+    medium: Medium = "disk"
+    label: str = ""
+    source: str = ""
+    options: str = ""
+    capacity: Size | None = None
+    shared: bool = Field(default=False, description="every node sees the same files")
+    fill_limit: float = Field(
+        default=0.8, gt=0, le=1, description="refuse to fill the file system beyond this"
+    )
+
+    def scratch_path(self) -> Path:
+        """Return the scratch folder with variables expanded; UserError for an unset one."""
+        path = Path(_VARIABLE.sub(self._expand, self.scratch)).expanduser()
+        if not path.is_absolute():
+            raise UserError(f"scratch {self.scratch}: must be an absolute path")
+        return path
+
+    def _expand(self, match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
+        name = match[1] or match[2]
+        value = os.environ.get(name)
+        if not value:
+            raise UserError(f"scratch {self.scratch}: environment variable {name} is not set")
+        return value
+
+
+class Site(Document):
+    """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
+
+    site: Name
+    description: str = ""
+    launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
+    nodes: int = Field(default=1, ge=1)
+    processes_per_node: int = Field(default=1, ge=1, description="the most that an experiment may use")
+    memory_per_node: Size | None = None
+    discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
+    exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
+    storages: dict[Name, Storage] = {}
+
+    @field_validator("exclude")
+    @classmethod
+    def _absolute(cls, value: list[str]) -> list[str]:
+        for point in value:
+            if not point.startswith("/"):
+                raise ValueError(f"{point!r} must be an absolute mount point")
+        return value
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A storage with the layers in front of it; every experiment runs on any stack."""
+
+    name: str
+    storage: Storage
+    layers: tuple[str, ...] = ()
+
+    @property
+    def layer(self) -> str:
+        """The layers as one word for tables: ``none`` or ``fairshare+cachevol``."""
+        return "+".join(self.layers) or "none"

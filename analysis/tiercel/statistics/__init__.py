@@ -1,0 +1,1 @@
+"""Statistics: summaries, comparisons, noise floors and the decision to repeat; pure functions."""

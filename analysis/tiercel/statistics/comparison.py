@@ -1,0 +1,178 @@
+"""Is one system better than another? A ratio, its interval, a rank test, and a verdict.
+
+A difference is claimed only when both hold:
+
+1. the interval of the ratio of medians lies outside the A/A noise floor, and
+2. the Mann-Whitney rank test, corrected for the number of comparisons made, gives p < 0.05.
+
+The test is exact: it counts in how many of all ways to deal the values to the two sides the rank sum
+would be as extreme (ties share their mean rank). Three values against three can be dealt in 20 ways, so
+the smallest two-sided p is 2/20 = 0.1, and no difference however large passes at 5 %; such a comparison
+is undecided, for that reason. A study with three repetitions still decides where it has several scales:
+:func:`compare_scales` counts the ways within each scale (a stratified, van Elteren-like, test), and two
+scales of three against three have 400 ways. Its claim is about the scales together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tiercel.statistics.bootstrap import ratio_interval
+from tiercel.statistics.noise import Floor
+from tiercel.statistics.summary import Values, finite
+
+Verdict = Literal["higher", "lower", "undecided"]
+Sample = Iterable[Any]
+
+ALPHA = 0.05
+#: More values than this in one sample pair are tested by the normal approximation.
+_EXACT = 80
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a says against b. `verdict` is of a: its number is higher, lower, or undecided."""
+
+    ratio: float
+    """Median of a over median of b; over several scales, the geometric mean of their ratios."""
+    low: float
+    high: float
+    p_value: float
+    """Exact, two-sided, for this comparison alone."""
+    effect: float
+    """Cliff's delta: share of pairs in which a is greater, less the share in which b is; -1 to 1."""
+    n_a: int
+    n_b: int
+    floor: Floor
+    smallest_p: float
+    """The least p that samples of these sizes can give."""
+    p_corrected: float = math.nan
+    verdict: Verdict = "undecided"
+    reason: str = ""
+    """Why it is undecided; empty for a claim."""
+
+    @property
+    def separated(self) -> bool:
+        """Every value of one side is beyond every value of the other: a hint where claims are impossible."""
+        return abs(self.effect) == 1.0
+
+
+def compare(a: Sample, b: Sample, floor: Floor, seed: int = 0) -> Comparison:
+    """Compare two samples; the verdict is that of a single comparison (see :func:`judge` for families)."""
+    return compare_scales([(a, b)], floor, seed)
+
+
+def compare_scales(strata: Iterable[tuple[Sample, Sample]], floor: Floor, seed: int = 0) -> Comparison:
+    """Compare pairs of samples, one pair for each scale, in one verdict about all of them."""
+    pairs = [(finite(a), finite(b)) for a, b in strata]
+    pairs = [(a, b) for a, b in pairs if len(a) and len(b)]
+    n_a, n_b = sum(len(a) for a, _ in pairs), sum(len(b) for _, b in pairs)
+    nan = math.nan
+    if not pairs:
+        return Comparison(nan, nan, nan, 1.0, nan, 0, 0, floor, 1.0, 1.0, reason="nothing to compare")
+    p_value, effect = rank_test(pairs), cliffs_delta(pairs)
+    smallest = min(1.0, 2 / math.prod(math.comb(len(a) + len(b), len(a)) for a, b in pairs))
+    if any(a.min() <= 0 or b.min() <= 0 for a, b in pairs):
+        return Comparison(
+            nan, nan, nan, p_value, effect, n_a, n_b, floor, smallest, p_value, reason="a value of zero"
+        )
+    logs = [math.log(float(np.median(a))) - math.log(float(np.median(b))) for a, b in pairs]
+    ratio = math.exp(sum(logs) / len(logs))
+    low, high = ratio_interval(pairs, seed=seed)
+    made = Comparison(
+        ratio, min(low, ratio), max(high, ratio), p_value, effect, n_a, n_b, floor, smallest, p_value
+    )
+    return judge([made])[0]
+
+
+def judge(family: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of a family with corrected p and the verdicts that follow from it."""
+    corrected = holm([c.p_value for c in family])
+    return [_judged(replace(c, p_corrected=p), len(family)) for c, p in zip(family, corrected, strict=True)]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    corrected = [1.0] * len(p_values)
+    running = 0.0
+    for rank, i in enumerate(order):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
+        corrected[i] = running
+    return corrected
+
+
+def _judged(c: Comparison, family: int) -> Comparison:
+    if not math.isfinite(c.ratio):
+        return c
+    reason = ""
+    if not c.floor.known:
+        reason = "no A/A pair was run, so the noise is unknown"
+    elif c.low <= c.floor.high and c.high >= c.floor.low:
+        reason = "the interval of the ratio overlaps the A/A noise floor"
+    elif c.smallest_p >= ALPHA:
+        reason = f"too few repetitions for a rank test at 5 % ({c.n_a} against {c.n_b})"
+    elif c.p_corrected >= ALPHA and c.smallest_p * family >= ALPHA:
+        reason = (
+            f"too few repetitions for a rank test at 5 % among {family} comparisons ({c.n_a} against {c.n_b})"
+        )
+    elif c.p_corrected >= ALPHA:
+        reason = f"the rank test does not tell them apart (p = {c.p_corrected:.2g})"
+    if reason:
+        return replace(c, verdict="undecided", reason=reason)
+    return replace(c, verdict="higher" if c.ratio > 1 else "lower", reason="")
+
+
+def cliffs_delta(strata: Sequence[tuple[Values, Values]]) -> float:
+    """Return the share of pairs with a > b less that with a < b, over all pairs within the strata."""
+    signs = sum(float(np.sign(a[:, None] - b[None, :]).sum()) for a, b in strata)
+    return signs / sum(len(a) * len(b) for a, b in strata)
+
+
+def rank_test(strata: Sequence[tuple[Values, Values]]) -> float:
+    """Return the two-sided p of the Mann-Whitney test, summed over strata; exact, also with ties."""
+    if any(len(a) + len(b) > _EXACT for a, b in strata):
+        return _approximate(strata)
+    observed = 0
+    ways = np.ones(1)
+    for a, b in strata:
+        ranks = _double_ranks(np.concatenate([a, b]))
+        observed += int(ranks[: len(a)].sum())
+        ways = np.convolve(ways, _deals(ranks, len(a)))
+    total = ways.sum()
+    below, above = ways[: observed + 1].sum() / total, ways[observed:].sum() / total
+    return float(min(1.0, 2 * min(below, above)))
+
+
+def _double_ranks(values: Values) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return twice the rank, ties sharing their mean rank: always whole numbers."""
+    less = (values[None, :] < values[:, None]).sum(axis=1)
+    equal = (values[None, :] == values[:, None]).sum(axis=1)
+    return np.asarray(2 * less + equal + 1, dtype=np.int64)
+
+
+def _deals(ranks: np.ndarray[tuple[int], np.dtype[np.int64]], size: int) -> Values:
+    """Return, for each sum, in how many ways `size` of `ranks` have it."""
+    ways = np.zeros((size + 1, int(ranks.sum()) + 1))
+    ways[0, 0] = 1
+    for rank in ranks:
+        # Right to left, so that each rank is dealt at most once.
+        ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
+    return np.asarray(ways[size], dtype=np.float64)
+
+
+def _approximate(strata: Sequence[tuple[Values, Values]]) -> float:
+    difference = variance = 0.0
+    for a, b in strata:
+        ranks = _double_ranks(np.concatenate([a, b])) / 2
+        n, m, mean = len(a), len(b), float(ranks.mean())
+        difference += float(ranks[:n].sum()) - n * mean
+        variance += n * m / ((n + m) * (n + m - 1)) * float(((ranks - mean) ** 2).sum())
+    if variance == 0:
+        return 1.0
+    return math.erfc(max(0.0, abs(difference) - 0.5) / math.sqrt(2 * variance))

@@ -1,0 +1,300 @@
+"""Tables of summaries and comparisons, made from observations.
+
+Every function takes the whole table of observations and leaves out what must not be counted:
+phases that only prepare, traced runs, and (but for the noise floor) the twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tiercel.statistics.comparison import Comparison, compare_scales, judge
+from tiercel.statistics.noise import floor_of, floors, widest
+from tiercel.statistics.select import GROUP, SAME, SCALE, STACK, feature_key, flag_list, metric_of, usable
+from tiercel.statistics.summary import finite, summarize
+
+#: Engines of tiercel itself; the others are upstream programs.
+EMBEDDED = ("iokernel", "dlkernel")
+
+_DESCRIBES = (
+    "site",
+    "study",
+    "experiment",
+    "workload",
+    "title",
+    "storage",
+    "storage_label",
+    "layer",
+    "engine",
+    "engine_version",
+    "launcher",
+    "nodes",
+    "processes_per_node",
+    "processes",
+)
+SUMMARY_COLUMNS = (
+    *GROUP,
+    *_DESCRIBES,
+    "metric",
+    "n",
+    "median",
+    "low",
+    "high",
+    "coverage",
+    "mean",
+    "sd",
+    "cv",
+    "minimum",
+    "maximum",
+    "operation_rate",
+    "latency_p50",
+    "latency_p99",
+    "flags",
+    "outliers",
+    "runs",
+)
+COMPARISON_COLUMNS = (
+    *SAME,
+    "scope",
+    *SCALE,
+    "storage_a",
+    "layer_a",
+    "storage_b",
+    "layer_b",
+    "metric",
+    "median_a",
+    "median_b",
+    "n_a",
+    "n_b",
+    "ratio",
+    "low",
+    "high",
+    "effect",
+    "p_value",
+    "p_corrected",
+    "floor_low",
+    "floor_high",
+    "floor_source",
+    "verdict",
+    "reason",
+    "separated",
+    "runs",
+)
+AGREEMENT_COLUMNS = (
+    "origin",
+    "site",
+    "study",
+    "experiment",
+    "workload",
+    "operation",
+    *STACK,
+    *SCALE,
+    "engine_a",
+    "engine_b",
+    "metric",
+    "median_a",
+    "median_b",
+    "n_a",
+    "n_b",
+    "ratio",
+    "low",
+    "high",
+    "p_value",
+    "floor_low",
+    "floor_high",
+    "within_floor",
+)
+
+
+def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each configuration and operation.
+
+    `flags` maps each code to the share of the rows that carry it; `outliers` lists the values beyond
+    Tukey's fences (1.5 times the interquartile range), which are in all the numbers all the same.
+    """
+    rows = []
+    for key, group in usable(observations).groupby(list(GROUP), dropna=False, sort=False):
+        metric = metric_of(group)
+        s = summarize(group[metric])
+        first = group.iloc[0]
+        rows.append(
+            dict(zip(GROUP, key, strict=True))
+            | {name: first[name] for name in _DESCRIBES}
+            | {
+                "metric": metric,
+                "n": s.n,
+                "median": s.median,
+                "low": s.low,
+                "high": s.high,
+                "coverage": s.coverage,
+                "mean": s.mean,
+                "sd": s.sd,
+                "cv": s.cv,
+                "minimum": s.minimum,
+                "maximum": s.maximum,
+                "operation_rate": summarize(group["operation_rate"]).median,
+                "latency_p50": summarize(group["latency_p50"]).median,
+                "latency_p99": summarize(group["latency_p99"]).median,
+                "flags": shares(group["flags"]),
+                "outliers": outliers(group[metric]),
+                "runs": list(group["run"]),
+            }
+        )
+    table = pd.DataFrame(rows, columns=list(SUMMARY_COLUMNS))
+    order = ["origin", "experiment", "workload", "operation", *SCALE, "storage", "layer", "engine"]
+    return table.sort_values(order, kind="stable", ignore_index=True)
+
+
+def shares(flags: pd.Series[Any]) -> dict[str, float]:
+    """Return each code with the share of rows that carry it."""
+    lists = [set(flag_list(cell)) for cell in flags]
+    codes = sorted(set().union(*lists))
+    return {code: sum(code in found for found in lists) / len(lists) for code in codes}
+
+
+def outliers(values: Iterable[float | None]) -> list[float]:
+    """Return values beyond Tukey's fences; none below four values, where quartiles mean little."""
+    x = finite(values)
+    if len(x) < 4:
+        return []
+    q1, q3 = np.quantile(x, [0.25, 0.75])
+    reach = 1.5 * (q3 - q1)
+    return [float(v) for v in x if v < q1 - reach or v > q3 + reach]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A comparison and the columns that say what was compared."""
+
+    words: dict[str, Any]
+    comparison: Comparison
+
+    def columns(self) -> dict[str, Any]:
+        c = self.comparison
+        return self.words | {
+            "n_a": c.n_a,
+            "n_b": c.n_b,
+            "ratio": c.ratio,
+            "low": c.low,
+            "high": c.high,
+            "effect": c.effect,
+            "p_value": c.p_value,
+            "p_corrected": c.p_corrected,
+            "floor_low": c.floor.low,
+            "floor_high": c.floor.high,
+            "floor_source": c.floor.source,
+            "verdict": c.verdict,
+            "reason": c.reason,
+            "separated": c.separated,
+        }
+
+
+def comparisons(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
+    """Return stack against stack for each workload and operation: storages, and layers on a storage.
+
+    Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
+    have (only where there are several). Each scope of a workload's operation is a family of its own
+    for Holm's correction: the error rate is held for each question "which stack serves this workload
+    better", not over the whole report. Observations with an `excluded` flag do not count.
+    """
+    excluded = tuple(excluded)
+    rows = usable(observations, excluded)
+    table = floors(observations, excluded)
+    rows = rows.assign(_features=feature_key(rows))
+    found: list[_Row] = []
+    for key, group in rows.groupby([*SAME, "_features"], dropna=False, sort=True):
+        words = dict(zip(SAME, key, strict=False))
+        by_scale: list[_Row] = []
+        together: list[_Row] = []
+        for one, other in _pairs(group):
+            at_scales = _paired_scales(one, other)
+            if not at_scales:
+                continue
+            floor = widest(floor_of(table, words | _stack(side)) for side in (one, other))
+            names = words | _sides(one, other) | {"metric": metric_of(group)}
+            for scale, a, b in at_scales:
+                at = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
+                by_scale.append(_compared(names | at, [(a, b)], floor))
+            if len(at_scales) > 1:
+                at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
+                together.append(_compared(names | at, [(a, b) for _, a, b in at_scales], floor))
+        for family in (by_scale, together):
+            judged = judge([row.comparison for row in family])
+            found += [_Row(row.words, c) for row, c in zip(family, judged, strict=True)]
+    return pd.DataFrame([row.columns() for row in found], columns=list(COMPARISON_COLUMNS))
+
+
+def agreement(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
+    """Return the embedded engine against each upstream engine, on the same workload, scale and stack.
+
+    `within_floor`: the ratio itself lies in the A/A noise floor of the two engines.
+    """
+    excluded = tuple(excluded)
+    rows = usable(observations, excluded)
+    table = floors(observations, excluded)
+    rows = rows.assign(_features=feature_key(rows))
+    same = ["origin", "site", "study", "experiment", "workload", "operation", *STACK, *SCALE]
+    found = []
+    for key, group in rows.groupby([*same, "_features"], dropna=False, sort=True):
+        words = dict(zip(same, key, strict=False))
+        engines = {str(name): _newest(part) for name, part in group.groupby("engine")}
+        for a in sorted(set(engines) & set(EMBEDDED)):
+            for b in sorted(set(engines) - set(EMBEDDED)):
+                floor = widest(floor_of(table, words | {"engine": engine}) for engine in (a, b))
+                pair = (engines[a], engines[b])
+                row = _compared(words | {"metric": metric_of(group)}, [pair], floor).columns()
+                row |= {"engine_a": a, "engine_b": b}
+                row["within_floor"] = floor.known and bool(floor.low <= row["ratio"] <= floor.high)
+                found.append(row)
+    return pd.DataFrame(found, columns=list(AGREEMENT_COLUMNS))
+
+
+def _pairs(group: pd.DataFrame) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Return the pairs of stacks that differ in the storage or in the layer, not in both."""
+    stacks = [part for _, part in group.groupby(list(STACK), dropna=False, sort=True)]
+    return [
+        (a, b)
+        for a, b in combinations(stacks, 2)
+        if (a["storage"].iloc[0] == b["storage"].iloc[0]) != (a["layer"].iloc[0] == b["layer"].iloc[0])
+    ]
+
+
+def _stack(part: pd.DataFrame) -> dict[str, object]:
+    return {name: part[name].iloc[0] for name in STACK}
+
+
+def _sides(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, object]:
+    return {f"{name}_{side}": part[name].iloc[0] for name in STACK for side, part in (("a", a), ("b", b))}
+
+
+def _paired_scales(
+    a: pd.DataFrame, b: pd.DataFrame
+) -> list[tuple[tuple[object, ...], pd.DataFrame, pd.DataFrame]]:
+    mine = {key: _newest(part) for key, part in a.groupby(list(SCALE))}
+    theirs = {key: _newest(part) for key, part in b.groupby(list(SCALE))}
+    return [(key, mine[key], theirs[key]) for key in sorted(set(mine) & set(theirs))]
+
+
+def _newest(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the configuration that ran last: an older one under the same name is superseded."""
+    if part["configuration"].nunique() < 2:
+        return part
+    latest = part.groupby("configuration")["began"].max().fillna(0).idxmax()
+    return part[part["configuration"] == latest]
+
+
+def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], floor: Any) -> _Row:
+    metric = words["metric"]
+    alone = len(strata) == 1
+    words = words | {
+        "median_a": summarize(strata[0][0][metric]).median if alone else np.nan,
+        "median_b": summarize(strata[0][1][metric]).median if alone else np.nan,
+        "runs": [run for pair in strata for side in pair for run in side["run"]],
+    }
+    return _Row(words, compare_scales([(a[metric], b[metric]) for a, b in strata], floor))

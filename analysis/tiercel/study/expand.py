@@ -1,0 +1,93 @@
+"""From a study and a site to configurations: every workload at every scale on every stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tiercel.errors import UserError, suggest
+from tiercel.site.model import Site, Stack
+from tiercel.study.model import Experiment, Study
+from tiercel.study.plan import Configuration
+from tiercel.study.workload import Workload
+
+#: Returns why an engine cannot do a workload on so many nodes, or None.
+Unsupported = Callable[[str, Workload, int], str | None]
+
+
+def stacks_of(study: Study, site: Site) -> list[Stack]:
+    """Return the stacks that a study names; UserError for a storage or layer that is not there."""
+    if study.stacks == "all":
+        return [Stack(name, storage) for name, storage in site.storages.items()]
+    stacks = []
+    for choice in study.stacks:
+        name, layers = (choice, []) if isinstance(choice, str) else (choice.storage, choice.layers)
+        if name not in site.storages:
+            raise UserError(
+                f"study {study.study}: stacks: no storage named {name!r} on site {site.site}: "
+                + suggest(name, site.storages)
+            )
+        if layers:
+            raise UserError(
+                f"study {study.study}: stacks: {name}: no layer named {layers[0]!r}: {suggest(layers[0], [])}"
+            )
+        stacks.append(Stack(name, site.storages[name], tuple(layers)))
+    return stacks
+
+
+def expand(
+    study: Study,
+    site: Site,
+    versions: Mapping[str, str],
+    launcher: str,
+    unsupported: Unsupported,
+) -> list[Configuration]:
+    """Return every configuration of `study` on `site`.
+
+    `versions` maps each engine that is there to its version. A workload that none of them can do, and
+    a scale that the site does not have, are UserErrors.
+    """
+    found = []
+    stacks = stacks_of(study, site)
+    for experiment_name, experiment in study.experiments.items():
+        where = f"study {study.study}: experiments.{experiment_name}"
+        for nodes, processes in _scales(experiment, site, where):
+            for workload_name, workload in experiment.workloads.items():
+                reasons = {e: unsupported(e, workload, nodes) for e in versions}
+                if all(reasons.values()):
+                    why = "; ".join(f"{e}: {r}" for e, r in reasons.items())
+                    raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
+                found += [
+                    Configuration(
+                        site=site.site,
+                        study=study.study,
+                        experiment=experiment_name,
+                        name=workload_name,
+                        workload=workload,
+                        stack=stack,
+                        engine=engine,
+                        engine_version=versions[engine],
+                        launcher=launcher,
+                        nodes=nodes,
+                        processes_per_node=processes,
+                        seed=study.seed,
+                    )
+                    for engine, reason in reasons.items()
+                    if reason is None
+                    for stack in stacks
+                ]
+    return found
+
+
+def _scales(experiment: Experiment, site: Site, where: str) -> Iterator[tuple[int, int]]:
+    words = {"half": max(1, site.processes_per_node // 2), "max": site.processes_per_node}
+    wanted = [words.get(p, p) if isinstance(p, str) else p for p in experiment.processes_per_node]
+    for nodes in dict.fromkeys(experiment.nodes):
+        if nodes > site.nodes:
+            raise UserError(f"{where}.nodes: {nodes} is more than the {site.nodes} of site {site.site}")
+        for processes in dict.fromkeys(wanted):
+            if int(processes) > site.processes_per_node:
+                raise UserError(
+                    f"{where}.processes_per_node: {processes} is more than the "
+                    f"{site.processes_per_node} of site {site.site}"
+                )
+            yield nodes, int(processes)

@@ -1,0 +1,89 @@
+"""What a study file says: which workloads at which scales on which stacks, how often."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from tiercel.documents import Document
+from tiercel.site.model import Name
+from tiercel.study.workload import Workload
+from tiercel.units import Duration
+
+Count = Annotated[int, Field(ge=1)]
+Processes = Literal["half", "max"] | Count
+
+
+class Repetitions(Document):
+    """How often a configuration runs: on until its interval is tight enough, within these bounds."""
+
+    minimum: int = Field(default=3, ge=1)
+    maximum: int = Field(default=10, ge=1)
+    target: float = Field(
+        default=0.1, gt=0, lt=1, description="half width of the 95 % interval of the median, relative to it"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Repetitions:
+        if self.maximum < self.minimum:
+            raise ValueError("maximum must not be less than minimum")
+        return self
+
+
+class Experiment(Document):
+    """Workloads over scales."""
+
+    title: str = ""
+    nodes: list[Count] = [1]
+    processes_per_node: list[Processes] = ["max"]
+    workloads: dict[Name, Workload]
+    repetitions: Repetitions | None = None
+
+    @field_validator("workloads")
+    @classmethod
+    def _some(cls, value: dict[str, Workload]) -> dict[str, Workload]:
+        if not value:
+            raise ValueError("at least one workload is required")
+        return value
+
+
+class StackChoice(Document):
+    """A stack named in a study: a storage of the site and the layers in front of it."""
+
+    storage: Name
+    layers: list[Name] = []
+
+
+class Study(Document):
+    """One file: ``workflows/studies/<study>.yaml``."""
+
+    study: Name
+    title: str
+    description: str = ""
+    source: str = Field(default="", description="the publication that this study repeats")
+    stacks: Literal["all"] | list[Name | StackChoice] = "all"
+    engines: list[Name] = Field(default=["iokernel"], description="required")
+    engines_where_found: list[Name] = Field(default=[], description="run beside them where installed")
+    repetitions: Repetitions = Repetitions()
+    twins: bool = Field(default=True, description="run the largest scale twice over: the A/A noise floor")
+    trace: bool = Field(default=False, description="one more run of each workload, traced by DFTracer")
+    timeout: Duration = Field(default=3600.0, gt=0, description="of one run")
+    budget: Duration | None = Field(
+        default=None, gt=0, description="engine time after which no more repetitions are added"
+    )
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    experiments: dict[Name, Experiment]
+
+    @model_validator(mode="after")
+    def _some(self) -> Study:
+        if not self.experiments:
+            raise ValueError("experiments: at least one is required")
+        if not self.engines:
+            raise ValueError("engines: at least one is required")
+        if self.stacks != "all" and not self.stacks:
+            raise ValueError("stacks: write all, or name at least one storage")
+        return self
+
+    def repetitions_of(self, experiment: str) -> Repetitions:
+        return self.experiments[experiment].repetitions or self.repetitions

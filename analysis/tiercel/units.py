@@ -1,0 +1,121 @@
+"""Sizes, durations and rates: read from text with a unit, shown to people with one.
+
+Inside tiercel a size is a number of bytes (int) and a duration a number of seconds (float).
+Sizes read binary units whatever their spelling (``1m``, ``1M``, ``1MiB`` are 1,048,576 bytes),
+as IOR, mdtest and fio do; ``1MB`` is refused because the field uses it for both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?\s*", re.IGNORECASE)
+
+
+def parse_size(value: object) -> int:
+    """Return bytes for ``4096``, ``"4KiB"``, ``"1.5g"``.
+
+    Raises ValueError, with what is allowed, for anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("must be a size such as 4KiB, 1MiB or 2GiB")
+    if isinstance(value, int | float):
+        if value < 0 or value != int(value):
+            raise ValueError("must be a whole number of bytes, or a size such as 1MiB")
+        return int(value)
+    match = _SIZE.fullmatch(value)
+    if not match:
+        raise ValueError(f"{value!r} is not a size: write 4096, 4KiB, 1MiB, 2GiB or 1TiB")
+    number, prefix, suffix = match.groups()
+    if prefix and suffix and suffix.lower() == "b":
+        raise ValueError(f"{value!r} is ambiguous (1000 or 1024?): write {number}{prefix.upper()}iB")
+    size = float(number) * 1024 ** _POWER[prefix.lower()]
+    if size != int(size):
+        raise ValueError(f"{value!r} is not a whole number of bytes")
+    return int(size)
+
+
+def parse_duration(value: object) -> float:
+    """Return seconds for ``30``, ``"90s"``, ``"5min"``, ``"250ms"``; ValueError for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if value < 0 or not math.isfinite(value):
+            raise ValueError("must be a duration of zero or more seconds")
+        return float(value)
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        raise ValueError(f"{value!r} is not a duration: write 30, 30s, 5min, 2h or 250ms")
+    return float(match[1]) * _SECONDS[(match[2] or "").lower()]
+
+
+def format_size(size: float, digits: int = 3) -> str:
+    """Return ``1 MiB``, ``1.5 GiB``; exact where the number allows it."""
+    return _scaled(size, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], digits)
+
+
+def format_bandwidth(bytes_per_second: float, digits: int = 3) -> str:
+    """Return ``812 MiB/s``."""
+    return _scaled(bytes_per_second, 1024, ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"], digits)
+
+
+def format_rate(per_second: float, digits: int = 3) -> str:
+    """Return ``12.3 kop/s``."""
+    return _scaled(per_second, 1000, ["op/s", "kop/s", "Mop/s", "Gop/s"], digits)
+
+
+def format_latency(seconds: float, digits: int = 3) -> str:
+    """Return ``4.2 µs``, ``13 ms``."""
+    if not math.isfinite(seconds):
+        return "–"
+    for factor, unit in ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms")):
+        if seconds < factor * 999.5:
+            return f"{_significant(seconds / factor, digits)} {unit}"
+    return f"{_significant(seconds, digits)} s"
+
+
+def format_duration(seconds: float) -> str:
+    """Return ``45 s``, ``3 min 20 s``, ``2 h 5 min``: time for people to wait."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _scaled(value: float, base: int, units: list[str], digits: int) -> str:
+    if not math.isfinite(value):
+        return "–"
+    step = 0
+    # 999.5 of a unit would print as 1000, so it already belongs to the next one.
+    while step + 1 < len(units) and abs(value) >= (base - 0.5 if base == 1000 else base):
+        value /= base
+        step += 1
+    return f"{_significant(value, digits)} {units[step]}"
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _size_field(value: Any) -> Any:
+    return None if value is None else parse_size(value)
+
+
+def _duration_field(value: Any) -> Any:
+    return None if value is None else parse_duration(value)
+
+
+#: Fields of site and study files.
+Size = Annotated[int, BeforeValidator(_size_field)]
+Duration = Annotated[float, BeforeValidator(_duration_field)]
