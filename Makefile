@@ -13,7 +13,7 @@ LOCKS := requirements-bootstrap.lock requirements.lock
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
 NATIVE := $(VENV)/.native
-NATIVE_SOURCES := $(wildcard native/iokernel/src/*.c native/iokernel/src/*.h native/iokernel/Makefile native/iokernel/VERSION)
+NATIVE_SOURCES := $(wildcard native/iokernel/src/*.[ch] native/iokernel/Makefile native/iokernel/VERSION)
 
 # Some sites forbid writing compiled files next to sources on shared storage, and
 # a fresh container often has no writable HOME: nothing here needs one.

@@ -39,7 +39,9 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
             )
         seen.add(key)
     loader.flatten_mapping(node)
-    return {loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value}
+    return {
+        loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value
+    }
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
@@ -54,7 +56,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     try:
-        content = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+        content = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""

@@ -8,7 +8,7 @@ from tiercel.errors import UserError
 
 
 def project_root() -> Path:
-    """Return the checkout: the current folder or one above it, else the one this package was installed from."""
+    """Return the checkout: the current folder or one above it, else the one that this package is from."""
     here = Path.cwd()
     package = Path(__file__).resolve()
     for folder in (here, *here.parents, *package.parents):

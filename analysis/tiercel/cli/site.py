@@ -44,4 +44,3 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
     if found.discover:
         for point, reason in discover(found.exclude).skipped.items():
             console.print(f"left out: {point}: {reason}", markup=False)
-

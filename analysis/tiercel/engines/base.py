@@ -128,4 +128,3 @@ class Engine(ABC):
 
 
 engines: Registry[type[Engine]] = Registry("engine")
-

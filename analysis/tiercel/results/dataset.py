@@ -43,21 +43,23 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
     sizes = [table[d].nunique() for d in DIMENSIONS]
     if math.prod(sizes) * len(numbers) > LARGEST:
         raise UserError("too many configurations for one array: read observations.parquet instead")
-    indexed = table.set_index(list(DIMENSIONS))
+    # NetCDF knows neither nullable integers nor pandas' strings.
+    plain = {d: "int64" if pd.api.types.is_integer_dtype(table[d]) else object for d in DIMENSIONS}
+    indexed = table.astype(plain).set_index(list(DIMENSIONS))
     if indexed.index.has_duplicates:
         raise UserError("two results of one configuration and repetition: collect the results anew")
     dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
     features = table.groupby("workload").first()
     for name in _COORDINATES:
-        column = features[name].reindex(dataset["workload"].values)
-        values = column.astype("float64") if pd.api.types.is_integer_dtype(column) else column.astype("string")
+        feature = features[name].reindex(dataset["workload"].values)
+        values = feature.astype("float64" if pd.api.types.is_integer_dtype(feature) else "string")
         filled = values if values.dtype == "float64" else values.fillna("").astype(object)
         dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})
     labels = table.groupby("storage")["storage_label"].first().reindex(dataset["storage"].values)
     dataset = dataset.assign_coords(storage_label=("storage", labels.astype(object).to_numpy()))
-    for column in (*schema.IDENTITY, *schema.FEATURES, *numbers):
-        if column.name in dataset.variables:
-            dataset[column.name].attrs.update(long_name=column.meaning, units=column.unit or "1")
+    for described in (*schema.IDENTITY, *schema.FEATURES, *numbers):
+        if described.name in dataset.variables:
+            dataset[described.name].attrs.update(long_name=described.meaning, units=described.unit or "1")
     dataset.attrs.update(
         title=f"Storage evaluation: {studies[0] if studies else 'nothing measured'}",
         Conventions="CF-1.11",

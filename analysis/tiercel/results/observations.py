@@ -15,17 +15,16 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter
 
 import tiercel
-from tiercel.engines import Measurement, Task, engines
-from tiercel.errors import RunFailed
+from tiercel.engines import Measurement
+from tiercel.errors import RunFailed, UserError
 from tiercel.results import schema
+from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.validity import TOO_FEW, flags_of
-from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workload import DataWorkload, MetadataWorkload
 
-_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _STAMP = "record_stamp"
 _ARROW = {
@@ -65,27 +64,20 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def load_observations(results: Path) -> pd.DataFrame:
     """Return the observations of a site; one row for each phase of each run, units in ``schema.UNITS``."""
-    return pq.read_table(results / "observations.parquet").to_pandas(types_mapper=_nullable)
+    return _load(results / "observations.parquet")
 
 
 def load_runs(results: Path) -> pd.DataFrame:
     """Return the runs of a site; one row for each execution, failed ones included."""
-    return pq.read_table(results / "runs.parquet").to_pandas(types_mapper=_nullable)
+    return _load(results / "runs.parquet")
 
 
-def measurements_of(raw: RawRun) -> list[Measurement]:
-    """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
-    run = raw.run
-    task = Task(
-        workload=_WORKLOAD.validate_python(run["workload"]),
-        nodes=run["nodes"],
-        processes_per_node=run["processes_per_node"],
-        data=Path(),
-        output=raw.folder,
-        seed=run["run_seed"],
-        launcher=run["launcher"],
-    )
-    return engines.get(run["engine"])().parse(task, raw.folder)
+def _load(path: Path) -> pd.DataFrame:
+    try:
+        table: pd.DataFrame = pq.read_table(path).to_pandas(types_mapper=_nullable)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file: run `tiercel collect`") from None
+    return table
 
 
 def _nullable(kind: pa.DataType) -> Any:
@@ -135,7 +127,7 @@ def _identity(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _features(run: dict[str, Any]) -> dict[str, Any]:
-    workload = _WORKLOAD.validate_python(run["workload"])
+    workload = workload_of(run)
     if isinstance(workload, MetadataWorkload):
         return {
             "unique_directories": workload.unique_directories,
@@ -157,7 +149,9 @@ def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:
             key = (row["configuration"], row["operation"], row["role"])
             counts[key] = counts.get(key, 0) + 1
     for row in observations:
-        few = not row["traced"] and counts.get((row["configuration"], row["operation"], row["role"]), 0) < least
+        few = (
+            not row["traced"] and counts.get((row["configuration"], row["operation"], row["role"]), 0) < least
+        )
         others = [f for f in row["flags"] if f != TOO_FEW]
         row["flags"] = [*others, TOO_FEW] if few else others
 

@@ -117,4 +117,6 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: not a whole result: {error}; move the folder away to run it again") from None
+        raise UserError(
+            f"{path}: not a whole result: {error}; move the folder away to run it again"
+        ) from None

@@ -56,7 +56,7 @@ def flags_of(row: Row) -> list[str]:
 
 
 def _cold_wanted(row: Row) -> bool:
-    return row["operation"] == "read" and row["access"] == "RO" and row["role"] == "measured"
+    return bool(row["operation"] == "read" and row["access"] == "RO" and row["role"] == "measured")
 
 
 @check(
@@ -66,13 +66,9 @@ def _cold_wanted(row: Row) -> bool:
 )  # fmt: skip
 def _cache_not_cold(row: Row) -> bool:
     fraction = row["resident_fraction"]
-    return (
-        _cold_wanted(row)
-        and not row["memory_backed"]
-        and not row["direct"]
-        and fraction is not None
-        and fraction > COLD
-    )
+    if fraction is None or row["memory_backed"] or row["direct"] or not _cold_wanted(row):
+        return False
+    return float(fraction) > COLD
 
 
 @check(
@@ -90,7 +86,7 @@ def _cache_unknown(row: Row) -> bool:
     "as the upper bound of this machine.",
 )  # fmt: skip
 def _memory_storage(row: Row) -> bool:
-    return row["medium"] == "memory"
+    return bool(row["medium"] == "memory")
 
 
 @check(

@@ -115,4 +115,3 @@ def _time_left(history: History, runs: Iterable[Run]) -> float | None:
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise Interrupted
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -26,8 +27,12 @@ from tiercel.study.plan import Run
 #: Variables whose values are part of what a number means. Others (user names, tokens) are never recorded.
 _RECORDED = ("MPICH_", "OMPI_MCA_", "ROMIO_", "UCX_", "FI_", "HDF5_")
 
+#: The engine's own message, or what MPICH's launcher says of a rank that died.
+_TELLING = re.compile(r"error|^iokernel: |exit string", re.IGNORECASE)
+
 _GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that the child between fork and exec need not
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, folder: Path) -> dict
         try:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder,
-                start_new_session=True, pass_fds=equipment.inherit, preexec_fn=_die_with_parent,
+                start_new_session=True, pass_fds=equipment.inherit, preexec_fn=_die_with_parent,  # noqa: PLW1509 (only prctl is called)
             )  # fmt: skip
         except OSError as error:
             raise RunFailed(f"{step.name}: {argv[0]} does not start: {error.strerror}") from None
@@ -175,9 +180,9 @@ def last_words(path: Path) -> str:
 
 
 def last_line(text: str, limit: int = 300) -> str:
-    """Return the first line in `text` that names an error, else its last line."""
+    """Return the first line in `text` that says what went wrong, else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "error" in line.lower() or line.startswith("iokernel:")]
+    telling = [line for line in lines if _TELLING.search(line)]
     return (telling[:1] or lines[-1:] or [""])[0][:limit]
 
 
@@ -198,7 +203,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _die_with_parent() -> None:
     """In the child: be killed when tiercel is, so that a killed harness leaves no I/O behind."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _worth_recording(environment: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from tiercel.engines import Measurement
 from tiercel.errors import RunFailed
-from tiercel.results.observations import measurements_of
+from tiercel.results.measured import measurements_of
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Outcome
 from tiercel.statistics.adaptive import enough

@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError
-from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.site.model import Stack
+from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.units import format_size
 
 _PREFIX = "tiercel-run-"
@@ -50,7 +50,9 @@ def remove_run_folder(folder: Path) -> None:
         try:  # killed between mkdir and the marker: then it is empty
             folder.rmdir()
         except OSError:
-            raise UserError(f"{folder}: carries no {_MARKER} marker, so it is left alone; remove it") from None
+            raise UserError(
+                f"{folder}: carries no {_MARKER} marker, so it is left alone; remove it"
+            ) from None
         return
     try:
         shutil.rmtree(folder / "data", ignore_errors=False)

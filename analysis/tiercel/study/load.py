@@ -29,7 +29,5 @@ def load_study(name: str, root: Path) -> Study:
     path = study_path(name, root)
     study = parse(Study, read_yaml(path), str(path))
     if study.study != path.stem:
-        raise UserError(
-            f"{path}: study: must be {path.stem!r}, the file's name (given: {study.study!r})"
-        )
+        raise UserError(f"{path}: study: must be {path.stem!r}, the file's name (given: {study.study!r})")
     return study

@@ -87,10 +87,11 @@ class Run:
 
     @cached_property
     def id(self) -> str:
-        """Readable words and the hash: ``scaling.write.ext4-root.1x2.r0-5f0c...``."""
+        """Readable words and the hash: ``scaling.write.ext4-root.iokernel.1x2.r0-5f0c...``."""
         c = self.configuration
         suffix = ("b" if self.twin == "b" else "") + ("t" if self.traced else "")
-        words = f"{c.experiment}.{c.name}.{c.stack.name}.{c.nodes}x{c.processes_per_node}.r{self.repetition}{suffix}"
+        scale = f"{c.nodes}x{c.processes_per_node}.r{self.repetition}{suffix}"
+        words = ".".join([c.experiment, c.name, c.stack.name, c.engine, scale])
         determines = {
             "key": c.key,
             "repetition": self.repetition,

@@ -59,9 +59,7 @@ class DataWorkload(Document):
 
     @model_validator(mode="after")
     def _consistent(self) -> DataWorkload:
-        sizes = [
-            k for k in ("segments", "data_per_process", "data_per_node") if getattr(self, k) is not None
-        ]
+        sizes = [k for k in ("segments", "data_per_process", "data_per_node") if getattr(self, k) is not None]
         if len(sizes) != 1:
             raise ValueError(
                 "exactly one of segments, data_per_process, data_per_node says how much data "

@@ -1,0 +1,34 @@
+"""From one raw folder to its measurements. Light: measuring processes import it, and no tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tiercel.engines import Measurement, Task, engines
+from tiercel.results.raw import RawRun
+from tiercel.study.workload import Workload
+
+_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
+
+
+def workload_of(run: dict[str, Any]) -> Workload:
+    """Return the workload in a run's ``run.json``."""
+    return _WORKLOAD.validate_python(run["workload"])
+
+
+def measurements_of(raw: RawRun) -> list[Measurement]:
+    """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
+    run = raw.run
+    task = Task(
+        workload=workload_of(run),
+        nodes=run["nodes"],
+        processes_per_node=run["processes_per_node"],
+        data=Path(),
+        output=raw.folder,
+        seed=run["run_seed"],
+        launcher=run["launcher"],
+    )
+    return engines.get(run["engine"])().parse(task, raw.folder)
