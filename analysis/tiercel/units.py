@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -36,7 +37,7 @@ def parse_size(value: object) -> int:
     number, prefix, suffix = match.groups()
     if prefix and suffix and suffix.lower() == "b":
         raise ValueError(f"{value!r} is ambiguous (1000 or 1024?): write {number}{prefix.upper()}iB")
-    size = float(number) * 1024 ** _POWER[prefix.lower()]
+    size = Decimal(number) * 1024 ** _POWER[prefix.lower()]  # exact, unlike a float above 2**53
     if size != int(size):
         raise ValueError(f"{value!r} is not a whole number of bytes")
     return int(size)

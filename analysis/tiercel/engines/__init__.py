@@ -1,6 +1,17 @@
 """Engines: the programs that do the I/O. One adapter file each."""
 
-from tiercel.engines import iokernel
+from tiercel.engines import fio, iokernel, ior, mdtest
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 
-__all__ = ["Engine", "Installation", "Measurement", "Step", "Task", "engines", "iokernel"]
+__all__ = [
+    "Engine",
+    "Installation",
+    "Measurement",
+    "Step",
+    "Task",
+    "engines",
+    "fio",
+    "iokernel",
+    "ior",
+    "mdtest",
+]

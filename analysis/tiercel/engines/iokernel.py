@@ -113,7 +113,7 @@ class IOKernel(Engine):
         }  # fmt: skip
         argv += [switch for switch, on in switches.items() if on]
         if w.reorder != "none" and "r" in phases:
-            argv += ["-C"] + (["-Q", str(w.reorder)] if isinstance(w.reorder, int) else [])
+            argv += ["--task-offset", str(w.reorder)] if isinstance(w.reorder, int) else ["-C"]
         if w.queue_depth > 1:
             argv += ["--queue-depth", str(w.queue_depth)]
         if w.stonewall is not None:
@@ -214,11 +214,13 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
 def _metadata_measurement(result: dict[str, Any], phase: int) -> Measurement:
     try:
         return Measurement(
-            operation=result["access"],
+            operation=result["key"],
+            # The one tree that holds the items is not what the workload is about.
+            role="setup" if result["key"].startswith("tree-") else "measured",
             phase=phase,
-            operation_rate=result["operations"] / result["totalTime"],
-            operations=result["operations"],
-            total_time=result["totalTime"],
+            operation_rate=result["items"] / result["time"],
+            operations=result["items"],
+            total_time=result["time"],
             **_common(result, result.get("latency")),
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -97,9 +98,9 @@ def _consider(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, in
 
 def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
     try:
-        if not mount.point.is_dir():
+        status = mount.point.stat()
+        if not stat.S_ISDIR(status.st_mode):
             return "mounts a single file", None, 0
-        device = mount.point.stat().st_dev
         space = os.statvfs(mount.point)
     except OSError as error:
         return f"cannot be looked at: {error.strerror}", None, 0
@@ -122,7 +123,7 @@ def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
             capacity=capacity,
             shared=mount.medium == "network",
         ),
-        device,
+        status.st_dev,
     )
 
 

@@ -1,0 +1,221 @@
+"""fio (https://github.com/axboe/fio), started once on one node; it forks its jobs, each a session of its own.
+
+fio measures other things under the same names. What differs from IOR's definitions:
+
+- `total_time` is the longest job's time from its first open to its last operation, the fsync at the
+  end included, the close not. Jobs start together but wait for no barrier.
+- fio rounds that time up to a whole millisecond. We take half a millisecond off, so that the error is
+  half a millisecond either way, and refuse times under 20 ms, where that is more than 2.5 %.
+- Latency is of the reads and writes alone, as iokernel's; fsync is reported apart from them.
+- Random order is fio's own generator's: each block once, like IOR's, but another order for the same seed.
+
+What we switch off so that both do the same: preallocation, access hints (posix_fadvise), the change of
+the buffer before every write, and the eviction of a file when it is opened, unless a cold read wants it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
+from tiercel.engines.cold import prepare_step, residency
+from tiercel.engines.ior import PHASES, access_after, block_size, offset_of, step_names
+from tiercel.engines.probing import probe
+from tiercel.errors import RunFailed
+from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+
+_VERSION = re.compile(r"\Afio-(\S+)")
+
+#: Milliseconds below which fio's rounding is too coarse.
+SHORTEST_MS = 20
+
+
+@engines.register("fio")
+class Fio(Engine):
+    name = "fio"
+    needs_mpi = False
+    note = ""
+    """Why find() found nothing."""
+
+    def find(self) -> Installation | None:
+        found = probe("fio", ("--version",), _VERSION, "fio")
+        self.note = found.note
+        if found.path is None or not found.version:
+            return None
+        return Installation(self.name, found.version, {"fio": found.path})
+
+    def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        if isinstance(workload, MetadataWorkload):
+            return "metadata is mdtest's"
+        if nodes > 1:
+            return "fio is started on one node"
+        if workload.api != "posix":
+            return "fio has no MPI-IO"
+        if workload.preallocate:
+            return "fio preallocates outside its clock"
+        if workload.verify:
+            return "fio checks only data in a format of its own"
+        if workload.wear_out:
+            return "fio has no wear-out after the time limit"
+        return None
+
+    def steps(self, task: Task, installation: Installation) -> list[Step]:
+        w = task.workload
+        assert isinstance(w, DataWorkload)
+        phases = PHASES[w.access_type]
+        steps: list[Step] = []
+        for index, name in enumerate(step_names(phases)):
+            last = index == len(phases) - 1
+            if last and w.wants_cold:
+                ready = prepare_step(task, w, block_size(task, w))
+                steps += [ready] if ready else []
+            steps.append(Step(name, self._argv(task, installation, w, name, index), launch="once"))
+        return steps
+
+    def parse(self, task: Task, output: Path) -> list[Measurement]:
+        w = task.workload
+        assert isinstance(w, DataWorkload)
+        phases = PHASES[w.access_type]
+        found = []
+        for index, name in enumerate(step_names(phases)):
+            last = index == len(phases) - 1
+            result = _result(output / f"{name}.json")
+            measurement = _measurement(task, result, phases[index], "measured" if last else "setup")
+            measurement.phase = index
+            measurement.access = w.access_type if last else access_after(phases[:index], phases[index])
+            found.append(measurement)
+        if w.operation == "read" and w.wants_cold:
+            for key, value in residency(output).items():
+                setattr(found[-1], key, value)
+        return found
+
+    def _argv(
+        self, task: Task, installation: Installation, w: DataWorkload, name: str, index: int
+    ) -> tuple[str, ...]:
+        phases = PHASES[w.access_type]
+        writes, last = phases[index] == "write", index == len(phases) - 1
+        shuffled = last and w.pattern == "random"
+        syncs_each = writes and w.fsync == "write" and w.operation == "write"
+        options = {
+            "directory": _escape(str(task.data)),
+            "rw": ("rand" if shuffled else "") + phases[index],
+            "bs": w.transfer_size,
+            "ioengine": "psync" if w.queue_depth == 1 else "io_uring",
+            "iodepth": w.queue_depth,
+            "direct": int(w.direct),
+            "fallocate": "none",
+            "fadvise_hint": 0,
+            "scramble_buffers": 0,
+            "invalidate": int(last and w.wants_cold),
+            "file_service_type": "sequential",
+            "randseed": task.seed + 1,
+            "disk_util": 0,
+            "lat_percentiles": 1,
+            "clat_percentiles": 0,
+            "percentile_list": "50:90:99:99.9",
+        }
+        if writes:
+            options |= {"create_on_open": 1, "overwrite": int(index > 0)}
+            # fio syncs before a write, not after it: N-1 times, and end_fsync makes it N.
+            options |= {"fsync": 1} if syncs_each else {}
+            options |= {"end_fsync": 1} if syncs_each or w.fsync == "phase" or w.wants_cold else {}
+        else:
+            options |= {"allow_file_create": 0}
+        if last and w.stonewall is not None:
+            options |= {"runtime": f"{round(w.stonewall * 1000)}ms"}
+        argv = [str(installation.programs["fio"]), "--output-format=json"]
+        argv += [f"--output={task.output / (name + '.json')}", "--eta=never"]
+        argv += [f"--{key}={value}" for key, value in options.items()]
+        argv += ["--group_reporting"]
+        offset = 0 if writes else offset_of(task, w)
+        for rank in range(task.processes):
+            argv += _job(task, w, rank, (rank + offset) % task.processes)
+        return tuple(argv)
+
+
+def _job(task: Task, w: DataWorkload, rank: int, target: int) -> list[str]:
+    """Return the options of process `rank`, which works on the data of process `target`. Names are IOR's."""
+    per_process, block = w.bytes_per_process(task.processes_per_node), block_size(task, w)
+    argv = [f"--name=process-{rank}"]
+    if w.layout == "file-per-process":
+        folder = f"{target}/" if w.unique_directories else ""
+        return [*argv, f"--filename={folder}data.{target:08d}", f"--size={per_process}"]
+    argv += ["--filename=data", f"--offset={target * block}"]
+    if per_process == block:
+        return [*argv, f"--size={per_process}"]
+    # The blocks of all processes take turns: after one of its own a process skips those of the others.
+    reach = (per_process // block - 1) * block * task.processes + block
+    return [
+        *argv, f"--size={reach}", f"--io_size={per_process}", "--zonemode=strided",
+        f"--zonesize={block}", f"--zonerange={block}", f"--zoneskip={block * (task.processes - 1)}",
+    ]  # fmt: skip
+
+
+def _escape(path: str) -> str:
+    """Return `path` for fio, which takes a bare colon for a separator."""
+    return path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def _result(path: Path) -> dict[str, Any]:
+    """Return the one (group) result in a JSON file of fio; RunFailed unless it is whole and sound."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise RunFailed(f"{path.name}: {error.strerror}: the engine wrote no result") from None
+    start = re.search(r"^\{", text, re.MULTILINE)  # fio's own messages may go before
+    try:
+        content = json.loads(text[start.start() :] if start else text)
+        jobs = content["jobs"]
+        failed = [job["error"] for job in jobs if job["error"]]
+        if failed:
+            raise RunFailed(f"{path.name}: fio: {os.strerror(failed[0])}")
+        if len(jobs) != 1:
+            raise RunFailed(f"{path.name} has {len(jobs)} results where one group was asked for")
+        result: dict[str, Any] = jobs[0]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFailed(f"{path.name} is not a whole result: {error!r}") from None
+    return result
+
+
+def _measurement(task: Task, result: dict[str, Any], phase: str, role: Role) -> Measurement:
+    w = task.workload
+    assert isinstance(w, DataWorkload)
+    walled = role == "measured" and w.stonewall is not None
+    expected = w.footprint(task.nodes, task.processes_per_node)
+    try:
+        numbers = result[phase]
+        moved, operations = int(numbers["io_bytes"]), int(numbers["total_ios"])
+        milliseconds = int(numbers["runtime"])
+        cut = walled and moved < expected
+        if moved != expected and not (cut and moved):
+            raise RunFailed(f"fio moved {moved} of {expected} bytes in the {phase}")
+        if role == "measured" and milliseconds < SHORTEST_MS:
+            raise RunFailed(
+                f"the {phase} took {milliseconds} ms and fio counts whole ones: give it more data "
+                f"(at least {SHORTEST_MS} ms)"
+            )
+        seconds = (milliseconds - 0.5) / 1000 if milliseconds else None
+        latency = numbers["lat_ns"]
+        busy = float(result["job_runtime"]) / 1000 / 100
+        measurement = Measurement(
+            operation=phase, role=role, bytes_moved=moved, bytes_expected=expected,
+            operations=operations, total_time=seconds,
+            bandwidth=moved / seconds if seconds else None,
+            operation_rate=operations / seconds if seconds else None,
+            latency_mean=float(latency["mean"]) / 1e9, latency_max=float(latency["max"]) / 1e9,
+            cpu_user=float(result["usr_cpu"]) * busy, cpu_system=float(result["sys_cpu"]) * busy,
+            stonewall_hit=cut if walled else None,
+        )  # fmt: skip
+        percentiles = latency.get("percentile") or {}
+        for field, key in (("p50", "50"), ("p90", "90"), ("p99", "99"), ("p999", "99.9")):
+            value = percentiles.get(f"{float(key):.6f}")
+            setattr(measurement, f"latency_{field}", None if value is None else value / 1e9)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunFailed(f"fio's result lacks a usable {error}") from None
+    if phase == "read":
+        measurement.task_offset, measurement.cross_node_fraction = offset_of(task, w), 0.0
+    return measurement

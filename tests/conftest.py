@@ -1,0 +1,109 @@
+"""Fixtures that several folders share: a small project of its own, with storages in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tiercel.programs import program
+from tiercel.site.mounts import mount_of, read_mounts
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+TINY = """
+study: tiny
+title: A study of seconds
+repetitions: {minimum: 2, maximum: 3, target: 0.5}
+timeout: 60s
+experiments:
+  scaling:
+    processes_per_node: [1, 2]
+    workloads:
+      sequential-write: {operation: write, transfer_size: 64KiB, data_per_process: 1MiB, fsync: phase}
+      cold-read: {operation: read, transfer_size: 64KiB, data_per_process: 1MiB, reorder: 1}
+  metadata:
+    processes_per_node: [2]
+    workloads:
+      small-files: {operation: metadata, items_per_process: 20, write_bytes: 4KiB, read_bytes: 4KiB}
+"""
+
+
+@pytest.fixture
+def checkout() -> Path:
+    return CHECKOUT
+
+
+class Project:
+    """A folder that is a project of its own: the checkout's workflow, its own site and studies."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.results = root / "results" / "local"
+        (root / "workflows" / "studies").mkdir(parents=True)
+        (root / "site-configs" / "local").mkdir(parents=True)
+        (root / "Snakefile").symlink_to(CHECKOUT / "Snakefile")
+        for rules in (CHECKOUT / "workflows").glob("*.smk"):
+            (root / "workflows" / rules.name).symlink_to(rules)
+        profile = CHECKOUT / "site-configs" / "local" / "config.yaml"
+        (root / "site-configs" / "local" / "config.yaml").symlink_to(profile)
+        (root / "local").symlink_to("site-configs/local")
+        self.study("tiny", TINY)
+
+    def study(self, name: str, text: str) -> None:
+        (self.root / "workflows" / "studies" / f"{name}.yaml").write_text(dedent(text))
+
+    def site(self, text: str) -> None:
+        (self.root / "site-configs" / "local" / "site.yaml").write_text(dedent(text))
+
+    def tiercel(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the command line in this project."""
+        return subprocess.run(
+            [sys.executable, "-m", "tiercel", *arguments],
+            cwd=self.root, capture_output=True, text=True, timeout=300, check=False,
+            env={**os.environ, **(env or {})},
+        )  # fmt: skip
+
+
+@pytest.fixture
+def new_project(tmp_path: Path) -> Callable[[str], Project]:
+    """Return a function that makes a project whose one storage, `main`, is a folder of the test's."""
+
+    def make(scratch_name: str = "scratch") -> Project:
+        root = tmp_path / "project"
+        root.mkdir()
+        project = Project(root)
+        scratch = tmp_path / scratch_name
+        scratch.mkdir()
+        mount = mount_of(scratch, read_mounts())
+        assert mount is not None
+        quoted = str(scratch).replace("$", "$$").replace('"', '\\"').replace("\n", "\\n")
+        project.site(f"""
+            site: local
+            launcher: auto
+            processes_per_node: 4
+            storages:
+              main:
+                type: {mount.type}
+                mount: "{mount.point}"
+                medium: {mount.medium}
+                scratch: "{quoted}"
+            """)
+        return project
+
+    return make
+
+
+@pytest.fixture
+def project(new_project: Callable[[str], Project]) -> Project:
+    return new_project("scratch")
+
+
+needs_iokernel = pytest.mark.skipif(
+    program("iokernel") is None, reason="iokernel is not built (make setup builds it)"
+)

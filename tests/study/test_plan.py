@@ -1,0 +1,145 @@
+"""The plan: what is run how often, in which order, under which names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiercel.documents import parse
+from tiercel.errors import UserError
+from tiercel.site.model import Site
+from tiercel.study.expand import expand
+from tiercel.study.model import Study
+from tiercel.study.plan import Plan, order_runs
+
+STORAGE = {"type": "xfs", "mount": "/", "scratch": "/tmp/x"}
+
+
+def site(**keys: Any) -> Site:
+    content = {
+        "site": "s", "nodes": 4, "processes_per_node": 8, "storages": {"a": STORAGE, "b": STORAGE}, **keys,
+    }  # fmt: skip
+    return parse(Site, content, "site.yaml")
+
+
+def study(**keys: Any) -> Study:
+    content = {
+        "study": "x",
+        "title": "t",
+        "repetitions": {"minimum": 2, "maximum": 4},
+        "experiments": {
+            "scaling": {
+                "nodes": [1, 2],
+                "processes_per_node": [1, "half", "max"],
+                "workloads": {
+                    "w": {"operation": "write", "segments": 3},
+                    "r": {"operation": "read", "segments": 3},
+                },
+            }
+        },
+        **keys,
+    }
+    return parse(Study, content, "x.yaml")
+
+
+def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> Plan:
+    at = at or site()
+    return order_runs(at, s, expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None), part_size)
+
+
+def test_counts() -> None:
+    # 2 nodes x 3 processes per node x 2 workloads x 2 storages = 24 configurations, 4 rounds at most: 96 runs.
+    # Twins: the largest scale (2 x 8) of 2 workloads on 2 storages, in the 2 minimum rounds: 8 runs.
+    runs = plan(study()).runs
+    assert len(runs) == 96 + 8
+    assert Counter(r.twin for r in runs) == {"a": 96, "b": 8}
+    assert all(r.configuration.processes == 16 for r in runs if r.twin == "b")
+
+
+def test_traced_runs_come_last_and_once_for_each_workload_and_stack() -> None:
+    traced = plan(study(trace=True))
+    assert [r.traced for r in traced.runs][-4:] == [True] * 4
+    assert sum(r.traced for r in traced.runs) == 4
+
+
+def test_every_round_interleaves_the_stacks() -> None:
+    first = [r for r in plan(study()).runs if r.repetition == 0 and r.configuration.nodes == 1]
+    order = [r.configuration.stack.name for r in first]
+    # Sorted by stack they would change once; a shuffle of 14 changes about 7 times.
+    assert sum(x != y for x, y in zip(order, order[1:], strict=False)) > 3
+    second = [r for r in plan(study()).runs if r.repetition == 1 and r.configuration.nodes == 1]
+    assert [r.configuration.key for r in first] != [r.configuration.key for r in second]
+
+
+def test_names_are_unique_and_repeatable() -> None:
+    ids = [r.id for r in plan(study()).runs]
+    assert len(set(ids)) == len(ids)
+    assert ids == [r.id for r in plan(study()).runs]
+
+
+def test_what_determines_a_run_is_in_its_name() -> None:
+    def first(s: Study, at: Site | None = None) -> set[str]:
+        return {r.configuration.key for r in plan(s, at).runs}
+
+    base = first(study())
+    assert first(study(seed=2)).isdisjoint(base)
+    other_mount = {**STORAGE, "mount": "/other"}
+    assert first(study(), site(storages={"a": other_mount, "b": other_mount})).isdisjoint(base)
+    # The scratch folder names a place, the title is for people, bounds say how often: none of them what.
+    elsewhere = {**STORAGE, "scratch": "/tmp/y"}
+    assert first(study(), site(storages={"a": elsewhere, "b": elsewhere})) == base
+    assert first(study(title="other", repetitions={"minimum": 3, "maximum": 3})) == base
+
+
+def test_twins_and_stacks_see_the_same_seed_and_repetitions_another() -> None:
+    runs = plan(study()).runs
+    seeds = {(r.repetition, r.seed) for r in runs}
+    assert len(seeds) == 4
+
+
+@settings(max_examples=25)
+@given(part=st.integers(min_value=1, max_value=60))
+def test_cutting_into_jobs_loses_nothing(part: int) -> None:
+    whole, cut = plan(study(trace=True)), plan(study(trace=True), part_size=part)
+    assert sorted(r.id for r in cut.runs) == sorted(r.id for r in whole.runs)
+    assert len({b.name for b in cut.batches}) == len(cut.batches)
+    assert all(len({r.configuration.nodes for r in b.runs}) == 1 and len(b.runs) <= part for b in cut.batches)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"stacks": ["c"]}, "no storage named 'c' on site s"),
+        ({"stacks": [{"storage": "a", "layers": ["fast"]}]}, "no layer named 'fast'"),
+    ],
+)
+def test_stacks_that_are_not_there(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        plan(study(**keys))
+
+
+def test_more_than_the_site_has() -> None:
+    with pytest.raises(UserError, match=r"scaling.nodes: 2 is more than the 1 of site s"):
+        plan(study(), site(nodes=1))
+    big = study()
+    big.experiments["scaling"].processes_per_node.append(9)
+    with pytest.raises(UserError, match=r"processes_per_node: 9 is more than the 8 of site s"):
+        plan(big)
+
+
+def test_no_engine_for_a_workload() -> None:
+    s, at = study(), site()
+    with pytest.raises(UserError, match=r"workloads.w: no engine can do it \(iokernel: too old\)"):
+        expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: "too old")
+
+
+def test_sizes() -> None:
+    content = {"operation": "write", "transfer_size": "4KiB", "data_per_node": "1MiB"}
+    s = study(experiments={"e": {"workloads": {"w": content}}})
+    w = s.experiments["e"].workloads["w"]
+    assert w.bytes_per_process(3) == 348160  # type: ignore[union-attr]  # 1 MiB / 3, in whole 4 KiB: 85 x 4096
+    assert w.footprint(2, 3) == 348160 * 6
