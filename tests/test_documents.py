@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, one_line
 from tiercel.study.model import Study
@@ -22,7 +21,10 @@ def study(**workload: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (study(transfersize="1m"), ["workloads.w.transfersize", "unknown key", "did you mean transfer_size?"]),
+        (
+            study(transfersize="1m"),
+            ["workloads.w.transfersize", "unknown key", "did you mean transfer_size?"],
+        ),
         (study(transfer_size="1MB"), ["w.transfer_size", "ambiguous", "1MiB"]),
         (study(api="posx"), ["w.api", "'posix' or 'mpiio'", "'posx'"]),
         (study(operation="reed"), ["w.operation", "'write' or 'read'"]),
@@ -84,7 +86,9 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_give_a_mapping_or_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_give_a_mapping_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.yaml"
     path.write_bytes(content)
     try:
@@ -100,7 +104,7 @@ values = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(study()) + ["repetitions", "engines", "stacks", "seed"]), values)
+@given(st.sampled_from([*sorted(study()), "repetitions", "engines", "stacks", "seed"]), values)
 def test_any_value_is_taken_or_refused_in_one_line(key: str, value: Any) -> None:
     try:
         parse(Study, {**study(), key: value}, "f.yaml")

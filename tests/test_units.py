@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiercel.units import (
     format_bandwidth,
     format_duration,
@@ -28,14 +27,17 @@ def test_sizes(text: object, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["1MB", "1 kb", "", "m", "-1", -1, "1.3", 1.5, True, None, [], "1e6", "4XiB"])
+@pytest.mark.parametrize(
+    "text", ["1MB", "1 kb", "", "m", "-1", -1, "1.3", 1.5, True, None, [], "1e6", "4XiB"]
+)
 def test_what_is_no_size(text: object) -> None:
     with pytest.raises(ValueError, match=r"size|number|ambiguous"):
         parse_size(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [(30, 30.0), ("90s", 90.0), ("5min", 300.0), ("2h", 7200.0), ("250ms", 0.25), ("1.5", 1.5)]
+    ("text", "seconds"),
+    [(30, 30.0), ("90s", 90.0), ("5min", 300.0), ("2h", 7200.0), ("250ms", 0.25), ("1.5", 1.5)],
 )
 def test_durations(text: object, seconds: float) -> None:
     assert parse_duration(text) == seconds

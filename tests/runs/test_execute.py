@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from tiercel.results.measured import measurements_of
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawStore, read_json
@@ -34,7 +33,12 @@ def test_a_cold_read(new_run: NewRun, equipment: NewEquipment, stack: Stack, lau
     assert (outcome.status, outcome.reason) == ("ok", "")
     setup, measured = outcome.measurements
     # 2 processes x 1 MiB in transfers of 64 KiB: 32 operations of 65,536 bytes.
-    assert (setup.role, setup.operation, setup.bytes_moved, setup.operations) == ("setup", "write", 2097152, 32)
+    assert (setup.role, setup.operation, setup.bytes_moved, setup.operations) == (
+        "setup",
+        "write",
+        2097152,
+        32,
+    )
     assert (measured.role, measured.operation, measured.access) == ("measured", "read", "RO")
     assert measured.bytes_moved == 2097152
     assert measured.task_offset == 1  # each process read what the other wrote
@@ -85,7 +89,9 @@ def test_nothing_is_left_and_nothing_else_is_touched(
     assert theirs.read_text() == "precious"
 
 
-@pytest.mark.parametrize("name", ["with blank", "quote'\"s", "new\nline", "dollar$HOME", "ünï", "-dash", "a;b&c"])
+@pytest.mark.parametrize(
+    "name", ["with blank", "quote'\"s", "new\nline", "dollar$HOME", "ünï", "-dash", "a;b&c"]
+)
 def test_odd_paths(new_run: NewRun, equipment: NewEquipment, tmp_path: Path, name: str) -> None:
     stack = stack_on(tmp_path / name)
     outcome = execute(new_run(on=stack), equipment())
@@ -137,7 +143,9 @@ def test_the_time_limit_ends_every_process(new_run: NewRun, equipment: NewEquipm
     assert outcome.status == "failed"
     assert "the study's timeout" in outcome.reason
     assert list(stack.storage.scratch_path().iterdir()) == []
-    alive = [p for p in psutil.Process().children(recursive=True) if p.name().startswith(("iokernel", "mpiexec"))]
+    alive = [
+        p for p in psutil.Process().children(recursive=True) if p.name().startswith(("iokernel", "mpiexec"))
+    ]
     assert alive == []
 
 
@@ -146,10 +154,8 @@ def small_file_system(tmp_path: Path) -> Iterator[Path]:
     """A tmpfs with room for 8 MiB and 40 inodes."""
     point = tmp_path / "small"
     point.mkdir()
-    mounted = os.getuid() == 0 and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=40", "tmpfs", point], check=False, capture_output=True
-    ).returncode == 0  # fmt: skip
-    if not mounted:
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m,nr_inodes=40", "tmpfs", point]
+    if os.getuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("mounting a small file system needs root")
     yield point
     subprocess.run(["umount", point], check=True)

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-
 from tiercel.errors import UserError
 from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder
 from tiercel.site.model import Stack, Storage
@@ -18,7 +17,7 @@ def test_a_folder_without_our_marker_is_left_alone(stack: Stack) -> None:
     folder = stack.storage.scratch_path() / "tiercel-run-x"
     folder.mkdir()
     (folder / "theirs").touch()
-    with pytest.raises(UserError, match="carries no .tiercel-run marker"), Scratch(stack, "x"):
+    with pytest.raises(UserError, match=r"carries no \.tiercel-run marker"), Scratch(stack, "x"):
         pass
     assert (folder / "theirs").exists()
 

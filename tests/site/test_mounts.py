@@ -6,7 +6,6 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tiercel.site.mounts import mount_of, parse_mountinfo, read_mounts
 
 TABLE = r"""
@@ -14,7 +13,7 @@ TABLE = r"""
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
 30 26 0:27 / /dev/shm rw,relatime - tmpfs old rw,size=1k
 31 26 0:27 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684096k
-40 27 0:50 / /mnt/with\040blank\134and\012more rw shared:7 master:2 - nfs4 server:/export rw,vers=4.2,proto=rdma
+40 27 0:50 / /mnt/with\040blank\134and\012more rw shared:7 master:2 - nfs4 a:/export rw,vers=4.2,proto=rdma
 41 27 0:51 / /p/lustre1 rw,flock - lustre 10.0.0.1@o2ib:/l1 rw,checksum
 42 27 0:52 / /mnt/g rw - fuse.glusterfs a:/v rw
 43 27 254:0 /etc/hosts /etc/hosts rw - ext4 /dev/vda rw

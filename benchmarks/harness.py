@@ -1,0 +1,125 @@
+"""What tiercel costs beside the engines: planning, and everything around each run.
+
+Harness cost of a run: the wall time of the whole study through Snakemake (its start, jobs, tables and
+report included) less the time in which an engine's command ran, over the number of runs. The floor beside
+it is the same engine command started bare, so that a slow machine shows as one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from tiercel.results.raw import RawStore
+from tiercel.site import load_site
+from tiercel.site.mounts import mount_of, read_mounts
+from tiercel.study.expand import expand
+from tiercel.study.load import load_study
+from tiercel.study.plan import order_runs
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+
+_SITE = """
+site: local
+launcher: auto
+processes_per_node: 2
+storages:
+  bench: {{type: {type}, mount: "{mount}", medium: {medium}, scratch: "{scratch}"}}
+"""
+
+_STUDY = """
+study: bench
+title: Many small runs
+repetitions: {{minimum: {repetitions}, maximum: {repetitions}}}
+twins: false
+experiments:
+  scaling:
+    processes_per_node: [1, 2]
+    workloads:
+{workloads}
+"""
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="tiercel-bench-") as name:
+        root = Path(name)
+        seconds = _plan_2000(root)
+        print(f"planning 2,000 runs                        {seconds:8.3f} s   (target: under 5 s)")
+        cost, inside, bare = _harness(root)
+        print(f"harness cost of a run, whole study         {cost:8.3f} s   (target: under 0.3 s)")
+        print(f"  of which inside the batch, median        {inside:8.3f} s")
+        print(f"the engine's command started bare, median  {bare:8.3f} s")
+    return 0
+
+
+def _write_project(root: Path, workloads: int, repetitions: int) -> None:
+    scratch = root / "scratch"
+    scratch.mkdir(exist_ok=True)
+    mount = mount_of(scratch, read_mounts())
+    assert mount is not None
+    for folder in ("workflows/studies", "site-configs/local"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    entries = "\n".join(
+        f"      w{n}: {{operation: write, transfer_size: 4KiB, data_per_process: {4 * (n + 1)}KiB}}"
+        for n in range(workloads)
+    )
+    study = _STUDY.format(repetitions=repetitions, workloads=entries)
+    (root / "workflows/studies/bench.yaml").write_text(study)
+    site = _SITE.format(type=mount.type, mount=mount.point, medium=mount.medium, scratch=scratch)
+    (root / "site-configs/local/site.yaml").write_text(site)
+    for target in ("Snakefile", *(f"workflows/{p.name}" for p in (_CHECKOUT / "workflows").glob("*.smk"))):
+        if not (root / target).exists():
+            (root / target).symlink_to(_CHECKOUT / target)
+    if not (root / "local").exists():
+        (root / "site-configs/local/config.yaml").symlink_to(_CHECKOUT / "site-configs/local/config.yaml")
+        (root / "local").symlink_to("site-configs/local")
+
+
+def _plan_2000(root: Path) -> float:
+    """Return seconds from the two YAML files to 2,000 named runs (median of 5)."""
+    _write_project(root, workloads=100, repetitions=10)  # x 2 scales x 1 storage
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        site, study = load_site("local", root), load_study("bench", root)
+        plan = order_runs(site, study, expand(study, site, {"iokernel": "1"}, "fork", lambda *_: None), 500)
+        assert len({run.id for run in plan.runs}) == 2000
+        times.append(time.perf_counter() - began)
+    return median(times)
+
+
+def _harness(root: Path) -> tuple[float, float, float]:
+    """Return (cost of a run over the whole study, inside the batch, the engine started bare) in seconds."""
+    _write_project(root, workloads=20, repetitions=5)  # x 2 scales: 200 runs
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=bench"]
+    subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    whole = time.perf_counter() - began
+    runs = list(RawStore(root / "results/local"))
+    engine = sum(r.record["engine_time"] for r in runs)
+    inside = median(r.record["duration"] - r.record["engine_time"] for r in runs)
+    return (whole - engine) / len(runs), inside, _bare(runs[0].record["steps"][0]["argv"], root)
+
+
+def _bare(argv: list[str], root: Path) -> float:
+    folder = root / "bare"
+    folder.mkdir()
+    changed = [str(folder / "d") if a.endswith("/data/data") else a for a in argv]
+    changed = [f"summaryFile={folder / 'r.json'}" if a.startswith("summaryFile=") else a for a in changed]
+    times = []
+    for _ in range(20):
+        began = time.perf_counter()
+        subprocess.run(changed, check=True, capture_output=True, env=os.environ)
+        times.append(time.perf_counter() - began)
+    assert json.loads((folder / "r.json").read_text())["status"] == "ok"
+    return median(times)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""The workflow as a user runs it, with the real engine on a small study: whole, again, killed, refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+import xarray as xr
+
+from tiercel.results.raw import RawStore, read_json
+
+from ..conftest import Project, needs_iokernel
+
+pytestmark = needs_iokernel
+
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=tiny"]
+
+
+def snakemake(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SNAKEMAKE, *arguments], cwd=project.root, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def started(project: Project) -> dict[str, float]:
+    """Return when each finished run of the project began."""
+    return {raw.run["run"]: raw.record["started"] for raw in RawStore(project.results)}
+
+
+def test_whole_and_again(project: Project) -> None:
+    first = project.tiercel("evaluate", "--study", "tiny")
+    assert first.returncode == 0, first.stderr
+    report = project.results / "report" / "index.html"
+    assert str(report) in "".join(first.stdout.split())
+    observations = pd.read_parquet(project.results / "observations.parquet")
+    runs = pd.read_parquet(project.results / "runs.parquet")
+    assert set(runs["status"]) == {"ok"}
+    # 2 workloads x 2 scales + 1 workload, 2 repetitions at least, and a twin of each workload's largest
+    # scale in both: 10 + 6 runs.
+    assert len(runs) >= 16
+    assert set(observations["operation"]) >= {"write", "read", "file-create", "file-stat", "directory-remove"}
+    dataset = xr.open_dataset(project.results / "dataset.nc")
+    assert dataset["bandwidth"].attrs["units"] == "B/s"
+    assert dataset["bandwidth"].sel(workload="scaling/cold-read", operation="read", twin="a").notnull().any()
+
+    before = started(project)
+    second = project.tiercel("evaluate", "--study", "tiny")
+    assert second.returncode == 0, second.stderr
+    assert started(project) == before
+    assert str(report) in "".join(second.stdout.split())
+
+
+def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
+    answer = snakemake(project, "-n")
+    assert answer.returncode == 0, answer.stderr
+    assert "round-0" in answer.stdout + answer.stderr
+    assert not (project.results / "raw").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_resumed(project: Project, number: signal.Signals) -> None:
+    """No run is lost, none done twice, whatever kills the workflow."""
+    store = RawStore(project.results)
+    process = subprocess.Popen(
+        SNAKEMAKE, cwd=project.root, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(store.ids()) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    process.wait(60)
+    survivors = [
+        p for p in psutil.process_iter(["cmdline"]) if str(project.root.parent) in str(p.info["cmdline"])
+    ]
+    psutil.wait_procs(survivors, timeout=20)
+    before = started(project)
+    assert len(before) >= 4
+
+    answer = snakemake(project)
+    assert answer.returncode == 0, answer.stderr
+    after = started(project)
+    assert before.items() <= after.items()  # what was finished was not done again
+    assert (project.results / "report" / "index.html").exists()
+    attempts = [read_json(store.path(i) / "record.json")["attempts"] for i in after]
+    assert sum(a - 1 for a in attempts) <= 1  # at most the run that was cut off went twice
+    scratch = project.root.parent / "scratch"
+    assert list(scratch.iterdir()) == []
+
+
+def test_failed_runs_are_reported_and_can_be_retried(project: Project) -> None:
+    project.study(
+        "tiny",
+        """
+        study: tiny
+        title: A run too long for its limit
+        repetitions: {minimum: 1, maximum: 1}
+        twins: false
+        timeout: 300ms
+        experiments:
+          fsync:
+            workloads:
+              slow: {operation: write, transfer_size: 4KiB, data_per_process: 1GiB, fsync: write}
+        """,
+    )
+    answer = project.tiercel("evaluate", "--study", "tiny")
+    assert answer.returncode == 0, answer.stderr  # the study went through; the report says what failed
+    runs = pd.read_parquet(project.results / "runs.parquet")
+    assert runs["status"].tolist() == ["failed"]
+    assert "the study's timeout" in runs["reason"][0]
+    assert "timeout" in (project.results / "report" / "index.html").read_text()
+    before = started(project)
+    project.tiercel("evaluate", "--study", "tiny")
+    assert started(project) == before
+    project.tiercel("evaluate", "--study", "tiny", "--retry-failed")
+    assert started(project) != before
+    assert len(list((project.results / "raw" / "interrupted").iterdir())) == 1
+
+
+BAD = [
+    (
+        "site.yaml",
+        "launcher: auto",
+        "launcher: mpirun9",
+        "no launcher named 'mpirun9': allowed: fork, mpiexec",
+    ),
+    ("site.yaml", "site: local", "site: local\nnode: 3", "node: unknown key: did you mean nodes?"),
+    ("site.yaml", "medium: ", "medum: ", "storages.main.medum: unknown key: did you mean medium?"),
+    ("site.yaml", 'mount: "', 'mount: "/absent', "is /absent"),
+    ("tiny.yaml", "64KiB", "64KB", "ambiguous (1000 or 1024?): write 64KiB"),
+    ("tiny.yaml", "data_per_process: 1MiB", "data_per_process: 900TiB", "free and a run needs"),
+    (
+        "tiny.yaml",
+        "processes_per_node: [1, 2]",
+        "processes_per_node: [99]",
+        "99 is more than the 4 of site local",
+    ),
+    ("tiny.yaml", "study: tiny", "study: tiny\nengines: [elbencho]", "no engine named 'elbencho'"),
+    ("tiny.yaml", "study: tiny", "study: tiny\nstacks: [nvme]", "no storage named 'nvme' on site local"),
+]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "message"), BAD, ids=[b[3][:30] for b in BAD])
+def test_mistakes_are_found_before_anything_runs(
+    project: Project, file: str, old: str, new: str, message: str
+) -> None:
+    folder = "site-configs/local" if file == "site.yaml" else "workflows/studies"
+    path = project.root / folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    for answer in (project.tiercel("evaluate", "--study", "tiny"), snakemake(project)):
+        assert answer.returncode == 2
+        lines = [line for line in answer.stderr.splitlines() if line.startswith("tiercel: ")]
+        assert len(lines) == 1
+        assert message in lines[0]
+        assert "Traceback" not in answer.stderr
+    assert not project.results.exists()
+
+
+def test_an_mpi_that_does_not_start(project: Project, tmp_path: Path) -> None:
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    for name in ("mpiexec", "iokernel", "iokernel-mpi"):
+        (broken / name).write_text("#!/bin/sh\necho 'error: no fabric' >&2\nexit 7\n")
+        (broken / name).chmod(0o755)
+    # The virtual environment's own mpiexec comes first, so this project's Python is one that has none.
+    code = (
+        "import sys, tiercel.programs as p; sys.executable = '/nowhere/python'; p.program.cache_clear();"
+        "from tiercel.cli.main import main; sys.argv = ['tiercel', 'check', '--study', 'tiny']; main()"
+    )
+    path = project.root / "site-configs" / "local" / "site.yaml"
+    path.write_text(path.read_text().replace("launcher: auto", "launcher: mpiexec"))
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=project.root, capture_output=True, text=True, check=False,
+        env={**os.environ, "PATH": f"{broken}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert answer.returncode == 2, answer.stderr
+    assert "launcher mpiexec: does not start: error: no fabric" in answer.stderr
+    assert "set launcher: fork" in answer.stderr
+
+
+def test_an_unknown_profile_or_study(project: Project) -> None:
+    answer = project.tiercel("evaluate", "--study", "tny")
+    assert answer.returncode == 2
+    assert "no study named 'tny' under workflows/studies/: did you mean tiny?" in answer.stderr
+    answer = project.tiercel("evaluate", "--site", "lasen")
+    assert answer.returncode == 2
+
+
+@pytest.mark.parametrize("name", ["with blank and 'quote\"", "new\nline"])
+def test_a_scratch_folder_with_an_odd_name(new_project: Callable[[str], Project], name: str) -> None:
+    project = new_project(name)
+    answer = project.tiercel("evaluate", "--study", "tiny")
+    assert answer.returncode == 0, answer.stderr
+    runs = pd.read_parquet(project.results / "runs.parquet")
+    assert set(runs["status"]) == {"ok"}
