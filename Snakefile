@@ -3,24 +3,31 @@
 #   snakemake --profile local                         this machine, study quick
 #   snakemake --profile local --config study=NAME     another study of workflows/studies/
 #   snakemake --profile local -n                      the plan
+import re
 import sys
 
 from snakemake.utils import min_version
 
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
+from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import check_site, make_plan
 
 min_version("9.0")
 
 SITE = config.get("site", "local")
 STUDY = config.get("study", "quick")
+# Snakemake itself knows only after parsing whether this is a dry run.
+DRY_RUN = any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in sys.argv[1:])
 
 try:
     ROOT = project_root()
     PROJECT = make_plan(SITE, STUDY, ROOT)
-    if workflow.is_main_process and not workflow.dryrun:
-        check_site(PROJECT)
+    if workflow.is_main_process:
+        if DRY_RUN:
+            print_plan(PROJECT, sys.stderr)
+        else:
+            check_site(PROJECT)
 except UserError as error:
     print(f"tiercel: {error}", file=sys.stderr)
     sys.exit(2)

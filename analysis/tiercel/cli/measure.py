@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.results import show
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.runs.batch import certain, retry_failed, run_batch
+from tiercel.runs.batch import retry_failed, run_batch
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import Project, check_site, make_plan
+from tiercel.runs.plan_table import print_plan
 from tiercel.runs.scratch import leftovers, remove_run_folder
 from tiercel.study.expand import stacks_of
 from tiercel.units import format_size
@@ -57,34 +55,7 @@ def plan(site: Site = "local", study: Study = "quick", as_json: Json = False) ->
     if as_json:
         print(json.dumps([run.row() for run in project.plan.runs]))
         return
-    console = Console()
-    table = Table(title=f"Study {project.plan.study.study} on site {project.plan.site.site}")
-    for heading in ("experiment", "workload", "stacks", "nodes", "processes", "runs", "at most"):
-        table.add_column(heading, justify="right" if heading in ("runs", "at most") else "left")
-    groups: dict[tuple[str, str], list[int]] = {}
-    for position, c in enumerate(project.plan.configurations):
-        groups.setdefault((c.experiment, c.name), []).append(position)
-    least: Counter[tuple[str, str]] = Counter()
-    most: Counter[tuple[str, str]] = Counter()
-    for run in project.plan.runs:
-        key = (run.configuration.experiment, run.configuration.name)
-        most[key] += 1
-        least[key] += certain(project, run)
-    for (experiment, name), positions in groups.items():
-        cs = [project.plan.configurations[p] for p in positions]
-        table.add_row(
-            experiment,
-            name,
-            ", ".join(dict.fromkeys(c.stack.name for c in cs)),
-            ", ".join(str(n) for n in sorted({c.nodes for c in cs})),
-            ", ".join(str(n) for n in sorted({c.processes_per_node for c in cs})),
-            str(least[experiment, name]),
-            str(most[experiment, name]),
-        )
-    console.print(table)
-    for note in project.notes:
-        console.print(note)
-    console.print(f"{sum(least.values())} runs, {sum(most.values())} at most.")
+    print_plan(project)
 
 
 def check(site: Site = "local", study: Study = "quick") -> None:

@@ -11,6 +11,7 @@ fio measures other things under the same names. What differs from IOR's definiti
 
 What we switch off so that both do the same: preallocation, access hints (posix_fadvise), the change of
 the buffer before every write, and the eviction of a file when it is opened, unless a cold read wants it.
+The clock is the kernel's, as theirs, not the processor's counter.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ class Fio(Engine):
             "file_service_type": "sequential",
             "randseed": task.seed + 1,
             "disk_util": 0,
+            "clocksource": "clock_gettime",
             "lat_percentiles": 1,
             "clat_percentiles": 0,
             "percentile_list": "50:90:99:99.9",

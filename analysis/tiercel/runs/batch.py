@@ -15,7 +15,7 @@ from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Equipment, execute
 from tiercel.runs.history import History
 from tiercel.runs.lock import SiteLock
-from tiercel.runs.planning import Project
+from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
 from tiercel.study.plan import Batch, Run
 
@@ -86,12 +86,6 @@ def _later_runs(project: Project, batch: Batch, store: RawStore) -> list[Run]:
         for run in other.runs
         if certain(project, run) and not store.finished(run.id)
     ]
-
-
-def certain(project: Project, run: Run) -> bool:
-    """Return whether a run is needed whatever the others show."""
-    bounds = project.plan.study.repetitions_of(run.configuration.experiment)
-    return run.traced or run.repetition < bounds.minimum
 
 
 def _totals(project: Project, store: RawStore) -> tuple[int, int]:

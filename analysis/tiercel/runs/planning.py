@@ -16,7 +16,7 @@ from tiercel.runs.tracing import preload_library
 from tiercel.site import load_site
 from tiercel.study.expand import expand
 from tiercel.study.load import load_study
-from tiercel.study.plan import Plan, order_runs
+from tiercel.study.plan import Plan, Run, order_runs
 from tiercel.study.workload import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
@@ -65,6 +65,12 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     configurations = expand(study, site, versions, launcher.name, unsupported)
     plan = order_runs(site, study, configurations, PART_SIZE)
     return Project(plan, adapters, found, launcher, tuple(notes))
+
+
+def certain(project: Project, run: Run) -> bool:
+    """Return whether a run is needed whatever the others show."""
+    bounds = project.plan.study.repetitions_of(run.configuration.experiment)
+    return run.traced or run.repetition < bounds.minimum
 
 
 def check_site(project: Project) -> None:

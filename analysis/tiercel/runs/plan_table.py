@@ -1,0 +1,52 @@
+"""Shows a plan to people: what would run, how often at least and at most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.runs.planning import Project, certain
+from tiercel.study.plan import Configuration
+
+
+def print_plan(project: Project, stream: TextIO | None = None) -> None:
+    """Print one row for each workload, the totals, and what was left out."""
+    plan = project.plan
+    console = Console(file=stream)
+    stacks = dict.fromkeys(f"{c.stack.storage.label or c.stack.name}" for c in plan.configurations)
+    console.print(f"[bold]Study {plan.study.study} on site {plan.site.site}[/bold]  {plan.study.title}")
+    console.print(f"storage systems  {', '.join(stacks)}", markup=False)
+    engines = (f"{name} {i.version}" for name, i in project.installations.items())
+    console.print(f"engines          {', '.join(engines)}, started by {project.launcher.name}", markup=False)
+    table = Table(box=box.SIMPLE)
+    for heading in ("experiment", "workload", "nodes", "processes"):
+        table.add_column(heading)
+    for heading in ("runs", "at most"):
+        table.add_column(heading, justify="right")
+    least: Counter[tuple[str, str]] = Counter()
+    most: Counter[tuple[str, str]] = Counter()
+    for run in plan.runs:
+        key = (run.configuration.experiment, run.configuration.name)
+        most[key] += 1
+        least[key] += certain(project, run)
+    groups: dict[tuple[str, str], list[Configuration]] = {}
+    for c in plan.configurations:
+        groups.setdefault((c.experiment, c.name), []).append(c)
+    for key, members in groups.items():
+        table.add_row(
+            *key,
+            ", ".join(str(n) for n in sorted({c.nodes for c in members})),
+            ", ".join(str(n) for n in sorted({c.processes_per_node for c in members})),
+            str(least[key]),
+            str(most[key]),
+        )
+    console.print(table)
+    for note in project.notes:
+        console.print(note, markup=False)
+    console.print(
+        f"{sum(least.values())} runs, {sum(most.values())} at most (repetitions follow the spread)."
+    )
