@@ -13,6 +13,10 @@ import pytest
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
+from .single_run import equipment, new_run, stack
+
+__all__ = ["equipment", "new_run", "stack"]
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 TINY = """

@@ -19,7 +19,7 @@ from tiercel.runs.execute import Equipment, execute
 from tiercel.site.model import Stack
 from tiercel.study.plan import Run
 
-from .conftest import stack_on
+from ..single_run import stack_on
 
 NewRun = Callable[..., Run]
 NewEquipment = Callable[..., Equipment]

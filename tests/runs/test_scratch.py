@@ -10,7 +10,7 @@ from tiercel.errors import UserError
 from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder
 from tiercel.site.model import Stack, Storage
 
-from .conftest import stack_on
+from ..single_run import stack_on
 
 
 def test_a_folder_without_our_marker_is_left_alone(stack: Stack) -> None:

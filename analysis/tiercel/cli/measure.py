@@ -16,8 +16,8 @@ from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
 from tiercel.runs.batch import retry_failed, run_batch
 from tiercel.runs.lock import SiteLock
-from tiercel.runs.planning import Project, check_site, make_plan
 from tiercel.runs.plan_table import print_plan
+from tiercel.runs.planning import Project, check_site, make_plan
 from tiercel.runs.scratch import leftovers, remove_run_folder
 from tiercel.study.expand import stacks_of
 from tiercel.units import format_size

@@ -1,0 +1,149 @@
+"""From raw folders to tables and dataset: nothing lost or counted twice, traced and setup kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+from tiercel.errors import UserError
+from tiercel.results import schema
+from tiercel.results.dataset import to_dataset, write_dataset
+from tiercel.results.observations import collect
+from tiercel.results.raw import RECORD, RawStore, read_json, write_json
+from tiercel.results.validity import TOO_FEW
+from tiercel.runs.execute import Equipment, execute
+from tiercel.study.plan import Run
+
+NewRun = Callable[..., Run]
+NewEquipment = Callable[..., Equipment]
+
+
+@pytest.fixture
+def measured(new_run: NewRun, equipment: NewEquipment, tmp_path: Path) -> tuple[Path, list[Run]]:
+    """Three repetitions of a cold read and one traced run, carried out."""
+    first = new_run(operation="read", reorder=1)
+    runs = [replace(first, repetition=r) for r in range(3)] + [replace(first, traced=True)]
+    tools = equipment()
+    for run in runs:
+        assert execute(run, tools).reason == ""
+    return tools.store.folder.parent, runs
+
+
+def test_the_tables(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    observations, table = collect(results)
+    assert sorted(table["run"]) == sorted(r.id for r in runs)
+    assert len(observations) == 8  # each run wrote (setup) and read (measured)
+    assert list(observations.columns) == [c.name for c in schema.OBSERVATIONS]
+    assert observations.groupby(["role", "traced"]).size().to_dict() == {
+        ("measured", False): 3, ("measured", True): 1, ("setup", False): 3, ("setup", True): 1,
+    }  # fmt: skip
+    assert set(observations["origin"]) == {"measured"}
+    assert (observations["bytes_moved"] == 2 * 1024**2).all()
+    assert not any(TOO_FEW in flags for flags in observations["flags"])
+
+
+def test_units_are_in_the_file(measured: tuple[Path, list[Run]]) -> None:
+    results, _ = measured
+    collect(results)
+    field = pq.read_schema(results / "observations.parquet").field("bandwidth")
+    assert field.metadata[b"unit"] == b"B/s"
+
+
+def test_collecting_again_changes_nothing_and_parses_nothing(
+    measured: tuple[Path, list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, _ = measured
+    first, _ = collect(results)
+
+    def never(*_: object) -> None:
+        raise AssertionError("parsed again")
+
+    monkeypatch.setattr("tiercel.results.observations.measurements_of", never)
+    second, _ = collect(results)
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_new_runs_are_added_and_retried_ones_replaced(
+    measured: tuple[Path, list[Run]], equipment: NewEquipment
+) -> None:
+    results, runs = measured
+    before, _ = collect(results)
+    tools = equipment()
+    execute(replace(runs[0], repetition=3), tools)
+    added, table = collect(results)
+    assert len(added) == len(before) + 2 and len(table) == 5
+    tools.store.set_aside(runs[0].id)
+    execute(runs[0], tools)
+    replaced, table = collect(results)
+    assert len(replaced) == len(added)
+    assert table.set_index("run").loc[runs[0].id, "attempts"] == 2
+    old = before[(before["run"] == runs[0].id) & (before["role"] == "measured")]["began"].iloc[0]
+    new = replaced[(replaced["run"] == runs[0].id) & (replaced["role"] == "measured")]["began"].iloc[0]
+    assert new > old
+
+
+def test_a_torn_table_is_made_anew(measured: tuple[Path, list[Run]]) -> None:
+    results, _ = measured
+    first, _ = collect(results)
+    path = results / "observations.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    second, _ = collect(results)
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_too_few_repetitions_are_flagged(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    for run in runs[1:3]:
+        RawStore(results).set_aside(run.id)
+    observations, _ = collect(results)
+    untraced = observations[~observations["traced"]]
+    assert all(TOO_FEW in flags for flags in untraced["flags"])
+
+
+def test_a_failed_run_has_a_row_and_no_number(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    record = RawStore(results).path(runs[0].id) / RECORD
+    write_json(record, {**read_json(record), "status": "failed", "reason": "killed by SIGKILL"})
+    observations, table = collect(results)
+    assert runs[0].id not in set(observations["run"])
+    assert table.set_index("run").loc[runs[0].id, "reason"] == "killed by SIGKILL"
+
+
+def test_a_record_that_is_not_whole_names_the_file(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    (RawStore(results).path(runs[0].id) / "run.json").write_text("{")
+    with pytest.raises(UserError, match=r"run\.json: not a whole result"):
+        collect(results)
+
+
+def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    observations, _ = collect(results)
+    write_dataset(observations, results / "dataset.nc")
+    dataset = xr.open_dataset(results / "dataset.nc")
+    assert dict(dataset.sizes) == {
+        "origin": 1, "storage": 1, "layer": 1, "engine": 1, "workload": 1, "nodes": 1,
+        "processes_per_node": 1, "operation": 1, "twin": 1, "repetition": 3,
+    }  # fmt: skip
+    reads = observations[(observations["role"] == "measured") & ~observations["traced"]]
+    expected = reads.sort_values("repetition")["bandwidth"].to_numpy(dtype=float)
+    found = dataset["bandwidth"].sel(operation="read").squeeze().values
+    np.testing.assert_array_equal(found, expected)
+    assert dataset["bandwidth"].attrs["units"] == "B/s"
+    assert dataset["transfer_size"].item() == 65536
+    assert str(dataset["workload"].item()) == "e/w"
+    assert dataset.attrs["site"] == runs[0].configuration.site
+
+
+def test_two_studies_are_no_dataset(measured: tuple[Path, list[Run]]) -> None:
+    observations, _ = collect(measured[0])
+    other = observations.assign(study="other")
+    with pytest.raises(UserError, match="one study at a time"):
+        to_dataset(pd.concat([observations, other]))

@@ -1,0 +1,60 @@
+"""Validity checks: each on both sides of its threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tiercel.results import schema
+from tiercel.results.validity import FLAGS, flags_of
+
+GIB = 1024**3
+
+#: A cold read on a disk that passes every check.
+READ: dict[str, Any] = {
+    **dict.fromkeys(c.name for c in schema.OBSERVATIONS),
+    "operation": "read", "access": "RO", "role": "measured", "medium": "disk", "nodes": 1, "direct": False,
+    "memory_backed": False, "resident_fraction": 0.0, "bytes_moved": GIB, "bytes_expected": GIB,
+    "total_time": 1.0, "others_cpu": 0.01, "clock_skew": 0.0, "memory_bytes": 4 * GIB, "fsync": "none",
+}  # fmt: skip
+WRITE = {**READ, "operation": "write", "access": "WO", "resident_fraction": None, "fsync": "phase"}
+
+
+def test_good_numbers_have_no_flags() -> None:
+    assert flags_of(READ) == []
+    assert flags_of(WRITE) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "flags"),
+    [
+        (READ, {"resident_fraction": 0.011}, ["cache-not-cold"]),
+        (READ, {"resident_fraction": 0.01}, []),
+        (READ, {"resident_fraction": 0.9, "access": "RAW"}, []),  # a warm read was asked for
+        (READ, {"resident_fraction": 0.9, "direct": True}, []),  # O_DIRECT passes the cache by
+        (READ, {"resident_fraction": 1.0, "memory_backed": True, "medium": "memory"}, ["memory-storage"]),
+        (READ, {"resident_fraction": None}, ["cache-unknown"]),
+        (READ, {"role": "setup", "resident_fraction": None}, []),
+        (WRITE, {"fsync": "none"}, ["smaller-than-memory"]),
+        (WRITE, {"fsync": "none", "bytes_moved": 4 * GIB, "bytes_expected": 4 * GIB}, []),
+        (WRITE, {"fsync": "none", "nodes": 2, "bytes_moved": 4 * GIB, "bytes_expected": 4 * GIB},
+         ["smaller-than-memory"]),
+        (WRITE, {"fsync": "none", "direct": True}, []),
+        (READ, {"bytes_moved": GIB - 1}, ["short-data"]),
+        (READ, {"bytes_moved": GIB - 1, "stonewall_hit": True}, ["stonewall-early"]),
+        (READ, {"total_time": 0.049}, ["short-phase"]),
+        (READ, {"clock_skew": 0.06}, []),  # one node has one clock
+        (READ, {"clock_skew": 0.06, "nodes": 2, "cross_node_fraction": 1.0}, ["clock-skew"]),
+        (READ, {"clock_skew": 0.04, "nodes": 2, "cross_node_fraction": 1.0}, []),
+        (READ, {"nodes": 2, "cross_node_fraction": 0.5}, ["same-node"]),
+        (READ, {"others_cpu": 0.26}, ["loaded-machine"]),
+    ],
+)  # fmt: skip
+def test_checks(base: dict[str, Any], change: dict[str, Any], flags: list[str]) -> None:
+    assert flags_of({**base, **change}) == flags
+
+
+def test_every_flag_says_what_to_do() -> None:
+    for flag in FLAGS.values():
+        assert flag.title and flag.advice.endswith(".")
+        assert flag.severity in ("info", "caution", "invalid")
