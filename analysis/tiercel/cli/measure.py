@@ -40,7 +40,8 @@ def evaluate(
         raise UserError(f"site {site}: no Snakemake profile {site}/config.yaml in {root}")
     project = make_plan(site, study, root)
     check_site(project)
-    command = [sys.executable, "-m", "snakemake", "--profile", site, "--config", f"study={study}"]
+    command = [sys.executable, "-m", "snakemake", "--profile", site, "--quiet", "all"]
+    command += ["--config", f"study={study}"]
     if retry and retry_failed(project, results_folder(root, site)):
         command += ["--forceall"]
     ended = subprocess.run([*command, "announce=false"], cwd=root, check=False)

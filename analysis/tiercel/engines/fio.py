@@ -112,7 +112,6 @@ class Fio(Engine):
             "fadvise_hint": 0,
             "scramble_buffers": 0,
             "invalidate": int(last and w.wants_cold),
-            "file_service_type": "sequential",
             "randseed": task.seed + 1,
             "disk_util": 0,
             "clocksource": "clock_gettime",

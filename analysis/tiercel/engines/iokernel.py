@@ -18,7 +18,7 @@ _PHASES = {
     "WO": "w", "WAW": "w,w", "WAR": "w,r,w", "RO": "r", "RAW": "w,r", "RAR": "w,r,r",
 }  # fmt: skip
 
-_MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r", "rename": "--rename"}
+_MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
 
 
 @engines.register("iokernel")
@@ -88,35 +88,39 @@ class IOKernel(Engine):
     ) -> tuple[str, ...]:
         per_process = w.bytes_per_process(task.processes_per_node)
         block = w.block_size or w.transfer_size
-        random = w.pattern == "random"
+        # A single transfer has no order, and IOR's -z refuses it.
+        random = w.pattern == "random" and per_process > w.transfer_size
         if random:
             # Random order lies within a block, so the whole of a process is one block: for file per
             # process that is the very same file as many small segments.
             block = per_process
+        setup = name == "write"  # of a cold read: in order and whole, whatever the read will be
         argv = [
             *self._program(task, installation),
             *("-a", w.api.upper(), "-t", str(w.transfer_size), "-b", str(block)),
             *("-s", str(per_process // block), "-o", str(task.data / "data"), "-k"),
-            *("--phases", _order(phases, random)),
-            *("-O", "summaryFormat=JSON", "-O", f"summaryFile={task.output / (name + '.json')}"),
+            *("--phases", phases + ("z" if random and not setup else "")),
+            *("--summary-file", str(task.output / f"{name}.json")),
         ]
-        if random:
+        if random and not setup:
             argv += ["--random-offset-seed", str(task.seed)]
         switches = {
             "-c": w.collective, "-F": w.layout == "file-per-process", "-u": w.unique_directories,
-            "-e": w.fsync == "phase" or (w.wants_cold and phases == "w"), "-Y": w.fsync == "write",
-            "--mpiio.preallocate": w.preallocate and w.api == "mpiio",
-            "--posix.preallocate": w.preallocate and w.api == "posix",
-            "--mpiio.useFileView": w.file_view, "--posix.odirect": w.direct,
-            "--evict": w.wants_cold and "r" in phases, "-E": name == "read",
-            "-R": w.verify and phases.endswith("r"), "-W": w.verify and phases.endswith("w"),
+            "-e": w.fsync == "phase" or (w.wants_cold and setup), "-Y": w.fsync == "write",
+            "--mpiio.preallocate": w.preallocate, "--mpiio.useFileView": w.file_view,
+            "--posix.odirect": w.direct, "--evict": w.wants_cold and not setup, "-E": name == "read",
+            "-R": w.verify and w.operation == "read" and not setup,
+            "-W": w.verify and w.operation == "write",
         }  # fmt: skip
         argv += [switch for switch, on in switches.items() if on]
-        if w.reorder != "none" and "r" in phases:
+        if w.verify:  # the steps of a run write and expect the same data
+            argv += ["-G", str(task.seed)]
+        # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
+        if w.reorder != "none" and "r" in phases and not (random and w.layout == "shared"):
             argv += ["--task-offset", str(w.reorder)] if isinstance(w.reorder, int) else ["-C"]
         if w.queue_depth > 1:
             argv += ["--queue-depth", str(w.queue_depth)]
-        if w.stonewall is not None:
+        if w.stonewall is not None and not setup:
             argv += ["-D", f"{w.stonewall:g}"] + (["--stonewall-wear-out"] if w.wear_out else [])
         return tuple(argv)
 
@@ -125,24 +129,22 @@ class IOKernel(Engine):
         # `-n` is items to mdtest, so the number of forked processes is spelled out.
         argv = [program, "md", *(["--processes", forks[1]] if forks else [])]
         argv += ["-n", str(w.items_per_process), "-d", str(task.data)]
-        argv += ["-O", f"summaryFile={task.output / 'metadata.json'}"]
-        argv += [_MD_PHASES[phase] for phase in w.phases]
+        argv += ["--summary-file", str(task.output / "metadata.json")]
+        argv += [_MD_PHASES[phase] for phase in w.phases if phase != "rename"]
+        renames = "rename" in w.phases
         switches = {
+            "-U": renames and w.directories, "--rename": renames and w.files,
             "-D": w.directories and not w.files, "-F": w.files and not w.directories,
             "-u": w.unique_directories, "-y": w.fsync,
         }  # fmt: skip
         argv += [switch for switch, on in switches.items() if on]
         argv += ["-w", str(w.write_bytes)] if w.write_bytes else []
         argv += ["-e", str(w.read_bytes)] if w.read_bytes else []
+        argv += ["-W", f"{w.stonewall:g}"] if w.stonewall is not None else []
         stride = task.processes_per_node if w.reorder == "node" else w.reorder
         if isinstance(stride, int) and stride % task.processes:
             argv += ["-N", str(stride)]
         return tuple(argv)
-
-
-def _order(phases: str, random: bool) -> str:
-    """Return the phase list with the measured (last) phase in random order where asked for."""
-    return phases + "z" if random else phases
 
 
 def _results(path: Path) -> list[dict[str, Any]]:

@@ -188,6 +188,8 @@ class _Reader:
                 self.log.problems.append(f"a row is no result ({error}): {' '.join(cells.values())!r}")
             else:
                 test.rows.append(row)
+        if "--dryRun" in self.log.facts.get("Command line", "").split():
+            self.log.problems.append("a dry run: nothing was moved")
         if not self.log.finished:
             self.log.problems.append('the output ends without "Finished"')
         for test in self.log.tests:

@@ -128,9 +128,9 @@ def compare_engines(
     ):
         bench = _Bench(RawStore(Path(folder)), lock.descriptor, notes)
         values, startups = bench.run(found, baseline, cases, _QUICK if quick else _FULL)
-    pairs = _pairs(found, baseline, cases, values, startups)
+    pairs = _pairs(found, baseline, cases, values, startups, notes)
     if not any(c.label != baseline.label for c in found):
-        notes.append(f"only {baseline.label} is installed, so it is compared with itself")
+        notes.append(f"there is nothing but {baseline.label}, so it is compared with itself")
     if quick:
         notes.append("quick: a few runs each show a gross difference; a claim needs the full comparison")
     return {
@@ -290,6 +290,7 @@ def _pairs(
     cases: Sequence[_Case],
     values: Mapping[tuple[str, str], _Values],
     startups: Mapping[tuple[str, int], list[float]],
+    notes: list[str],
 ) -> list[dict[str, Any]]:
     """Return every pair; the baseline with its own second half where there is nothing else."""
     others = [c for c in found if c is not baseline]
@@ -309,6 +310,9 @@ def _pairs(
     for case in cases:
         for metric in METRICS:
             halves = numbers(baseline, case, metric)
+            if any(v <= 0 for v in halves["a"] + halves["b"]):
+                notes.append(f"the CPU time of {case.name} cannot be told from start-up")
+                continue
             floor = noise_floor(halves["a"], halves["b"])
             if not floor.known or not math.isfinite(floor.high):
                 continue

@@ -33,6 +33,24 @@ ALPHA = 0.05
 #: More values than this in one sample pair are tested by the normal approximation.
 _EXACT = 80
 
+#: Columns that every table of comparisons has.
+VERDICT_COLUMNS = (
+    "n_a",
+    "n_b",
+    "ratio",
+    "low",
+    "high",
+    "effect",
+    "p_value",
+    "p_corrected",
+    "floor_low",
+    "floor_high",
+    "floor_source",
+    "verdict",
+    "reason",
+    "separated",
+)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -60,6 +78,15 @@ class Comparison:
     def separated(self) -> bool:
         """Every value of one side is beyond every value of the other: a hint where claims are impossible."""
         return abs(self.effect) == 1.0
+
+    def columns(self) -> dict[str, Any]:
+        """Return the values of VERDICT_COLUMNS."""
+        floor = {
+            "floor_low": self.floor.low,
+            "floor_high": self.floor.high,
+            "floor_source": self.floor.source,
+        }
+        return {name: floor.get(name, getattr(self, name, None)) for name in VERDICT_COLUMNS}
 
 
 def compare(a: Sample, b: Sample, floor: Floor, seed: int = 0) -> Comparison:

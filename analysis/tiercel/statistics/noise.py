@@ -7,7 +7,7 @@ systems that such a pair shows too says nothing about the systems.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,12 +82,10 @@ def floors(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataF
     return _pooled(table)
 
 
-def floor_of(table: pd.DataFrame, key: dict[str, object]) -> Floor:
-    """Return the floor of one configuration from the table that :func:`floors` made."""
-    chosen = table
-    for column in KEYS:
-        chosen = chosen[chosen[column] == key[column]]
-    return widest(_floor(row) for row in chosen.to_dict("records"))
+def lookup(table: pd.DataFrame) -> Callable[[Mapping[str, Any]], Floor]:
+    """Return a function that finds a configuration's floor in the table that :func:`floors` made."""
+    known = {tuple(row[k] for k in KEYS): _floor(row) for row in table.to_dict("records")}
+    return lambda words: known.get(tuple(words[k] for k in KEYS), UNKNOWN)
 
 
 def _largest_scale(group: pd.DataFrame) -> Floor:
@@ -126,8 +124,5 @@ def _columns(floor: Floor) -> dict[str, object]:
     return {"low": floor.low, "high": floor.high, "n": floor.n, "source": floor.source}
 
 
-def _floor(row: dict[object, object] | dict[str, object]) -> Floor:
-    values = {str(k): v for k, v in row.items()}
-    return Floor(
-        float(str(values["low"])), float(str(values["high"])), int(str(values["n"])), str(values["source"])
-    )
+def _floor(row: Mapping[Any, Any]) -> Floor:
+    return Floor(float(row["low"]), float(row["high"]), int(row["n"]), str(row["source"]))

@@ -40,14 +40,36 @@ _MISSING = {
     "processes": 0,
 }
 
+#: How much data or how many items is no feature here: it may follow from the scale (so much on each node).
+_AMOUNTS = ("bytes_per_process", "items_per_process")
+FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in _AMOUNTS)
+
+#: Properties of a workload whose cost is asked for, and the level that the others are held against.
+FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process", "direct": "False"}
+
+#: Columns that any of the functions here needs. The others only slow down every selection of rows.
+_NEEDED = tuple(
+    dict.fromkeys(
+        (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, *FACTORS, "processes", "medium", "title", "storage_label",
+         "run", "repetition", "twin", "access", "began", "bandwidth", "operation_rate", "latency_p50",
+         "latency_p99", "flags")
+    )
+)  # fmt: skip
+_NUMBERS = ("began", "bandwidth", "operation_rate", "latency_p50", "latency_p99", "repetition")
 _DATA = ("read", "write")
-_FEATURES = [column.name for column in FEATURES]
 
 
-def usable(observations: pd.DataFrame, excluded: Iterable[str] = (), *, twins: bool = False) -> pd.DataFrame:
+def usable(
+    observations: pd.DataFrame,
+    excluded: Iterable[str] = (),
+    *,
+    twins: bool = False,
+    without: str = "",
+) -> pd.DataFrame:
     """Return what counts: measured phases of untraced runs, without rows that carry an `excluded` flag.
 
-    The second halves of A/A pairs are left out unless `twins`.
+    The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
+    returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
     """
     observations = observations.fillna({k: v for k, v in _MISSING.items() if k in observations})
     keep = (observations["role"] == "measured") & ~observations["traced"].astype(bool)
@@ -56,7 +78,11 @@ def usable(observations: pd.DataFrame, excluded: Iterable[str] = (), *, twins: b
     banned = set(excluded)
     if banned:
         keep &= ~observations["flags"].map(lambda flags: bool(banned & set(flag_list(flags))))
-    return observations[keep.astype(bool)]
+    kept = observations[keep.astype(bool)]
+    chosen = kept[list(_NEEDED)].assign(features=feature_key(kept, without))
+    # Plain objects and numbers: selections from them are several times faster than from pandas' own types.
+    plain = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys((*SCALE, "processes"), "int64")
+    return chosen.astype({name: plain.get(str(name), "object") for name in chosen})
 
 
 def flag_list(flags: object) -> list[str]:
@@ -74,12 +100,33 @@ def metric_of(group: pd.DataFrame) -> str:
     return "operation_rate"
 
 
-def feature_key(observations: pd.DataFrame) -> pd.Series[str]:
-    """Return one word for each row that is equal for equal workload features.
+def feature_key(observations: pd.DataFrame, without: str = "") -> pd.Series[str]:
+    """Return one word for each row that is equal for equal workload features (but for one, `without`).
 
     A study that was edited leaves rows of the old workload under the same name: they differ here.
     """
-    present = [name for name in _FEATURES if name in observations]
-    if not present:
-        return pd.Series("", index=observations.index, dtype="str")
-    return observations[present].astype("str").agg("|".join, axis=1)
+    present = [observations[name] for name in FEATURE_NAMES if name != without]
+    words = ["|".join(map(str, row)) for row in zip(*present, strict=True)]
+    return pd.Series(words, index=observations.index, dtype="str")
+
+
+def newest(part: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the configuration that ran last: an older one under the same name is superseded."""
+    if part["configuration"].nunique() < 2:
+        return part
+    latest = part.groupby("configuration")["began"].max().fillna(0).idxmax()
+    return part[part["configuration"] == latest]
+
+
+def same_amount(a: pd.DataFrame, b: pd.DataFrame) -> bool:
+    """Return whether each process moved as much, or worked on as many items, in both."""
+    return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in _AMOUNTS)
+
+
+def scales(part: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
+    """Return the newest rows at each (nodes, processes per node), in ascending order."""
+    found = {}
+    for _, rows in part.groupby(list(SCALE), sort=True):
+        nodes, processes = (int(rows[name].iloc[0]) for name in SCALE)
+        found[nodes, processes] = newest(rows)
+    return found

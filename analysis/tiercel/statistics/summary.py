@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 Values = npt.NDArray[np.float64]
 
@@ -55,8 +54,15 @@ class Summary:
 
 def finite(values: Iterable[Any]) -> Values:
     """Return the numbers of `values` as an array, without missing ones."""
-    array = np.array([math.nan if pd.isna(v) else float(v) for v in values], dtype=np.float64)
+    array = np.array([_number(v) for v in values], dtype=np.float64)
     return array[np.isfinite(array)]
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except TypeError:  # None, or pandas' NA: asking pandas would make every measuring process import it
+        return math.nan
 
 
 def summarize(values: Iterable[Any], confidence: float = 0.95) -> Summary:

@@ -14,9 +14,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tiercel.statistics.comparison import Comparison, compare_scales, judge
-from tiercel.statistics.noise import floor_of, floors, widest
-from tiercel.statistics.select import GROUP, SAME, SCALE, STACK, feature_key, flag_list, metric_of, usable
+from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_scales, judge
+from tiercel.statistics.noise import Floor, floors, lookup, widest
+from tiercel.statistics.select import (
+    GROUP,
+    SAME,
+    SCALE,
+    STACK,
+    flag_list,
+    metric_of,
+    newest,
+    same_amount,
+    scales,
+    usable,
+)
 from tiercel.statistics.summary import finite, summarize
 
 #: Engines of tiercel itself; the others are upstream programs.
@@ -37,6 +48,8 @@ _DESCRIBES = (
     "nodes",
     "processes_per_node",
     "processes",
+    "medium",
+    "fsync",
 )
 SUMMARY_COLUMNS = (
     *GROUP,
@@ -57,6 +70,7 @@ SUMMARY_COLUMNS = (
     "latency_p99",
     "flags",
     "outliers",
+    "values",
     "runs",
 )
 COMPARISON_COLUMNS = (
@@ -70,20 +84,7 @@ COMPARISON_COLUMNS = (
     "metric",
     "median_a",
     "median_b",
-    "n_a",
-    "n_b",
-    "ratio",
-    "low",
-    "high",
-    "effect",
-    "p_value",
-    "p_corrected",
-    "floor_low",
-    "floor_high",
-    "floor_source",
-    "verdict",
-    "reason",
-    "separated",
+    *VERDICT_COLUMNS,
     "runs",
 )
 AGREEMENT_COLUMNS = (
@@ -143,6 +144,7 @@ def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
                 "latency_p99": summarize(group["latency_p99"]).median,
                 "flags": shares(group["flags"]),
                 "outliers": outliers(group[metric]),
+                "values": finite(group[metric]).tolist(),
                 "runs": list(group["run"]),
             }
         )
@@ -176,39 +178,25 @@ class _Row:
     comparison: Comparison
 
     def columns(self) -> dict[str, Any]:
-        c = self.comparison
-        return self.words | {
-            "n_a": c.n_a,
-            "n_b": c.n_b,
-            "ratio": c.ratio,
-            "low": c.low,
-            "high": c.high,
-            "effect": c.effect,
-            "p_value": c.p_value,
-            "p_corrected": c.p_corrected,
-            "floor_low": c.floor.low,
-            "floor_high": c.floor.high,
-            "floor_source": c.floor.source,
-            "verdict": c.verdict,
-            "reason": c.reason,
-            "separated": c.separated,
-        }
+        return self.words | self.comparison.columns()
 
 
-def comparisons(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
+def comparisons(
+    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Return stack against stack for each workload and operation: storages, and layers on a storage.
 
     Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
-    have (only where there are several). Each scope of a workload's operation is a family of its own
-    for Holm's correction: the error rate is held for each question "which stack serves this workload
-    better", not over the whole report. Observations with an `excluded` flag do not count.
+    have (only where there are several). Each scope of a workload's operation is a family of its own for
+    Holm's correction: the error rate is held for each question "which stack serves this workload better",
+    not over the whole report. Observations with an `excluded` flag do not count; `floor_table` saves
+    making the floors again.
     """
     excluded = tuple(excluded)
     rows = usable(observations, excluded)
-    table = floors(observations, excluded)
-    rows = rows.assign(_features=feature_key(rows))
+    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
     found: list[_Row] = []
-    for key, group in rows.groupby([*SAME, "_features"], dropna=False, sort=True):
+    for key, group in rows.groupby([*SAME, "features"], dropna=False, sort=True):
         words = dict(zip(SAME, key, strict=False))
         by_scale: list[_Row] = []
         together: list[_Row] = []
@@ -216,10 +204,10 @@ def comparisons(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.
             at_scales = _paired_scales(one, other)
             if not at_scales:
                 continue
-            floor = widest(floor_of(table, words | _stack(side)) for side in (one, other))
+            floor = widest(floor_of(words | _stack(side)) for side in (one, other))
             names = words | _sides(one, other) | {"metric": metric_of(group)}
             for scale, a, b in at_scales:
-                at = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
+                at: dict[str, Any] = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
                 by_scale.append(_compared(names | at, [(a, b)], floor))
             if len(at_scales) > 1:
                 at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
@@ -230,23 +218,24 @@ def comparisons(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.
     return pd.DataFrame([row.columns() for row in found], columns=list(COMPARISON_COLUMNS))
 
 
-def agreement(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
+def agreement(
+    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Return the embedded engine against each upstream engine, on the same workload, scale and stack.
 
     `within_floor`: the ratio itself lies in the A/A noise floor of the two engines.
     """
     excluded = tuple(excluded)
     rows = usable(observations, excluded)
-    table = floors(observations, excluded)
-    rows = rows.assign(_features=feature_key(rows))
+    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
     same = ["origin", "site", "study", "experiment", "workload", "operation", *STACK, *SCALE]
     found = []
-    for key, group in rows.groupby([*same, "_features"], dropna=False, sort=True):
+    for key, group in rows.groupby([*same, "features"], dropna=False, sort=True):
         words = dict(zip(same, key, strict=False))
-        engines = {str(name): _newest(part) for name, part in group.groupby("engine")}
+        engines = {str(name): newest(part) for name, part in group.groupby("engine")}
         for a in sorted(set(engines) & set(EMBEDDED)):
             for b in sorted(set(engines) - set(EMBEDDED)):
-                floor = widest(floor_of(table, words | {"engine": engine}) for engine in (a, b))
+                floor = widest(floor_of(words | {"engine": engine}) for engine in (a, b))
                 pair = (engines[a], engines[b])
                 row = _compared(words | {"metric": metric_of(group)}, [pair], floor).columns()
                 row |= {"engine_a": a, "engine_b": b}
@@ -275,21 +264,14 @@ def _sides(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, object]:
 
 def _paired_scales(
     a: pd.DataFrame, b: pd.DataFrame
-) -> list[tuple[tuple[object, ...], pd.DataFrame, pd.DataFrame]]:
-    mine = {key: _newest(part) for key, part in a.groupby(list(SCALE))}
-    theirs = {key: _newest(part) for key, part in b.groupby(list(SCALE))}
-    return [(key, mine[key], theirs[key]) for key in sorted(set(mine) & set(theirs))]
+) -> list[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
+    mine, theirs = scales(a), scales(b)
+    return [
+        (key, mine[key], theirs[key]) for key in mine if key in theirs and same_amount(mine[key], theirs[key])
+    ]
 
 
-def _newest(part: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the configuration that ran last: an older one under the same name is superseded."""
-    if part["configuration"].nunique() < 2:
-        return part
-    latest = part.groupby("configuration")["began"].max().fillna(0).idxmax()
-    return part[part["configuration"] == latest]
-
-
-def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], floor: Any) -> _Row:
+def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], floor: Floor) -> _Row:
     metric = words["metric"]
     alone = len(strata) == 1
     words = words | {

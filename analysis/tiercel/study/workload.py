@@ -72,6 +72,8 @@ class DataWorkload(Document):
             raise ValueError("collective needs api: mpiio")
         if self.file_view and self.api == "posix":
             raise ValueError("file_view needs api: mpiio")
+        if self.preallocate and self.api == "posix":
+            raise ValueError("preallocate needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
         if self.queue_depth > 1 and self.api != "posix":
@@ -121,6 +123,9 @@ class MetadataWorkload(Document):
     fsync: bool = False
     phases: list[MetadataPhase] = ["create", "stat", "read", "remove"]
     reorder: Literal["none", "node"] | int = "node"
+    stonewall: Duration | None = Field(
+        default=None, gt=0, description="stop creating after this; the other phases take what there is"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> MetadataWorkload:

@@ -1,0 +1,1 @@
+mpiexec -n 2 ior -a POSIX -w -r -F -i 2 -t 256k -b 4m -e -o /scratch/f

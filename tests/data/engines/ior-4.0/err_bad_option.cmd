@@ -1,0 +1,1 @@
+ior -w --no-such-option -o /scratch/f

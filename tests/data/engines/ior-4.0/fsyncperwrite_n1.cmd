@@ -1,0 +1,1 @@
+mpiexec -n 1 ior -a POSIX -w -F -Y -t 64k -b 1m -o /scratch/f

@@ -1,0 +1,1 @@
+mpiexec -n 1 ior -a MPIIO -c -w -r -t 256k -b 2m -o /scratch/f

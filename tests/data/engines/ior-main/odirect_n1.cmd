@@ -1,0 +1,1 @@
+mpiexec -n 1 ior -a POSIX -w -r -F --posix.odirect -t 1m -b 4m -o /scratch/f

@@ -1,0 +1,1 @@
+printf 'IOR START\n api=POSIX\n testFile=/scratch/f\n filePerProc=1\n blockSize=1m\n transferSize=256k\n readFile=0\n writeFile=1\n keepFile=1\nRUN\n readFile=1\n writeFile=0\n reorderTasksConstant=1\nRUN\nIOR STOP\n' > /scratch/s.ior; mpiexec -n 2 ior -f /scratch/s.ior

@@ -1,0 +1,1 @@
+mpiexec -n 2 ior -a MPIIO -w -r --mpiio.preallocate --mpiio.useFileView -t 256k -b 2m -o /scratch/f

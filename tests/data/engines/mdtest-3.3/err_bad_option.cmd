@@ -1,0 +1,1 @@
+mdtest --no-such-option -d /scratch/md
