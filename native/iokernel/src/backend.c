@@ -1,0 +1,27 @@
+#include "backend.h"
+
+#include <stddef.h>
+#include <strings.h>
+
+const struct backend *const backends[] = {
+    &backend_posix,
+    &backend_uring,
+#ifdef IOKERNEL_MPI
+    &backend_mpiio,
+#endif
+    NULL,
+};
+
+const struct backend *backend_find(const char *api, int queue_depth)
+{
+    for (const struct backend *const *b = backends; *b; b++)
+        if (!(*b)->hidden && strcasecmp((*b)->name, api) == 0)
+            return *b == &backend_posix && queue_depth > 1 ? &backend_uring : *b;
+    return NULL;
+}
+
+int one_buffer(const struct data_options *o)
+{
+    (void)o;
+    return 1;
+}

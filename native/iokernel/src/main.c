@@ -1,0 +1,63 @@
+/*
+ * iokernel: writes and reads files the way IOR does (default), or creates,
+ * stats, reads and removes many of them the way mdtest does ("iokernel md"),
+ * and reports every number it can vouch for as one JSON document.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "data.h"
+#include "document.h"
+#include "md.h"
+#include "usage.h"
+#include "version.h"
+
+/* Personalities that the first argument selects by name; without one it is the data personality. */
+static const struct personality *const named[] = {&md_personality};
+
+static const struct personality *choose(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof named / sizeof *named; i++)
+        if (strcmp(argv[1], named[i]->name) == 0)
+            return named[i];
+    return &data_personality;
+}
+
+/* Answers that need no processes. */
+static bool answered(int argc, char **argv)
+{
+    if (argc < 2)
+        return false;
+    const char *last = argv[argc - 1];
+    if (argc == 2 && strcmp(last, "--version") == 0)
+        printf("iokernel %s\n", IOKERNEL_VERSION);
+    else if (argc == 2 && strcmp(last, "--capabilities") == 0)
+        document_capabilities();
+    else if ((argc == 2 || (argc == 3 && strcmp(argv[1], "md") == 0)) &&
+             (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0))
+        fputs(argc == 2 ? usage_data : usage_md, stdout);
+    else
+        return false;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    if (answered(argc, argv))
+        return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
+    bool speaks = comm_start(&argc, &argv);
+    struct job job = {.argc = argc, .argv = argv, .own_session = true, .began = clock_epoch()};
+    job.personality = choose(argc, argv);
+    int status = job.personality->parse(&job, speaks);
+    if (status == EXIT_DONE && speaks)
+        status = document_check(&job, true);
+    status = comm_agree(status);
+    if (status == EXIT_DONE)
+        status = comm_run(&job);
+    comm_finish();
+    free(job.options);
+    free(job.summary_copy);
+    return status;
+}
