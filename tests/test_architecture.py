@@ -14,7 +14,7 @@ LAYERS = (
     {"study"},
     {"launchers", "engines"},
     {"results"},
-    {"statistics"},
+    {"statistics", "traces"},
     {"runs"},
     {"report"},
     {"cli", "__main__"},

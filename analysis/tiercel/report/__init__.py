@@ -1,0 +1,1 @@
+"""The report: figures, findings, one HTML file that opens offline, and a summary for the terminal."""

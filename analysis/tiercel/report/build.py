@@ -1,0 +1,77 @@
+"""Makes the report of a study on a site: figures, tables as CSV, and the page."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tiercel.report.data import FlagText, Number, Record, Results
+from tiercel.report.figures import draw_all
+from tiercel.report.findings import find
+from tiercel.report.html import page
+from tiercel.site.model import Site
+from tiercel.study.model import Study
+
+
+def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText]) -> Path:
+    """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page."""
+    results = Results.from_folder(folder, study, flags)
+    report = folder / "report"
+    pictures = draw_all(results, report / "figures")
+    _remove_others(report / "figures", {p.name for p in pictures})
+    _write_tables(results, report / "tables")
+    target = report / "index.html"
+    text = page(results, site, pictures, find(results))
+    partial = target.with_name(".index.html.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.rename(target)
+    return target
+
+
+def _remove_others(folder: Path, names: set[str]) -> None:
+    """Remove figures of an earlier report that this one does not have."""
+    for path in folder.glob("*.svg"):
+        if path.stem not in names:
+            path.unlink()
+
+
+def _write_tables(results: Results, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    tables: dict[str, list[Record]] = {
+        "numbers": [_plain(n) for n in results.numbers],
+        "comparisons": results.comparisons,
+        "contrasts": results.contrasts,
+        "scaling": results.scaling,
+        "noise-floors": results.floors,
+        "engine-agreement": results.agreement,
+        "failed-runs": results.failed,
+    }
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv"
+        if rows:
+            _write(path, rows)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _plain(number: Number) -> Record:
+    values = {"number": number.anchor.removeprefix("number-"), **number.row}
+    values["flags"] = [f"{code}:{share:g}" for code, share in number.row["flags"].items()]
+    return values
+
+
+def _write(path: Path, rows: Iterable[Record]) -> None:
+    rows = list(rows)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return " ".join(str(v) for v in value)
+    # A spreadsheet would run a text that starts like a formula.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

@@ -1,0 +1,282 @@
+"""What a report is made from: the study's rows, and every table computed from them, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pandas as pd
+
+from tiercel.report import words
+from tiercel.results.observations import load_observations, load_runs
+from tiercel.statistics import contrasts, noise, tables
+from tiercel.study.model import Study
+
+Record = dict[str, Any]
+
+#: A read with one of these flags is not proven to come from the storage.
+NOT_COLD = frozenset({"cache-not-cold", "cache-unknown"})
+#: What is measured here comes first everywhere.
+ORIGINS = ("measured", "imported", "simulated")
+_SUPERSEDES = ["experiment", "workload", "storage", "layer", "engine", "nodes", "processes_per_node"]
+
+
+class FlagText(Protocol):
+    """What a validity flag says (tiercel.results.validity.Flag)."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def advice(self) -> str: ...
+    @property
+    def severity(self) -> Literal["info", "caution", "invalid"]: ...
+
+
+@dataclass(frozen=True)
+class UnknownFlag:
+    """Stands in for a code in the data that this version of tiercel does not know."""
+
+    code: str
+    advice: str = "This version of tiercel does not know the check; look at the version that wrote the data."
+    severity: Literal["info", "caution", "invalid"] = "caution"
+
+    @property
+    def title(self) -> str:
+        return self.code
+
+
+@dataclass(frozen=True)
+class Number:
+    """One row of the summary: one configuration and operation, with what the report says about it."""
+
+    anchor: str
+    row: Record
+    flags: Mapping[str, FlagText]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["row"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def label(self) -> str:
+        return words.stack(self.row["storage_label"] or self.row["storage"], self.row["layer"])
+
+    @property
+    def scale(self) -> str:
+        return words.scale(self.row["nodes"], self.row["processes_per_node"])
+
+    @property
+    def interval(self) -> str:
+        return words.interval(*(self.row[k] for k in ("metric", "median", "low", "high")))
+
+    @property
+    def value(self) -> str:
+        return words.value(self.row["metric"], self.row["median"])
+
+    @property
+    def invalid(self) -> bool:
+        """Some repetition carries a flag that takes it out of every comparison."""
+        return any(flag.severity == "invalid" for flag in self.flags.values())
+
+    @property
+    def cold(self) -> bool:
+        return not NOT_COLD & self.flags.keys()
+
+
+class Results:
+    """A study's results on a site, and what statistics make of them."""
+
+    def __init__(
+        self, study: Study, observations: pd.DataFrame, runs: pd.DataFrame, flags: Mapping[str, FlagText]
+    ) -> None:
+        mine = runs[runs["study"] == study.study]
+        self.study = study
+        self.known_flags = flags
+        self.runs = _current(mine)
+        self.superseded = len(mine) - len(self.runs)
+        of_study = observations[observations["study"] == study.study]
+        kept = set(self.runs["configuration"])
+        # Imported numbers have no run of ours: they stay.
+        self.observations = of_study[
+            of_study["configuration"].isin(kept) | (of_study["origin"] != "measured")
+        ]
+        self.excluded = sorted(code for code, flag in flags.items() if flag.severity == "invalid")
+
+    @classmethod
+    def from_folder(cls, folder: Path, study: Study, flags: Mapping[str, FlagText]) -> Results:
+        return cls(study, load_observations(folder), load_runs(folder), flags)
+
+    @cached_property
+    def numbers(self) -> list[Number]:
+        table = _records(tables.summary_table(self.observations))
+        rows = sorted(table, key=lambda row: (*self._position(row), ORIGINS.index(row["origin"])))
+        return [
+            Number(
+                f"number-{i}",
+                row | {"stack": stack_key(row["storage"], row["layer"])},
+                {code: self.flag(code) for code in row["flags"]},
+            )
+            for i, row in enumerate(rows, 1)
+        ]
+
+    @cached_property
+    def stacks(self) -> dict[str, str]:
+        """Names of all stacks with numbers, and their names for people; two with one name are told apart."""
+        labels = {n.stack: n.label for n in sorted(self.numbers, key=lambda n: str(n.stack))}
+        doubled = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+        return {key: f"{label} ({key})" if label in doubled else label for key, label in labels.items()}
+
+    def name(self, stack: str) -> str:
+        """Return a stack's name for people."""
+        return self.stacks.get(stack, stack)
+
+    @cached_property
+    def memory(self) -> set[str]:
+        """Return the stacks that are memory: fast, and gone at the next boot."""
+        return {n.stack for n in self.numbers if n.medium == "memory"}
+
+    @cached_property
+    def comparisons(self) -> list[Record]:
+        found = _records(tables.comparisons(self.observations, self.excluded, self._floors))
+        for row in found:
+            for side in "ab":
+                row[f"stack_{side}"] = stack_key(row[f"storage_{side}"], row[f"layer_{side}"])
+        return sorted(found, key=self._position)
+
+    @cached_property
+    def contrasts(self) -> list[Record]:
+        return _with_stack(_records(contrasts.contrasts(self.observations, self.excluded, self._floors)))
+
+    @cached_property
+    def scaling(self) -> list[Record]:
+        found = _with_stack(_records(contrasts.scaling(self.observations, self.excluded, self._floors)))
+        return sorted(found, key=self._position)
+
+    @cached_property
+    def floors(self) -> list[Record]:
+        found = _with_stack(_records(self._floors))
+        return sorted(found, key=lambda row: (*self._position(row), row["stack"]))
+
+    @cached_property
+    def agreement(self) -> list[Record]:
+        return _with_stack(_records(tables.agreement(self.observations, self.excluded, self._floors)))
+
+    @cached_property
+    def failed(self) -> list[Record]:
+        return _records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
+
+    @cached_property
+    def _floors(self) -> pd.DataFrame:
+        return noise.floors(self.observations, self.excluded)
+
+    def _position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
+        """Return where a row stands in the order of the study file; sorting by it is stable."""
+        experiments = list(self.study.experiments)
+        operation = words.operation_rank(str(row["operation"]))
+        if row["experiment"] not in experiments:
+            return len(experiments), 0, str(row["experiment"]), operation
+        workloads = list(self.study.experiments[row["experiment"]].workloads)
+        place = workloads.index(row["workload"]) if row["workload"] in workloads else len(workloads)
+        return experiments.index(row["experiment"]), place, str(row["workload"]), operation
+
+    @property
+    def ok(self) -> int:
+        return int((self.runs["status"] == "ok").sum())
+
+    @cached_property
+    def flags(self) -> dict[str, list[Number]]:
+        """Return every flag in use with the numbers that carry it, the most severe first."""
+        order = ["invalid", "caution", "info"]
+        used: dict[str, list[Number]] = {}
+        for number in self.numbers:
+            for code in number.flags:
+                used.setdefault(code, []).append(number)
+        return dict(
+            sorted(used.items(), key=lambda item: (order.index(self.flag(item[0]).severity), item[0]))
+        )
+
+    def flag(self, code: str) -> FlagText:
+        return self.known_flags.get(code) or UnknownFlag(code)
+
+    def main_engine(self, experiment: str, workload: str) -> str:
+        """Return the engine whose numbers stand for a workload: the first of the study's that has some."""
+        present = [n.engine for n in self.numbers if (n.experiment, n.workload) == (experiment, workload)]
+        for engine in (*self.study.engines, *present):
+            if engine in present:
+                return str(engine)
+        return ""
+
+    def title(self, experiment: str, workload: str) -> str:
+        """Return the workload's title for people."""
+        for n in self.numbers:
+            if (n.experiment, n.workload) == (experiment, workload):
+                return str(n.title or n.workload)
+        return workload
+
+    def experiment_title(self, experiment: str) -> str:
+        known = self.study.experiments.get(experiment)
+        return (known.title if known else "") or words.capital(experiment)
+
+    def experiments(self) -> list[str]:
+        """Return experiments with numbers, in the study's order."""
+        present = {n.experiment for n in self.numbers}
+        return [e for e in self.study.experiments if e in present] + sorted(
+            present - set(self.study.experiments)
+        )
+
+
+def stack_key(storage: str, layer: str) -> str:
+    return storage if layer == "none" else f"{storage}+{layer}"
+
+
+def _with_stack(records: list[Record]) -> list[Record]:
+    return [row | {"stack": stack_key(row["storage"], row["layer"])} for row in records]
+
+
+def _current(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs without those of configurations that a later one of the same name replaced."""
+    if runs.empty:
+        return runs
+    last = runs.groupby([*_SUPERSEDES, "configuration"], dropna=False)["started"].max().reset_index()
+    last = last.sort_values("started").drop_duplicates(_SUPERSEDES, keep="last")
+    return runs[runs["configuration"].isin(set(last["configuration"]))]
+
+
+def _records(table: pd.DataFrame) -> list[Record]:
+    """Return rows as dicts of plain values, missing ones as NaN."""
+    return [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
+
+
+def reverse(row: Record) -> Record:
+    """Return a comparison of a to b as one of b to a."""
+    swapped = dict(row)
+    for name in [k for k in row if k.endswith("_a")]:
+        other = f"{name[:-2]}_b"
+        swapped[name], swapped[other] = row[other], row[name]
+    opposite = {"higher": "lower", "lower": "higher"}
+    return swapped | {
+        "ratio": 1 / row["ratio"],
+        "low": 1 / row["high"],
+        "high": 1 / row["low"],
+        "effect": -row["effect"],
+        "verdict": opposite.get(row["verdict"], row["verdict"]),
+    }
+
+
+def overall(results: Results) -> list[Record]:
+    """Return one comparison for each pair, workload and operation: over all scales, or the only one."""
+    chosen: dict[tuple[str, ...], Record] = {}
+    same = ("origin", "experiment", "workload", "operation", "engine", "stack_a", "stack_b")
+    for row in results.comparisons:
+        key = tuple(str(row[name]) for name in same)
+        if row["scope"] == "all" or key not in chosen:
+            chosen[key] = row
+    return [row for row in chosen.values() if math.isfinite(row["ratio"])]

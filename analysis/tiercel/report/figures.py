@@ -1,0 +1,404 @@
+"""The figures of a report. Every function draws one panel on one set of axes.
+
+The same marks everywhere: a filled dot is a median with its interval, a hollow one a number that is not
+proven to come from the storage, a cross one that is left out of comparisons; small dots are the single
+repetitions; squares are imported and diamonds simulated numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tiercel.report import style, svg, words
+from tiercel.report.axes import (
+    counted,
+    fixed,
+    log_ticks,
+    place,
+    shift,
+    wide,
+    x_ticks,
+    x_value_axis,
+    y_axis,
+)
+from tiercel.report.data import ORIGINS, Number, Record, Results, overall, reverse
+from tiercel.report.style import INK, PAPER
+from tiercel.units import format_latency
+
+_QUANTITY = {"bandwidth": "bandwidth", "operation_rate": "rate"}
+_PAIRS_SHOWN = 6
+
+INTERVALS = (
+    "Dots are medians with their 95 % interval (of fewer than six repetitions, the range); small dots beside "
+    "them are the single repetitions."
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished figure: files in the report's folder, and its text for the page."""
+
+    name: str
+    experiment: str
+    title: str
+    caption: str
+    svg: str
+    wide: bool
+
+
+class Gallery:
+    """Draws figures and files them."""
+
+    def __init__(self, results: Results, folder: Path) -> None:
+        self.results = results
+        self.folder = folder
+        self.colours = style.colours(results.stacks)
+        self.pictures: list[Picture] = []
+
+    def add(
+        self,
+        name: str,
+        experiment: str,
+        title: str,
+        caption: str,
+        size: tuple[float, float],
+        draw: Callable[[Axes], None],
+    ) -> None:
+        """Draw on new axes and write the figure."""
+        with mpl.rc_context(cast(Any, style.parameters())):
+            figure = Figure(figsize=size, layout="constrained")
+            FigureCanvasAgg(figure)
+            axes = figure.add_subplot()
+            draw(axes)
+            figure.suptitle(
+                _wrapped(title, int(size[0] * 10.5)), x=0.015, ha="left", fontsize=10, fontweight="bold"
+            )
+            document = svg.render(figure)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / f"{name}.svg").write_text(document, encoding="utf-8")
+        picture = svg.inline(document, f"figure-{len(self.pictures) + 1}", f"{title}. {caption}")
+        self.pictures.append(Picture(name, experiment, title, caption, picture, wide=size[0] > 5))
+
+
+def draw_all(results: Results, folder: Path) -> list[Picture]:
+    """Draw every figure that the results have data for, into `folder`."""
+    gallery = Gallery(results, folder)
+    for group in _panels(results):
+        if group[0].metric == "bandwidth":
+            _data_figures(gallery, group)
+    for group in _metadata(results):
+        _metadata_figure(gallery, group)
+    _ratio_figures(gallery)
+    return gallery.pictures
+
+
+def _panels(results: Results) -> list[list[Number]]:
+    """Return the numbers of each panel: one experiment, workload, operation and engine."""
+    groups: dict[tuple[str, ...], list[Number]] = {}
+    for experiment in results.experiments():
+        for n in results.numbers:
+            if n.experiment == experiment and math.isfinite(n.median):
+                groups.setdefault((experiment, n.workload, n.operation, n.engine), []).append(n)
+    return list(groups.values())
+
+
+def _metadata(results: Results) -> list[list[Number]]:
+    """Return metadata numbers at the largest scale of each workload and engine."""
+    groups: dict[tuple[str, ...], list[Number]] = {}
+    for panel in _panels(results):
+        if panel[0].metric != "bandwidth":
+            n = panel[0]
+            groups.setdefault((n.experiment, n.workload, n.engine), []).extend(panel)
+    return [largest(group) for group in groups.values()]
+
+
+def largest(numbers: Sequence[Number]) -> list[Number]:
+    """Return the numbers at the largest scale that is among them."""
+    most = max((n.nodes * n.processes_per_node, n.nodes) for n in numbers)
+    return [n for n in numbers if (n.nodes * n.processes_per_node, n.nodes) == most]
+
+
+def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
+    first = panel[0]
+    several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
+    title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
+    name = _file_name(first.experiment, first.workload, first.operation, first.engine)
+    if len({(n.nodes, n.processes_per_node) for n in panel}) == 1:
+        size = (3.9, 1.3 + 0.42 * len(panel))
+        caption = f"Bandwidth at {first.scale}. {INTERVALS}{_marks(panel)}"
+        gallery.add(name, first.experiment, title, caption, size, lambda ax: _one_scale(gallery, ax, panel))
+        return
+    over, at = counted(panel), fixed(panel)
+    caption = f"Bandwidth over {over}{at}. {INTERVALS}{_marks(panel)}"
+    gallery.add(
+        name, first.experiment, title, caption, (3.9, 3.3), lambda ax: _over_scale(gallery, ax, panel)
+    )
+    if first.fsync == "write" and any(math.isfinite(n.latency_p99) for n in panel):
+        caption = (
+            f"Time of one write with its fsync over {over}{at}: the median (solid, dots) and the slowest "
+            "1 % (dashed, triangles). Logarithmic axis."
+        )
+        gallery.add(
+            f"{name}.latency",
+            first.experiment,
+            f"{title}: latency",
+            caption,
+            (3.9, 3.3),
+            lambda ax: _latency(gallery, ax, panel),
+        )
+
+
+def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+    lines, over = _lines(gallery, panel), counted(panel)
+    divisor, unit, log = y_axis(axes, panel)
+    for i, (n, points) in enumerate(lines):
+        beside = shift(panel, i - len(lines) / 2)
+        colour = gallery.colours[n.stack]
+        xs = [beside(place(p, over)) for p in points]
+        axes.plot(
+            xs, [p.median / divisor for p in points], style.LINES[n.origin], color=colour, linewidth=1.4
+        )
+        for x, p in zip(xs, points, strict=True):
+            _repetitions(
+                axes, [shift(panel, 0.5)(x)] * len(p.values), [v / divisor for v in p.values], colour
+            )
+            _point(axes, x, p, divisor, colour)
+    x_ticks(axes, panel)
+    if not log:
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel(f"{_QUANTITY[panel[0].metric]}, {unit}" if unit else _QUANTITY[panel[0].metric])
+    _legend(gallery, axes, [n for n, _ in lines])
+
+
+def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+    lines = _lines(gallery, panel)
+    divisor, unit, log = x_value_axis(axes, panel)
+    for y, (n, points) in enumerate(lines):
+        colour = gallery.colours[n.stack]
+        for p in points:
+            _repetitions(axes, [v / divisor for v in p.values], [y + 0.14] * len(p.values), colour)
+            _point(axes, y, p, divisor, colour, across=True)
+    axes.set_yticks(range(len(lines)), [_wrapped(_line_label(gallery, n), 26) for n, _ in lines])
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    if not log:
+        axes.set_xlim(left=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(f"{_QUANTITY[panel[0].metric]}, {unit}" if unit else _QUANTITY[panel[0].metric])
+
+
+def _latency(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+    lines, over = _lines(gallery, panel), counted(panel)
+    for n, points in lines:
+        colour = gallery.colours[n.stack]
+        xs = [place(p, over) for p in points]
+        axes.plot(xs, [p.latency_p50 for p in points], "-o", color=colour, linewidth=1.4, markersize=5)
+        axes.plot(xs, [p.latency_p99 for p in points], "--^", color=colour, linewidth=1.2, markersize=5)
+    axes.set_yscale("log")
+    log_ticks(axes.yaxis, lambda v: format_latency(v, 2))
+    x_ticks(axes, panel)
+    axes.set_ylabel("time of one write")
+    _legend(gallery, axes, [n for n, _ in lines])
+
+
+def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
+    first = numbers[0]
+    operations = list(dict.fromkeys(n.operation for n in numbers))
+    lines = list(dict.fromkeys((n.stack, n.origin) for n in _stack_order(gallery, numbers)))
+    several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
+    title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
+    at = {(n.stack, n.origin, n.operation): n for n in numbers}
+    height = 0.8 / len(lines)
+
+    def draw(axes: Axes) -> None:
+        divisor, unit, log = x_value_axis(axes, numbers)
+        for y in range(0, len(operations), 2):
+            axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
+        for i, (stack, origin) in enumerate(lines):
+            colour = gallery.colours[stack]
+            for y, operation in enumerate(operations):
+                n = at.get((stack, origin, operation))
+                if n is None:
+                    continue
+                position = y + (i - (len(lines) - 1) / 2) * height
+                if not log:
+                    width = n.median / divisor
+                    axes.barh(position, width, height * 0.9, facecolor=(colour, 0.35), linewidth=0)
+                beside = position + height * 0.28
+                _repetitions(axes, [v / divisor for v in n.values], [beside] * len(n.values), colour)
+                _point(axes, position, n, divisor, colour, across=True)
+        axes.set_yticks(range(len(operations)), [words.operation(o) for o in operations])
+        axes.set_ylim(len(operations) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        if not log:
+            axes.set_xlim(left=0)
+        axes.set_xlabel(f"operations per second, {unit}" if unit else "operations per second")
+        _legend(gallery, axes, [at[k] for k in _firsts(at, lines)])
+
+    axis = " Logarithmic axis." if wide(numbers) else ""
+    caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
+    name = _file_name(first.experiment, first.workload, "metadata", first.engine)
+    size = (6.2, 1.5 + max(0.3, 0.2 * len(lines)) * len(operations))
+    gallery.add(name, first.experiment, title, caption, size, draw)
+
+
+def _ratio_figures(gallery: Gallery) -> None:
+    """Draw one panel for each pair of stacks: ratios with intervals over the A/A floor."""
+    pairs: dict[tuple[str, str, str, str], list[Record]] = {}
+    for row in overall(gallery.results):
+        key = (row["stack_a"], row["stack_b"], row["engine"], row["origin"])
+        pairs.setdefault(key, []).append(row)
+    for (one, other, engine, origin), found in list(pairs.items())[:_PAIRS_SHOWN]:
+        ahead = sum(math.log(row["ratio"]) for row in found) >= 0
+        a, b = (one, other) if ahead else (other, one)
+        rows = found if ahead else [reverse(row) for row in found]
+        labels = gallery.results.stacks
+        title = f"{labels[a]} against {labels[b]}" + _by(gallery.results, engine)
+        caption = (
+            f"{labels[a]} over {labels[b]}: the ratio of their numbers, over all scales that both have. "
+            "Right of 1 the first is ahead. Bars are 95 % bootstrap intervals, the grey bands "
+            "the A/A noise floor; filled dots are claimed differences, hollow ones undecided. Logarithmic "
+            f"axis.{'' if origin == 'measured' else f' The numbers are {origin}.'}"
+        )
+        gallery.add(
+            _file_name("ratio", a, b, engine, *([] if origin == "measured" else [origin])),
+            "",
+            title,
+            caption,
+            (6.2, 1.25 + 0.3 * len(rows)),
+            lambda axes, rows=rows: _ratios(gallery.results, axes, rows),  # type: ignore[misc]
+        )
+
+
+def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
+    names = []
+    edges = [1.0]
+    for y, row in enumerate(rows):
+        if math.isfinite(row["floor_high"]):
+            axes.fill_betweenx(
+                [y - 0.42, y + 0.42], row["floor_low"], row["floor_high"], color=INK, alpha=0.15, linewidth=0
+            )
+            edges += [row["floor_low"], row["floor_high"]]
+        claimed = row["verdict"] != "undecided"
+        colour = style.COLOURS[0] if row["ratio"] >= 1 else style.COLOURS[1]
+        axes.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.6)
+        axes.plot(
+            row["ratio"], y, "o", color=colour, markersize=6.5, markerfacecolor=colour if claimed else PAPER
+        )
+        edges += [row["low"], row["high"]]
+        name = results.title(row["experiment"], row["workload"])
+        if row["metric"] != "bandwidth":
+            name = f"{words.operation(row['operation'])}: {name}"
+        names.append(_clipped(name, 42))
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlim(min(edges) / 1.15, max(edges) * 1.15)
+    log_ticks(axes.xaxis, lambda v: f"{v:g}×")
+    axes.set_yticks(range(len(rows)), names)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+
+
+# Parts of panels.
+
+
+def _point(
+    axes: Axes, position: float, n: Number, divisor: float, colour: str, *, across: bool = False
+) -> None:
+    middle, low, high = n.median / divisor, n.low / divisor, n.high / divisor
+    ends = [[max(0.0, middle - low)], [max(0.0, high - middle)]]
+    marker = "X" if n.invalid else style.MARKERS[n.origin]
+    face = colour if n.cold and not n.invalid else PAPER
+    x, y = (middle, position) if across else (position, middle)
+    axes.errorbar(
+        [x], [y], xerr=ends if across else None, yerr=None if across else ends, fmt=marker, color=colour,
+        markerfacecolor=face, markersize=5.5, elinewidth=1.4, capsize=2.5, zorder=3,
+    )  # fmt: skip
+
+
+def _repetitions(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
+    axes.plot(xs, ys, "o", color=colour, markersize=3, alpha=0.5, markeredgewidth=0, zorder=2)
+
+
+def _lines(gallery: Gallery, panel: list[Number]) -> list[tuple[Number, list[Number]]]:
+    """Return one line for each stack and origin, with its points in ascending scale."""
+    lines: dict[tuple[str, str], list[Number]] = {}
+    for n in _stack_order(gallery, panel):
+        lines.setdefault((n.stack, n.origin), []).append(n)
+    return [
+        (points[0], sorted(points, key=lambda n: n.nodes * n.processes_per_node)) for points in lines.values()
+    ]
+
+
+def _stack_order(gallery: Gallery, numbers: Iterable[Number]) -> list[Number]:
+    order = list(gallery.colours)
+    return sorted(numbers, key=lambda n: (order.index(n.stack), ORIGINS.index(n.origin)))
+
+
+def _firsts(
+    at: dict[tuple[str, str, str], Number], lines: list[tuple[str, str]]
+) -> list[tuple[str, str, str]]:
+    return [next(k for k in at if k[:2] == line) for line in lines]
+
+
+def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
+    handles = [
+        Line2D(
+            [], [], color=gallery.colours[n.stack], linestyle=cast(Any, style.LINES[n.origin]),
+            marker=style.MARKERS[n.origin], markersize=5.5, label=_line_label(gallery, n),
+        )
+        for n in firsts
+    ]  # fmt: skip
+    width = max(len(str(h.get_label())) for h in handles)
+    columns = max(1, min(len(handles), int(11.5 * axes.figure.get_figwidth()) // (width + 8)))  # type: ignore[union-attr]
+    axes.figure.legend(handles=handles, loc="outside lower left", ncols=columns)
+
+
+def _line_label(gallery: Gallery, n: Number) -> str:
+    label = gallery.results.stacks[n.stack]
+    notes = ["memory"] if n.medium == "memory" and "memory" not in label.lower() else []
+    notes += [n.origin] if n.origin != "measured" else []
+    return _clipped(label, 40) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _marks(panel: list[Number]) -> str:
+    """Return the sentence that explains the marks that this panel really has."""
+    sentences = []
+    if any(not n.cold and not n.invalid for n in panel):
+        sentences.append("Hollow dots are not proven to come from the storage rather than a cache.")
+    if any(n.invalid for n in panel):
+        sentences.append("Hollow crosses did not pass a validity check and enter no comparison.")
+    others = sorted({n.origin for n in panel} - {"measured"})
+    shapes = {"imported": "Squares are imported numbers.", "simulated": "Diamonds are simulated numbers."}
+    sentences += [shapes[origin] for origin in others]
+    return "".join(f" {sentence}" for sentence in sentences)
+
+
+def _by(results: Results, engine: str) -> str:
+    return f", {engine}" if len({n.engine for n in results.numbers}) > 1 else ""
+
+
+def _file_name(*parts: str) -> str:
+    return ".".join("".join(c if c.isalnum() or c in "-+" else "-" for c in part) for part in parts)
+
+
+def _clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
+def _wrapped(text: str, width: int) -> str:
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)

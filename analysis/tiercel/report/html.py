@@ -1,0 +1,184 @@
+"""The page: one HTML file with everything in it. What it says is computed here; templates/ has its looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import tiercel
+from tiercel.report import page_tables, words
+from tiercel.report.data import Number, Record, Results
+from tiercel.report.figures import Picture
+from tiercel.report.findings import AUDIENCES, Finding
+from tiercel.site.model import Site
+from tiercel.units import format_duration, format_size
+
+#: Words for the severity of a finding, in the order in which the page shows them.
+SEVERITIES = {
+    "failure": "failed",
+    "claim": "claimed",
+    "hint": "likely",
+    "fact": "measured",
+    "caution": "mind",
+    "open": "undecided",
+}
+_SHOWN = 8
+
+
+def page(results: Results, site: Site, pictures: list[Picture], findings: list[Finding]) -> str:
+    """Return the page as text. Everything from data is escaped; only our own figures are markup."""
+    environment = Environment(
+        loader=PackageLoader("tiercel.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["svg"] = Markup
+    study, glance = results.study, page_tables.glance(results)
+    return environment.get_template("report.html.j2").render(
+        title=study.title or study.study,
+        study=study,
+        site=site,
+        results=results,
+        counts=_counts(results),
+        audiences=_audiences(findings),
+        severities=SEVERITIES,
+        shown=_SHOWN,
+        glance=glance,
+        glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
+        experiments=_figures(results, pictures),
+        ratios=[p for p in pictures if not p.experiment],
+        numbers=page_tables.numbers(results),
+        comparisons=page_tables.comparisons(results),
+        floors=page_tables.floors(results),
+        agreement=page_tables.agreement(results),
+        checks=_checks(results),
+        failed=page_tables.failed(results),
+        storages=page_tables.storages(results, site),
+        machine=_machine(results, site),
+        conditions=page_tables.conditions(results),
+        provenance=_provenance(results, site),
+        definition=yaml.safe_dump(
+            study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
+        ),
+    )
+
+
+def _counts(results: Results) -> list[str]:
+    said = [f"{words.count(results.ok, 'run')} with numbers"]
+    if results.failed:
+        said.append(f"{len(results.failed)} failed")
+    said.append(words.count(len(results.numbers), "number"))
+    said.append(words.count(len(results.stacks), "storage system"))
+    when = _time_range(results)
+    return [*said, when] if when else said
+
+
+def _audiences(findings: list[Finding]) -> list[tuple[str, str, str, list[Finding]]]:
+    found: list[tuple[str, str, str, list[Finding]]] = []
+    for audience, (heading, question) in AUDIENCES.items():
+        mine = [f for f in findings if f.audience == audience]
+        mine.sort(key=lambda f: list(SEVERITIES).index(f.severity))
+        if mine:
+            found.append((audience, heading, question, mine))
+    return found
+
+
+def _figures(results: Results, pictures: list[Picture]) -> list[tuple[str, str, list[Picture]]]:
+    found = []
+    for experiment in results.experiments():
+        mine = [p for p in pictures if p.experiment == experiment]
+        if mine:
+            found.append((experiment, results.experiment_title(experiment), mine))
+    return found
+
+
+def _checks(results: Results) -> list[Record]:
+    found = []
+    for code, numbers in results.flags.items():
+        by_stack: dict[str, list[Number]] = {}
+        for n in numbers:
+            by_stack.setdefault(results.stacks[n.stack], []).append(n)
+        found.append(
+            {
+                "flag": results.flag(code),
+                "share": f"{len(numbers)} of {words.count(len(results.numbers), 'number')}",
+                "where": list(by_stack.items()),
+            }
+        )
+    return found
+
+
+def _machine(results: Results, site: Site) -> list[tuple[str, str]]:
+    memory = _span(results.runs["memory_bytes"], format_size)
+    facts = [
+        ("Site", site.site + (f": {site.description}" if site.description else "")),
+        ("Nodes", str(site.nodes)),
+        ("Cores a node", _span(results.runs["cores"], lambda v: f"{v:.0f}") or str(site.processes_per_node)),
+        ("Memory a node", memory or (format_size(site.memory_per_node) if site.memory_per_node else "")),
+        ("Kernel", _several(results.runs["kernel"])),
+        ("Hosts", _several(results.runs["host"])),
+        ("Launcher", _several(results.runs["launcher"])),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
+    runs = results.runs
+    engines = sorted(
+        {f"{e} {v}".strip() for e, v in zip(runs["engine"], _texts(runs["engine_version"]), strict=True)}
+    )
+    duration = pd.to_numeric(runs["duration"], errors="coerce").sum() if len(runs) else 0.0
+    origins = sorted({n.origin for n in results.numbers})
+    facts = [
+        ("Made by", f"tiercel {tiercel.__version__}"),
+        ("Engines", words.listed(engines)),
+        ("Measured", _time_range(results)),
+        ("Runs", f"{words.count(results.ok, 'run')} gave numbers, {len(results.failed)} failed"),
+        ("Time of all runs", format_duration(float(duration)) if duration else ""),
+        ("Origin of the numbers", words.listed(origins)),
+        (
+            "Left out",
+            f"{words.count(results.superseded, 'run')} of earlier versions of the study"
+            if results.superseded
+            else "",
+        ),
+        ("Measure again", f"snakemake --profile {site.site} --config study={results.study.study}"),
+        ("Make this page again", f"tiercel report --site {site.site} --study {results.study.study}"),
+    ]  # fmt: skip
+    return [(name, value) for name, value in facts if value]
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [page_tables.text(v) for v in values]
+
+
+def _several(values: pd.Series[Any]) -> str:
+    """Return the different values in words; their number where they are many."""
+    found = sorted(set(_texts(values)) - {""})
+    return words.listed(found) if len(found) <= 4 else f"{', '.join(found[:3])} and {len(found) - 3} more"
+
+
+def _span(values: pd.Series[Any], show: Any) -> str:
+    numbers = pd.to_numeric(values, errors="coerce").dropna()
+    if numbers.empty:
+        return ""
+    low, high = str(show(float(numbers.min()))), str(show(float(numbers.max())))
+    return low if low == high else f"{low} to {high}"
+
+
+def _time_range(results: Results) -> str:
+    started = pd.to_numeric(results.runs["started"], errors="coerce").dropna()
+    if started.empty:
+        return ""
+    first, last = (datetime.fromtimestamp(float(t), UTC) for t in (started.min(), started.max()))
+    if first.date() == last.date():
+        return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
+    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,58 @@
+"""How figures look: sober, colour-blind safe, the same colour for a stack everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import seaborn as sns
+
+#: Replaced by the page's own colours where a figure is part of the page (see svg.py).
+INK = "#222222"
+PAPER = "#ffffff"
+
+#: M. Okabe and K. Ito, "Color Universal Design" (2008), without black and yellow, which need a background.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
+
+#: Origin of a number: marker and line. Measured is the plain one.
+MARKERS = {"measured": "o", "imported": "s", "simulated": "D"}
+LINES = {"measured": "-", "imported": "--", "simulated": ":"}
+
+
+def colours(stacks: Iterable[str]) -> dict[str, str]:
+    return {stack: COLOURS[i % len(COLOURS)] for i, stack in enumerate(stacks)}
+
+
+def parameters() -> dict[str, Any]:
+    """Return matplotlib's settings for all figures of a report."""
+    return {
+        **sns.axes_style("ticks"),
+        "figure.facecolor": PAPER,
+        "axes.facecolor": PAPER,
+        "savefig.facecolor": PAPER,
+        "text.color": INK,
+        "axes.edgecolor": INK,
+        "axes.labelcolor": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "axes.labelsize": 9,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        "legend.fontsize": 8.5,
+        "legend.frameon": False,
+        "axes.linewidth": 0.8,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": INK,
+        "grid.alpha": 0.12,
+        "grid.linewidth": 0.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "font.family": ["sans-serif"],
+        "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
+        # Text stays text: small, searchable, and any narrower font fits where DejaVu Sans did.
+        "svg.fonttype": "none",
+        # A label may hold dollar signs; nothing here is mathematics.
+        "text.parse_math": False,
+        "svg.hashsalt": "tiercel",
+    }

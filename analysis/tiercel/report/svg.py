@@ -1,0 +1,34 @@
+"""A matplotlib figure as an SVG that can be part of a page: own ids, the page's colours, no outside names."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+
+from matplotlib.figure import Figure
+
+from tiercel.report.style import INK, PAPER
+
+_NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def render(figure: Figure) -> str:
+    """Return the figure as a document of its own."""
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata=_NO_DATE)
+    text = out.getvalue()
+    return re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+
+
+def inline(document: str, prefix: str, label: str) -> str:
+    """Return the svg element for a page: ids under `prefix`, colours that follow the page's."""
+    body = document[document.index("<svg") :]
+    body = re.sub(r"\sxmlns(:\w+)?=\"[^\"]*\"", "", body)
+    body = body.replace("xlink:href=", "href=")
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)
+    body = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', body)
+    body = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", body)
+    body = body.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
+    body = re.sub(r"<svg[^>]*?viewBox=\"([^\"]+)\"[^>]*>", r'<svg viewBox="\1" @>', body, count=1)
+    return body.replace("@>", f'role="img" aria-label="{escape(label, quote=True)}">', 1)

@@ -1,0 +1,135 @@
+"""How numbers and names read in a report. Units come from tiercel.units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tiercel.units import format_bandwidth, format_rate
+
+MISSING = "–"
+_UNITS = {
+    "bandwidth": (
+        (1024.0**4, "TiB/s"),
+        (1024.0**3, "GiB/s"),
+        (1024.0**2, "MiB/s"),
+        (1024.0, "KiB/s"),
+        (1.0, "B/s"),
+    ),
+    "operation_rate": ((1e9, "Gop/s"), (1e6, "Mop/s"), (1e3, "kop/s"), (1.0, "op/s")),
+}
+_LIFE = ("create", "write", "stat", "read", "rename", "remove")
+
+#: Levels of workload features, as parts of a sentence.
+LEVELS = {
+    ("fsync", "write"): "an fsync after every write",
+    ("fsync", "phase"): "one fsync at the end",
+    ("fsync", "none"): "no fsync",
+    ("pattern", "random"): "random",
+    ("pattern", "sequential"): "sequential",
+    ("layout", "shared"): "one shared file",
+    ("layout", "file-per-process"): "a file for each process",
+    ("direct", "True"): "direct I/O",
+    ("direct", "False"): "the page cache",
+}
+
+
+def value(metric: str, number: float) -> str:
+    """Return ``812 MiB/s`` or ``12.3 kop/s``."""
+    if not math.isfinite(number):
+        return MISSING
+    return format_bandwidth(number) if metric == "bandwidth" else format_rate(number)
+
+
+def unit(metric: str, most: float) -> tuple[float, str]:
+    """Return (divisor, name) of the unit for numbers up to `most`."""
+    for divisor, name in _UNITS[metric]:
+        if most >= divisor:
+            return divisor, name
+    return _UNITS[metric][-1]
+
+
+def span(metric: str, median: float, low: float, high: float) -> str:
+    """Return ``790–830``, in the unit in which :func:`value` shows the median."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return MISSING
+    shown = value(metric, median).split()[-1]
+    divisor = next(divisor for divisor, name in _UNITS[metric] if name == shown)
+    return f"{_digits(low / divisor)}–{_digits(high / divisor)}"
+
+
+def interval(metric: str, median: float, low: float, high: float) -> str:
+    """Return ``790–830 MiB/s``, in the unit in which :func:`value` shows the median."""
+    text = span(metric, median, low, high)
+    return text if text == MISSING else f"{text} {value(metric, median).split()[-1]}"
+
+
+def times(ratio: float) -> str:
+    """Return ``3.4×``; three digits where two would hide the difference from 1."""
+    return f"{factor(ratio)}×" if math.isfinite(ratio) else MISSING
+
+
+def factor(ratio: float) -> str:
+    """Return a ratio as a bare number: ``0.97``, ``3.4``, ``120``."""
+    if not math.isfinite(ratio):
+        return "∞" if ratio > 0 else MISSING
+    if ratio >= 99.5:
+        return f"{ratio:.0f}"
+    if ratio >= 1.95:
+        return f"{ratio:.1f}"
+    return f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.2g}"
+
+
+def factors(low: float, high: float) -> str:
+    """Return ``3.1–3.8``."""
+    return f"{factor(low)}–{factor(high)}"
+
+
+def percent(share: float) -> str:
+    """Return ``45 %``, ``0.4 %``."""
+    if not math.isfinite(share):
+        return MISSING
+    return f"{100 * share:.0f} %" if share == 0 or abs(share) >= 0.0995 else f"{100 * share:.2g} %"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 run``, ``3 runs``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}".replace(",", " ")
+
+
+def scale(nodes: int, processes_per_node: int) -> str:
+    """Return ``4 processes`` on one node, ``8 nodes × 4 processes`` on several."""
+    if not nodes or not processes_per_node:
+        return "unknown scale"
+    processes = count(processes_per_node, "process", "processes")
+    return processes if nodes == 1 else f"{nodes} nodes × {processes}"
+
+
+def operation(name: str) -> str:
+    """Return ``file create`` for ``file-create``."""
+    return name.replace("-", " ")
+
+
+def operation_rank(name: str) -> tuple[bool, int, str]:
+    """Return a sort key: data and files before directories, each in the order of a file's life."""
+    kind, _, phase = name.rpartition("-")
+    place = _LIFE.index(phase) if phase in _LIFE else len(_LIFE)
+    return kind not in ("", "file"), place, name
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def stack(label: str, layer: str) -> str:
+    """Return the name of a stack for people: the storage, and the layers in front of it."""
+    return label if layer == "none" else f"{label} with {layer.replace('+', ' and ')}"
+
+
+def _digits(number: float) -> str:
+    return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

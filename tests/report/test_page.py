@@ -1,0 +1,235 @@
+"""The page: complete, self-contained, inert, and equal to hand-made numbers."""
+
+import csv
+import re
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from tiercel.report.build import build
+from tiercel.report.data import Results
+from tiercel.results.validity import FLAGS, Flag
+from tiercel.study.model import Study
+
+from tests.report.conftest import Page
+from tests.report.synthetic import MIB, Synthetic, site, study
+
+EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+def test_every_failed_run_is_there_with_its_reason(whole):
+    (row,) = whole.page.rows("Run", "Reason")
+    assert row["Run"] == "scaling.scientific.nfs-project.iokernel.measured.1x8.r99"
+    assert row["Reason"] == "ended with code 1: write failed: No space left on device"
+
+
+def test_every_flag_in_use_is_there_with_its_advice_and_its_numbers(whole):
+    for code in ("memory-storage", "cache-unknown"):
+        assert f"flag-{code}" in whole.page.ids
+        assert FLAGS[code].title in whole.page.text
+        assert FLAGS[code].advice in whole.page.text
+
+
+def test_nothing_is_loaded_from_anywhere(whole):
+    loading = {"src", "srcset", "data", "poster", "action", "formaction", "background"}
+    for tag, name, value in whole.page.attributes:
+        assert name not in loading, (tag, name, value)
+        assert not name.startswith("on"), (tag, name, value)
+        if name in ("href", "xlink:href"):
+            assert re.match(r"#|figures/|tables/", value), (tag, value)
+        assert "http" not in value, (tag, name, value)
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & set(whole.page.tags)
+    for code in whole.page.scripts:
+        assert not re.search(r"https?:|@import|fetch\(|XMLHttpRequest|url\((?!#)", code)
+
+
+def test_ids_are_unique_and_every_link_leads_somewhere(whole):
+    ids = whole.page.ids
+    assert len(ids) == len(set(ids))
+    for _tag, name, value in whole.page.attributes:
+        if name == "href" and value.startswith("#"):
+            assert value[1:] in ids, value
+        if name == "href" and not value.startswith("#"):
+            assert (whole.path.parent / value).is_file(), value
+        for inside in re.findall(r"url\(#([^)]+)\)", value):
+            assert inside in ids
+
+
+def test_figures_are_files_that_parse_and_name_themselves(whole):
+    files = sorted((whole.path.parent / "figures").glob("*.svg"))
+    # Three scaling panels, fsync with its latency, metadata, and three pairs of storages.
+    assert len(files) == 3 + 2 + 1 + 3
+    for path in files:
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    labels = [v for tag, name, v in whole.page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(labels) == len(files)
+    assert all(len(label) > 40 for label in labels)
+
+
+def test_numbers_in_the_page_are_hand_computed_ones(build_page):
+    data = Synthetic(repetitions=3, storages=("nvme",), processes=(1,))
+    for repetition, value in enumerate((100, 300, 200)):
+        data.add(
+            "scaling", "scientific", "Write", "nvme", 1, repetition, "a", [], operation="write",
+            bandwidth=value * MIB, operation_rate=float(value), latency_p50=0.001, latency_p99=0.02,
+        )  # fmt: skip
+    built = build_page(data)
+    (row,) = built.page.rows("No.", "Median")
+    # The median of 100, 200, 300; three values cover it with 75 %; sd 100 over mean 200.
+    assert row["Median"] == "200 MiB/s"
+    assert row["Interval"] == "100–300 MiB/s (75 %)"
+    assert (row["n"], row["Varies"], row["p50"], row["p99"]) == ("3", "50 %", "1 ms", "20 ms")
+    with (built.path.parent / "tables" / "numbers.csv").open(encoding="utf-8") as file:
+        (stored,) = csv.DictReader(file)
+    assert float(stored["median"]) == 200 * MIB
+    assert len(stored["runs"].split()) == 3
+
+
+def test_a_comparison_in_the_page_is_the_hand_computed_one(build_page):
+    data = Synthetic(processes=(1,))
+    for storage, base in (("nvme", 400), ("nfs-project", 100)):
+        for repetition in range(5):
+            for twin in "ab":
+                data.add("scaling", "scientific", "Write", storage, 1, repetition, twin, [],
+                         operation="write", bandwidth=float(base + repetition) * MIB)  # fmt: skip
+    built = build_page(data)
+    (row,) = built.page.rows("A", "B", "Verdict")
+    # 102 over 402; five against five separate in 2 of 252 ways.
+    assert (row["A"], row["B"]) == ("Project space (NFS)", "Node-local NVMe")
+    assert (row["A over B"], row["p"], row["Verdict"]) == ("0.25×", "0.0079", "B is ahead")
+    assert "Write: Node-local NVMe gives 3.9×" in built.page.text
+
+
+def test_names_and_reasons_are_inert(build_page):
+    data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm"))
+    data.whole()
+    for row in (*data.observations, *data.runs):
+        row["storage_label"] = f"{row['storage']} {EVIL}"
+        row["title"] = f"{row['workload']} --> $x$ {EVIL}"
+        row["mount_options"] = row["host"] = EVIL
+    data.fail("nvme", EVIL)
+    flags = {**FLAGS, "memory-storage": Flag("memory-storage", EVIL, EVIL, "info")}
+    evil_study = Study.model_validate({**study().model_dump(), "title": EVIL, "description": EVIL})
+    page = build_page(data, flags, evil_study).page
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
+    assert "alert(1)" in page.text
+    assert not any("alert" in code for code in page.scripts)
+
+
+def test_one_observation_is_enough(build_page):
+    data = Synthetic(storages=("nvme",))
+    data.add("scaling", "scientific", "Write", "nvme", 4, 0, "a", [], operation="write", bandwidth=5.0 * MIB)
+    page = build_page(data).page
+    assert page.rows("No.", "Median")[0]["Median"] == "5 MiB/s"
+    for absent in ("comparisons", "agreement", "checks", "failed", "experiment-fsync"):
+        assert absent not in page.ids
+
+
+def test_no_run_at_all_and_no_good_run_say_so(build_page):
+    assert "No run of this study has finished" in build_page(Synthetic()).page.text
+    data = Synthetic()
+    data.fail("nvme", "engine not found")
+    page = build_page(data).page
+    assert "No run gave a number: 1 run failed." in page.text
+    assert "engine not found" in page.text
+    assert not {"numbers", "glance", "comparisons"} & set(page.ids)
+
+
+def test_invalid_numbers_are_shown_but_enter_no_comparison(build_page):
+    data = Synthetic(processes=(1, 2)).whole()
+    for row in data.observations:
+        row["flags"] = ["cache-not-cold"]
+    page = build_page(data).page
+    assert len(page.rows("No.", "Median")) > 10
+    assert "comparisons" not in page.ids
+    assert "claimed" not in [t.strip() for t in page.texts]
+    assert "enter no comparison and no finding" in page.text
+
+
+def test_origins_are_marked_and_not_mixed(build_page):
+    data = Synthetic(repetitions=3, processes=(1, 2), storages=("nvme", "shm")).whole()
+    for origin in ("imported", "simulated"):
+        other = Synthetic(repetitions=3, processes=(1, 2), storages=("nvme", "shm"), origin=origin).whole()
+        data.observations += other.observations
+    built = build_page(data)
+    rows = built.page.rows("No.", "Origin")
+    origins = [row["Origin"] for row in rows]
+    assert origins.count("measured") == origins.count("imported") == origins.count("simulated")
+    assert {row["n"] for row in rows} == {"3"}
+    assert "Squares are imported numbers." in built.page.text
+    assert "Diamonds are simulated numbers." in built.page.text
+    assert "(imported)" in (built.path.parent / "figures" / "scaling.ml.read.iokernel.svg").read_text()
+
+
+def test_unknown_flags_and_engines_side_by_side(build_page):
+    data = Synthetic(repetitions=3, processes=(1, 2), storages=("nvme",)).whole()
+    data.observations[0]["flags"] = ["from-the-future"]
+    ior = Synthetic(repetitions=3, processes=(1, 2), storages=("nvme",), engine="ior", seed=2).whole()
+    data.observations += ior.observations
+    data.runs += ior.runs
+    page = build_page(data).page
+    assert "from-the-future" in page.text
+    engines = {row["Engines"] for row in page.rows("Engines", "Within noise")}
+    assert engines == {"iokernel over ior"}
+    assert "iokernel agrees with ior within the noise in" in page.text
+
+
+def test_an_edited_study_leaves_its_old_runs_out():
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",))
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    for row in (*data.observations, *data.runs):
+        row["configuration"] = "old"
+        row["run"] += "-old"
+        row["started"] = 1.0
+    later = Synthetic(repetitions=2, processes=(1,), storages=("nvme",))
+    later.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    data.observations += later.observations
+    data.runs += later.runs
+    results = Results(study(), *data.frames(), FLAGS)
+    assert results.superseded == 4  # two repetitions, each with a twin
+    assert len(results.numbers) == 1
+
+
+def test_another_study_is_not_in_it(build_page):
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",)).whole()
+    for row in (*data.observations, *data.runs):
+        row["study"] = "another"
+    assert "No run of this study has finished" in build_page(data).page.text
+
+
+def test_the_same_data_give_the_same_page(build_page):
+    def make():
+        return build_page(Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()).html
+
+    assert make() == make()
+
+
+def test_tables_are_accessible(whole):
+    assert whole.page.tags.count("caption") == whole.page.tags.count("table")
+    scopes = [v for tag, name, v in whole.page.attributes if (tag, name) == ("th", "scope")]
+    assert len(scopes) == whole.page.tags.count("th")
+    assert ("html", "lang", "en") in whole.page.attributes
+
+
+def test_csv_cells_do_not_start_formulas(build_page):
+    data = Synthetic(storages=("nvme",))
+    data.fail("nvme", "=HYPERLINK(1)")
+    path = build_page(data).path.parent / "tables" / "failed-runs.csv"
+    assert pd.read_csv(path)["reason"][0] == "'=HYPERLINK(1)"
+
+
+@pytest.mark.parametrize("folder", ["figures", "tables"])
+def test_files_of_an_earlier_report_go(folder, tmp_path):
+
+    data = Synthetic(repetitions=1, processes=(1,), storages=("nvme", "shm")).whole()
+    build(data.write(tmp_path), site(), study(), FLAGS)
+    before = set((tmp_path / "report" / folder).iterdir())
+    alone = Synthetic(repetitions=1, processes=(1,), storages=("nvme",))
+    alone.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    build(alone.write(tmp_path), site(), study(), FLAGS)
+    assert set((tmp_path / "report" / folder).iterdir()) < before
+
+
+def test_the_parser_of_these_tests_sees_scripts():
+    assert Page("<p>a</p><script>x</script>").tags == ["p", "script"]

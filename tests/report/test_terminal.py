@@ -1,0 +1,62 @@
+"""The summary in the terminal."""
+
+import io
+
+import pytest
+from tiercel.report.terminal import print_summary
+
+from tests.report.synthetic import Synthetic, study
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def printed(data, folder, out):
+    print_summary(data.write(folder), study(), out)
+    return out.getvalue()
+
+
+def test_it_fits_eighty_columns_and_is_plain_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = printed(Synthetic().whole(), tmp_path, io.StringIO())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert text.splitlines()[-1] == "345 runs gave numbers, 1 failed."
+    assert "failed: 1 run failed on Project space (NFS)" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert [row[1:3] for row in rows if row[:1] == ["scientific"]] == [["nfs-project", "517"]]
+    assert "?" in text  # reads on NFS are not proven cold
+
+
+def test_a_terminal_gets_bold_type(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1m" in printed(Synthetic(repetitions=1, processes=(1,)).whole(), tmp_path, Terminal())
+
+
+def test_nothing_measured(tmp_path):
+    data = Synthetic()
+    data.fail("nvme", "engine not found\x1b[2J")
+    text = printed(data, tmp_path, io.StringIO())
+    assert "0 runs gave numbers, 1 failed." in text
+    assert "No run gave a number" in text
+    assert "\x1b[2J" not in text
+
+
+def test_the_page_is_named_on_one_line(tmp_path):
+    folder = tmp_path / ("long-" * 20) / "results"
+    (folder / "report").mkdir(parents=True)
+    (folder / "report" / "index.html").touch()
+    text = printed(Synthetic(repetitions=1, processes=(1,)).whole(), folder, io.StringIO())
+    assert f"Report: {folder / 'report' / 'index.html'}" in text.splitlines()
+
+
+@pytest.mark.parametrize("storage", ["[bold]x[/bold]", "a\nb"])
+def test_names_are_no_markup(tmp_path, storage):
+    data = Synthetic(repetitions=1, processes=(1,), storages=("nvme",)).whole()
+    for row in (*data.observations, *data.runs):
+        row["storage"] = row["storage_label"] = storage
+    text = printed(data, tmp_path, io.StringIO())
+    assert storage.replace("\n", "\\n") in text
