@@ -13,7 +13,8 @@ LOCKS := requirements-bootstrap.lock requirements.lock
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
 NATIVE := $(VENV)/.native
-NATIVE_SOURCES := $(wildcard native/iokernel/src/*.[ch] native/iokernel/Makefile native/iokernel/VERSION)
+NATIVE_SOURCES := $(wildcard native/iokernel/src/*.[ch] native/iokernel/Makefile native/iokernel/VERSION) \
+  $(wildcard native/tracescan/src/*.[ch] native/tracescan/Makefile)
 
 # Some sites forbid writing compiled files next to sources on shared storage, and
 # a fresh container often has no writable HOME: nothing here needs one.
@@ -49,11 +50,12 @@ $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
 	@touch $@
 
 $(NATIVE): $(NATIVE_SOURCES) $(PACKAGES)
-	@echo 'tiercel: building iokernel'
+	@echo 'tiercel: building iokernel and tracescan'
 	@$(MAKE) --no-print-directory -s -C native/iokernel \
 	  MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)" all
 	@$(MAKE) --no-print-directory -s -C native/iokernel BINDIR="$(abspath $(BIN))" \
 	  MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)" install
+	@$(MAKE) --no-print-directory -s -C native/tracescan install LIBDIR="$(abspath $(VENV))/lib"
 	@touch $@
 
 evaluate: setup
@@ -67,6 +69,7 @@ lint: setup $(DEV_PACKAGES)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(MAKE) --no-print-directory -s -C native/iokernel lint MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)"
+	@$(MAKE) --no-print-directory -s -C native/tracescan lint
 
 test: lint
 	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
@@ -87,6 +90,7 @@ lock: $(PACKAGES)
 
 clean:
 	@$(MAKE) --no-print-directory -s -C native/iokernel clean
+	@$(MAKE) --no-print-directory -s -C native/tracescan clean
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import engines, harness
+from benchmarks import engines, harness, traces
 
-_ALL = {"harness": harness.main, "engines": engines.main}
+_ALL = {"harness": harness.main, "engines": engines.main, "traces": traces.main}
 
 
 def main() -> int:

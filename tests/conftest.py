@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tiercel.engines import engines
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, one_line
 from tiercel.study.model import Study

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tiercel.engines import Installation, Step, Task, engines
 from tiercel.engines.base import Engine, Measurement
 from tiercel.errors import UserError

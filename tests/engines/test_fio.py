@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.engines import Installation, Task, cold
 from tiercel.engines.base import Measurement
 from tiercel.engines.fio import Fio, _result

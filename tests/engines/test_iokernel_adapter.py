@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tiercel.engines import Installation, Task
 from tiercel.engines.iokernel import IOKernel
 from tiercel.errors import RunFailed

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.engines import Installation, Task, cold, probing
 from tiercel.engines.ior import IOR
 from tiercel.engines.ior_text import MIB, IorLog, parse_ior_text

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.engines import Installation, Task, probing
 from tiercel.engines.mdtest import OPERATIONS, Mdtest, parse_mdtest_text
 from tiercel.errors import RunFailed

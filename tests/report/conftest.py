@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.report.synthetic import Synthetic, site, study
+
 from tiercel.report.build import build
 from tiercel.results.validity import FLAGS
-
-from tests.report.synthetic import Synthetic, site, study
 
 #: Elements that have no end tag.
 _VOID = {"meta", "link", "br", "hr", "img", "input", "use", "path", "rect", "line", "circle"}

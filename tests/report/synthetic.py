@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+
 from tiercel.results.schema import OBSERVATIONS, RUNS
 from tiercel.site.model import Site
 from tiercel.study.model import Study

@@ -3,12 +3,12 @@
 import re
 
 import pytest
+from tests.report.synthetic import MIB, Synthetic, study
+
 from tiercel.report import words
 from tiercel.report.data import Results
 from tiercel.report.findings import find, top
 from tiercel.results.validity import FLAGS
-
-from tests.report.synthetic import MIB, Synthetic, study
 
 
 def findings_of(data):

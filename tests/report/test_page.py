@@ -6,13 +6,13 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from tests.report.conftest import Page
+from tests.report.synthetic import MIB, Synthetic, site, study
+
 from tiercel.report.build import build
 from tiercel.report.data import Results
 from tiercel.results.validity import FLAGS, Flag
 from tiercel.study.model import Study
-
-from tests.report.conftest import Page
-from tests.report.synthetic import MIB, Synthetic, site, study
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 

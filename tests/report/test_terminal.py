@@ -3,9 +3,9 @@
 import io
 
 import pytest
-from tiercel.report.terminal import print_summary
-
 from tests.report.synthetic import Synthetic, study
+
+from tiercel.report.terminal import print_summary
 
 
 class Terminal(io.StringIO):

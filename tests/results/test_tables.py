@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
+
 from tiercel.errors import UserError
 from tiercel.results import schema
 from tiercel.results.dataset import to_dataset, write_dataset

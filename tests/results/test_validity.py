@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tiercel.results import schema
 from tiercel.results.validity import FLAGS, flags_of
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from tiercel.results.measured import measurements_of
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawStore, read_json

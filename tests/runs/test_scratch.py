@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tiercel.errors import UserError
 from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder
 from tiercel.site.model import Stack, Storage

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tiercel.errors import UserError
 from tiercel.site import load_site
 from tiercel.site.discover import discover, storage_name

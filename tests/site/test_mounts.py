@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.site.mounts import mount_of, parse_mountinfo, read_mounts
 
 TABLE = r"""

@@ -1,6 +1,7 @@
 """Rows of observations for tests: every column of the schema, missing but for what a test names."""
 
 import pandas as pd
+
 from tiercel.results.schema import OBSERVATIONS
 
 _KINDS = {"list": "object", "string": "str"}

@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+
 from tiercel.statistics.adaptive import enough
 from tiercel.study.model import Repetitions
 

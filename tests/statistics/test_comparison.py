@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
+
 from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.comparison import compare, compare_scales, holm, judge
 from tiercel.statistics.noise import UNKNOWN, Floor

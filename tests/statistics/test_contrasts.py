@@ -1,9 +1,9 @@
 """What a workload's property costs and what more processes gain."""
 
 import pytest
-from tiercel.statistics.contrasts import contrasts, scaling
-
 from tests.statistics.rows import rows
+
+from tiercel.statistics.contrasts import contrasts, scaling
 
 
 def test_random_against_sequential_reads_over_two_scales():

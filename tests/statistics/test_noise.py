@@ -5,9 +5,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiercel.statistics.noise import UNKNOWN, floors, lookup, noise_floor, widest
-
 from tests.statistics.rows import rows
+
+from tiercel.statistics.noise import UNKNOWN, floors, lookup, noise_floor, widest
 
 sample = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=8)
 

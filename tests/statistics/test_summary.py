@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tiercel.statistics.summary import summarize
 
 positive = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=40)

@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
-from tiercel.statistics.tables import agreement, comparisons, outliers, summary_table
-
 from tests.statistics.rows import rows
+
+from tiercel.statistics.tables import agreement, comparisons, outliers, summary_table
 
 
 def test_one_row_for_a_configuration_and_operation():

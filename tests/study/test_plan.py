@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.site.model import Site

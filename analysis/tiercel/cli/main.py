@@ -7,7 +7,7 @@ import sys
 import typer
 
 import tiercel
-from tiercel.cli import engines, measure, results, site
+from tiercel.cli import engines, measure, results, site, trace
 from tiercel.errors import UserError
 from tiercel.runs.batch import Interrupted
 
@@ -22,6 +22,7 @@ measure.register(app)
 results.register(app)
 app.add_typer(site.app, name="site")
 app.add_typer(engines.app, name="engines")
+app.add_typer(trace.app, name="trace")
 
 
 def _version(wanted: bool) -> None:

@@ -191,18 +191,40 @@ static int is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+/* Returns where the next quote or backslash is, or `end`: eight bytes at a time (Hacker's Delight, 6-1). */
+static const char *next_special(const char *p, const char *end) {
+    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+    while (end - p >= 8) {
+        uint64_t eight;
+        memcpy(&eight, p, 8);
+        uint64_t quote = eight ^ (ones * '"'), escape = eight ^ (ones * '\\');
+        uint64_t found = (((quote - ones) & ~quote) | ((escape - ones) & ~escape)) & high;
+        if (found) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+            return p + __builtin_ctzll(found) / 8;
+#else
+            break;
+#endif
+        }
+        p += 8;
+    }
+    while (p < end && *p != '"' && *p != '\\') p++;
+    return p;
+}
+
 /* At the opening quote; leaves the cursor behind the closing one. */
 static int read_string(cursor *c, value *v) {
     const char *p = c->at + 1, *end = c->end;
     v->kind = TEXT;
     v->text = p;
-    for (; p < end; p++) {
+    for (;; p++) {
+        p = next_special(p, end);
+        if (p == end) return -1;
         if (*p == '"') {
             v->length = (size_t)(p - v->text);
             c->at = p + 1;
             return 0;
         }
-        if (*p != '\\') continue;
         if (++p == end) return -1;
         if (*p == 'u') {
             if (end - p < 5 || !is_hex(p[1]) || !is_hex(p[2]) || !is_hex(p[3]) || !is_hex(p[4])) return -1;
@@ -211,7 +233,6 @@ static int read_string(cursor *c, value *v) {
             return -1;
         }
     }
-    return -1;
 }
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -322,11 +343,31 @@ enum {
     A_HHASH, A_HOSTNAME, A_FHASH, A_FNAME, A_RET, A_OFFSET, A_COUNT, A_SIZE, A_WHENCE, A_FLAGS, A_FD, A_EPOCH,
     A_STEP, A_NAME, A_VALUE, A_KEYS
 };
-static const char *const EVENT_KEYS[E_KEYS] = {"name", "cat", "pid", "tid", "ts", "dur", "ph"};
-static const char *const ARGUMENT_KEYS[A_KEYS] = {"hhash", "hostname", "fhash", "fname", "ret", "offset", "count",
-    "size", "whence", "flags", "fd", "epoch", "step", "name", "value"};
+typedef struct {
+    const char *name;
+    size_t length;
+} word;
+#define WORD(text) {text, sizeof text - 1}
+static const word EVENT_KEYS[E_KEYS] = {
+    WORD("name"), WORD("cat"), WORD("pid"), WORD("tid"), WORD("ts"), WORD("dur"), WORD("ph")};
+static const word ARGUMENT_KEYS[A_KEYS] = {WORD("hhash"), WORD("hostname"), WORD("fhash"), WORD("fname"), WORD("ret"),
+    WORD("offset"), WORD("count"), WORD("size"), WORD("whence"), WORD("flags"), WORD("fd"), WORD("epoch"),
+    WORD("step"), WORD("name"), WORD("value")};
+
+/* The keys of the last object of this level, in order: most lines repeat the keys of the one before, and a
+ * comparison of `"key":` is quicker than reading and looking up a word. */
+#define SHAPE 16
+typedef struct {
+    struct {
+        char text[16];
+        size_t length;
+        int which;
+    } keys[SHAPE];
+    int count;
+} shape;
 
 struct scanner {
+    shape event_shape, argument_shape;
     table tables[TABLES];
     wordlist metadata;
     positions positions;
@@ -334,16 +375,47 @@ struct scanner {
     size_t rows, room;
 };
 
-static int find_key(const value *key, const char *const *keys, int count) {
+static int find_key(const value *key, const word *keys, int count) {
     for (int i = 0; i < count; i++)
-        if (keys[i][0] == key->text[0] && strlen(keys[i]) == key->length && !memcmp(keys[i], key->text, key->length))
+        if (keys[i].length == key->length && keys[i].name[0] == key->text[0] &&
+            !memcmp(keys[i].name, key->text, key->length))
             return i;
     return -1;
 }
 
+#define ARGS_KEY (-2) /* the key "args" of an event */
+
+/* Reads a key and its colon; returns which of `keys` it is, -1 for another one, ARGS_KEY; -3 when it is broken. */
+static int read_key(cursor *c, const word *keys, int count, int has_args, shape *known, int number) {
+    if (number < known->count) {
+        size_t length = known->keys[number].length;
+        if ((size_t)(c->end - c->at) > length && !memcmp(c->at, known->keys[number].text, length)) {
+            c->at += length;
+            return known->keys[number].which;
+        }
+    }
+    const char *begin = c->at;
+    value key;
+    if (c->at == c->end || *c->at != '"' || read_string(c, &key)) return -3;
+    skip_blanks(c);
+    if (c->at == c->end || *c->at++ != ':') return -3;
+    int which = -1;
+    if (has_args && key.length == 4 && !memcmp(key.text, "args", 4)) which = ARGS_KEY;
+    else if (key.length) which = find_key(&key, keys, count);
+    size_t length = (size_t)(c->at - begin);
+    if (number < SHAPE && number <= known->count && length <= sizeof known->keys[0].text) {
+        memcpy(known->keys[number].text, begin, length);
+        known->keys[number].length = length;
+        known->keys[number].which = which;
+        if (number == known->count) known->count++;
+    }
+    return which;
+}
+
 /* At the opening brace; fills the values of the keys that count. `inner` takes those of "args". */
-static int read_object(cursor *c, const char *const *keys, int count, value *found, value *inner, int depth) {
-    value key, ignored;
+static int read_object(scanner *s, cursor *c, const word *keys, int count, value *found, value *inner, int depth) {
+    shape *known = inner ? &s->event_shape : &s->argument_shape;
+    value ignored;
     for (int i = 0; i < count; i++) found[i].kind = ABSENT;
     c->at++;
     skip_blanks(c);
@@ -351,22 +423,20 @@ static int read_object(cursor *c, const char *const *keys, int count, value *fou
         c->at++;
         return 0;
     }
-    for (;;) {
+    for (int number = 0;; number++) {
         skip_blanks(c);
-        if (c->at == c->end || *c->at != '"' || read_string(c, &key)) return -1;
-        skip_blanks(c);
-        if (c->at == c->end || *c->at++ != ':') return -1;
-        skip_blanks(c);
-        if (inner && key.length == 4 && !memcmp(key.text, "args", 4)) {
+        int which = read_key(c, keys, count, inner != NULL, known, number);
+        if (which == -3) return -1;
+        if (which == ARGS_KEY) {
+            skip_blanks(c);
             for (int i = 0; i < A_KEYS; i++) inner[i].kind = ABSENT;
             if (c->at < c->end && *c->at == '{') {
-                if (read_object(c, ARGUMENT_KEYS, A_KEYS, inner, NULL, depth + 1)) return -1;
+                if (read_object(s, c, ARGUMENT_KEYS, A_KEYS, inner, NULL, depth + 1)) return -1;
             } else if (read_value(c, &ignored, depth + 1)) {
                 return -1;
             }
-        } else {
-            int which = key.length ? find_key(&key, keys, count) : -1;
-            if (read_value(c, which < 0 ? &ignored : &found[which], depth + 1)) return -1;
+        } else if (read_value(c, which < 0 ? &ignored : &found[which], depth + 1)) {
+            return -1;
         }
         skip_blanks(c);
         if (c->at == c->end) return -1;
@@ -437,7 +507,7 @@ static int read_line(scanner *s, const char *begin, const char *end) {
     cursor c = {begin, end};
     if (*begin != '{') return LINE_LOST;
     for (int i = 0; i < A_KEYS; i++) args[i].kind = ABSENT;
-    if (read_object(&c, EVENT_KEYS, E_KEYS, event, args, 0)) return LINE_LOST;
+    if (read_object(s, &c, EVENT_KEYS, E_KEYS, event, args, 0)) return LINE_LOST;
     if (c.at != end || event[E_PH].kind == ABSENT || !is_word(&event[E_NAME])) return LINE_LOST;
     if (is_text(&event[E_PH], 'X', '1')) return event[E_TS].kind == ABSENT ? LINE_LOST : read_event(s, event, args);
     return is_text(&event[E_PH], 'M', '4') ? add_metadata(s, event, args) : LINE_OTHER;

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 
 import pytest
+
 from tiercel.programs import program
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / "native" / "iokernel"

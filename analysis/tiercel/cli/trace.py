@@ -1,0 +1,280 @@
+"""Commands on traces: what a program's I/O was like."""
+
+# ruff: noqa: PLC0415 -- pandas, pyarrow and DuckDB take a second to import, which other commands need not wait
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli.options import Json
+from tiercel.errors import UserError, one_line, suggest
+from tiercel.units import format_bandwidth, format_duration, format_latency, format_size, parse_size
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tiercel.traces.frame import IOFrame
+
+app = typer.Typer(help="Traces of I/O: DFTracer, Darshan, Recorder, strace.", no_args_is_help=True)
+
+Trace = Annotated[
+    Path, typer.Argument(metavar="PATH", help="A trace: a file, a folder or a tar.", show_default=False)
+]
+Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write.", show_default=False)]
+Format = Annotated[
+    str | None, typer.Option("--format", help="The trace's format, where it is not recognised.")
+]
+Rank = Annotated[list[int] | None, typer.Option("--rank", "-r", help="Only this rank (may be repeated).")]
+Where = Annotated[
+    str | None, typer.Option("--filter", "-f", help="Only these events: \"kind = 'read' AND size < 4096\".")
+]
+Picture = Annotated[Path, typer.Option("--output", "-o", help="The HTML file, or .png, .svg, .pdf.")]
+Memory = Annotated[str | None, typer.Option("--memory", help="Memory that analyses may use: 512MiB.")]
+Api = Annotated[str | None, typer.Option("--api", help="Layer whose calls count: posix, stdio, mpiio, hdf5.")]
+Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read before are kept.")]
+
+
+def _open(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
+    from tiercel.traces.frame import open_trace
+
+    try:
+        bytes_ = parse_size(memory) if memory else None
+    except ValueError as error:
+        raise UserError(f"--memory: {error}") from None
+    return open_trace(path, format=format, memory=bytes_, cache=cache)
+
+
+@app.command()
+def summary(
+    path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None, format: Format = None,
+    memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
+    from tiercel.traces.analysis.summary import summarise
+
+    answer = summarise(_open(path, format, memory, cache).select(rank, where))
+    if as_json:
+        _print_json(answer)
+        return
+    console = Console()
+    console.print(
+        f"{path.name}: {answer['events']:,} events in {format_duration(answer['job_time_s'])}, "
+        + ", ".join(_counted(answer[things], things) for things in ("ranks", "hosts", "files")),
+        markup=False,
+    )
+    table = _table("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
+    for row in answer["layers"]:
+        table.add_row(
+            row["api"],
+            f"{row['calls']:,}",
+            format_size(row["bytes_read"]),
+            format_size(row["bytes_written"]),
+            format_latency(row["data_s"]),
+            format_latency(row["metadata_s"]),
+            format_latency(row["sync_s"]),
+        )
+    console.print(table)
+    table = _table("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
+    for row in answer["transfer_sizes"]:
+        table.add_row(
+            row["kind"],
+            format_size(row["size"]),
+            f"{row['calls']:,}",
+            format_size(row["bytes"]),
+            format_latency(row["median_duration_s"]),
+            _bandwidth(row["bandwidth_bytes_s"]),
+        )
+    console.print(table)
+    for sentence in answer["notes"]:
+        console.print(sentence, markup=False)
+    _warn(answer["warnings"])
+
+
+@app.command()
+def overlap(
+    path: Trace, as_json: Json = False, rank: Rank = None, api: Api = None, format: Format = None,
+    memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Show how much I/O computation hides, and application and system throughput."""
+    from tiercel.traces.analysis.overlap import evidence
+
+    frame = _open(path, format, memory, cache).select(rank)
+    answer = evidence(frame, api)
+    if as_json:
+        _print_json(answer)
+        return
+    table = _table("rank", "bytes", "I/O", "overlapped", "not overlapped", "compute", "application", "system")
+    for number, row in frame.overlap(api=api).iterrows():
+        times = (format_latency(row[c]) for c in ("io_time", "overlapped_io", "nonoverlapped_io", "compute"))
+        table.add_row(str(number), format_size(row["bytes"]), *times, _bandwidth(row["app_throughput"]),
+                      _bandwidth(row["system_throughput"]))  # fmt: skip
+    console = Console()
+    console.print(table)
+    console.print(
+        f"{answer['events']:,} events, job time {format_latency(frame.job_time, 5)}. Row all: wall-clock "
+        "time in which at least one rank does I/O; application throughput counts only I/O that the rank's "
+        "own computation does not hide.",
+        markup=False,
+    )
+    _warn(list(frame.warnings))
+
+
+@app.command()
+def timeline(
+    path: Trace,
+    output: Picture = Path("timeline.html"),
+    rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Write the timeline of calls by rank: an interactive page that works offline, or a picture."""
+    pictures = {".png", ".svg", ".pdf"}
+    if output.suffix not in {".html", *pictures}:
+        raise UserError(f"{output}: {suggest(output.suffix, ['.html', *pictures])}")
+    frame = _open(path, format, memory, cache)
+    try:
+        if output.suffix == ".html":
+            frame.write_timeline(output, rank, where)
+        else:
+            _draw(frame, output, rank, where)
+    except OSError as error:
+        raise UserError(f"{output}: {error.strerror or error}") from None
+    _warn(list(frame.warnings))
+    print(output)
+
+
+def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | None) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    frame.plot_timeline(rank, where)
+    plt.savefig(output, dpi=150)
+    plt.close()
+
+
+@app.command()
+def files(
+    path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Show this many files; 0: all.")] = 40,
+    format: Format = None, memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Show what was done to each file: bytes, bandwidth, ranks, patterns; those with most time first."""
+    from tiercel.traces.analysis.summary import files_table
+
+    frame = _open(path, format, memory, cache)
+    table = files_table(frame, rank, where)
+    if as_json:
+        _print_json({"files": _records(table), "warnings": list(frame.warnings)})
+        return
+    shown = table if limit == 0 else table.head(limit)
+    folder = _common_folder([str(file) for file in shown.index])
+    columns = _table("file", "ranks", "read", "written", "I/O time", "bandwidth", "pattern", "history")
+    for file, row in shown.iterrows():
+        sizes = (format_size(row[column]) for column in ("bytes_read", "bytes_written"))
+        columns.add_row(
+            str(file).removeprefix(folder), str(row["num_ranks"]), *sizes, format_latency(row["io_time"]),
+            _bandwidth(row["bandwidth"]), row["pattern"], row["history"],
+        )  # fmt: skip
+    console = Console()
+    if folder:
+        console.print(f"in {folder}", markup=False, overflow="fold")
+    console.print(columns)
+    if len(shown) < len(table):
+        console.print(f"{len(table) - len(shown)} more files: --limit 0 shows all")
+    _warn(list(frame.warnings))
+
+
+@app.command()
+def convert(
+    path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
+    memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Write the events as one Parquet file in tiercel's schema."""
+    frame = _open(path, format, memory, cache)
+    if output.suffix != ".parquet":
+        raise UserError(f"{output}: the converted trace is a .parquet file")
+    _refuse_own_source(path, output)
+    frame.select(rank, where).to_parquet(output)
+    _warn(list(frame.warnings))
+    print(output)
+
+
+@app.command("export-perfetto")
+def export_perfetto(
+    path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
+    memory: Memory = None, cache: Cache = None,
+) -> None:  # fmt: skip
+    """Write the events as a Chrome trace (.json or .json.gz), which Perfetto and chrome://tracing open."""
+    if not output.name.endswith((".json", ".json.gz")):
+        raise UserError(f"{output}: a Chrome trace is a .json or .json.gz file")
+    frame = _open(path, format, memory, cache)
+    _refuse_own_source(path, output)
+    try:
+        frame.export_perfetto(output, rank, where)
+    except OSError as error:
+        raise UserError(f"{output}: {error.strerror or error}") from None
+    _warn(list(frame.warnings))
+    print(output)
+
+
+def _common_folder(names: list[str]) -> str:
+    """Return the folder that all names begin with, and its slash; they are shown without it."""
+    # Between the first and the last name in order lie all others: what these two share, all share.
+    first, last = (min(names), max(names)) if names else ("", "")
+    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[: first.rfind("/", 0, length) + 1]
+
+
+def _refuse_own_source(path: Path, output: Path) -> None:
+    if output.exists() and output.resolve() == path.resolve():
+        raise UserError(f"{output}: is the trace itself")
+
+
+def _counted(number: int, things: str) -> str:
+    return f"{number:,} {things if number != 1 else things.removesuffix('s')}"
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table()
+    table.add_column(first, overflow="fold")
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _bandwidth(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else format_bandwidth(value)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(k): v for k, v in row.items()} for row in table.reset_index().to_dict("records")]
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(_strict(answer), allow_nan=False))
+
+
+def _strict(value: Any) -> Any:
+    """Return plain JSON values: no NaN, no infinity, no numpy."""
+    if isinstance(value, dict):
+        return {str(key): _strict(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _warn(warnings: list[str]) -> None:
+    for sentence in warnings:
+        print(f"tiercel: {one_line(sentence)}", file=sys.stderr)

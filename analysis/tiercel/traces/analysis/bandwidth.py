@@ -1,0 +1,161 @@
+"""Bandwidth and time of I/O by file and rank (paper 003, section IV.B), and bandwidth over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from tiercel.errors import UserError, suggest
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+from tiercel.traces.cluster import spread
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import Filter, IOFrame, Ranks
+
+_SCALES = {"B/s": 1.0, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30, "TiB/s": 2.0**40}
+
+
+def io_bandwidth(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, unit: str = "B/s", api: str | None = None
+) -> pd.DataFrame:
+    """Return bytes, time and bandwidth of each file on each rank (index: rank, file).
+
+    Bandwidth is the bytes of its reads and writes over the sum of their durations. `unit` is B/s, KiB/s ..
+    TiB/s, or ``auto`` for the one that is easiest to read.
+    """
+    layer = layer_of(frame, api)
+    query = (
+        "SELECT rank, file, sum(size)::BIGINT AS bytes, sum(duration) AS io_time FROM events "
+        f"WHERE {IS_DATA} AND api = '{layer}' AND size IS NOT NULL GROUP BY rank, file ORDER BY rank, file"
+    )
+    table = _queried(frame.select(rank), "rank", ["rank", "file"], query, filter)
+    table["io_bandwidth"] = table["bytes"] / table["io_time"].where(table["io_time"] > 0)
+    scale = _readable(table["io_bandwidth"]) if unit == "auto" else unit
+    if scale not in _SCALES:
+        raise UserError(f"no unit of bandwidth named {scale!r}: {suggest(scale, [*_SCALES, 'auto'])}")
+    table["io_bandwidth"] /= _SCALES[scale]
+    return with_units(
+        table.set_index(["rank", "file"]), {"bytes": "B", "io_time": "s", "io_bandwidth": scale}
+    )
+
+
+def _readable(values: pd.Series[float]) -> str:
+    typical = float(values.median()) if values.notna().any() else 0.0
+    return [unit for unit, factor in _SCALES.items() if factor <= max(typical, 1.0)][-1]
+
+
+def io_time(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
+) -> pd.DataFrame:
+    """Return the time in I/O calls on each file by each rank (index: file, rank).
+
+    `rank_time` is the time in all I/O calls of that rank, whatever `filter` chooses; `share` the part of it.
+    Times are sums of durations: threads that do I/O at the same time count each.
+    """
+    layer = layer_of(frame, api)
+    chosen = frame.select(rank)
+    query = (
+        "SELECT file, rank, sum(duration) AS io_time, count(*) AS calls FROM events "
+        f"WHERE {IS_IO} AND api = '{layer}' GROUP BY file, rank ORDER BY file, rank"
+    )
+    table = _queried(chosen, "rank", ["file", "rank"], query, filter)
+    whole = chosen.query(
+        f"SELECT rank, sum(duration) AS rank_time FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank"
+    )
+    table = table.merge(whole, on="rank", how="left")
+    table["share"] = table["io_time"] / table["rank_time"].where(table["rank_time"] > 0)
+    return with_units(table.set_index(["file", "rank"]), {"io_time": "s", "rank_time": "s", "share": "1"})
+
+
+def shared_files(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, dropna: bool = False
+) -> pd.DataFrame:
+    """Return which ranks use each file, and how many (index: file); `dropna` leaves out calls on no file."""
+    query = (
+        "SELECT file, list(DISTINCT rank ORDER BY rank) AS ranks, count(DISTINCT rank) AS num_ranks "
+        f"FROM events WHERE {IS_IO} {'AND file IS NOT NULL' if dropna else ''} GROUP BY file ORDER BY file"
+    )
+    table = _queried(frame.select(rank), "file", ["file"], query, filter)
+    table["ranks"] = [[int(r) for r in ranks] for ranks in table["ranks"]]
+    return with_units(table.set_index("file"), {})
+
+
+def _queried(
+    frame: IOFrame, by: Literal["rank", "file"], order: list[str], query: str, filter: Filter
+) -> pd.DataFrame:
+    """Run a query whose groups are within a rank (or file), on the cluster where the frame has one."""
+    parts = [part for part in spread(frame, by, _query, query, filter) if len(part)]
+    if len(parts) <= 1:
+        return parts[0] if parts else _query(frame, query, filter)
+    return pd.concat(parts).sort_values(order, ignore_index=True)
+
+
+def _query(frame: IOFrame, query: str, filter: Filter) -> pd.DataFrame:
+    return frame.select(filter=filter).query(query)
+
+
+def bandwidth_over_time(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, bins: int = 100, api: str | None = None
+) -> pd.DataFrame:
+    """Return bytes and bandwidth of reads and writes in `bins` equal parts of the job (index: time).
+
+    The bytes of a call are spread evenly over its duration, so a bin's bandwidth is never that of a call
+    which merely ended there.
+    """
+    if bins < 1:
+        raise UserError(f"bins: must be 1 or more, not {bins}")
+    layer = layer_of(frame, api)
+    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    moved = {"read": _Ramp(bins, width), "write": _Ramp(bins, width)}
+    query = (
+        "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes FROM events "
+        f"WHERE {IS_DATA} AND api = '{layer}' AND size > 0"
+    )
+    for batch in frame.select(rank, filter).batches(query):
+        time, duration, size = (
+            batch.column(n).to_numpy(zero_copy_only=False) for n in ("time", "duration", "size")
+        )
+        writes = batch.column("writes").to_numpy(zero_copy_only=False)
+        for kind, rows in (("read", ~writes), ("write", writes)):
+            moved[kind].add(time[rows], duration[rows], size[rows])
+    table = pd.DataFrame({f"{kind}_bytes": ramp.bytes() for kind, ramp in moved.items()})
+    table.index = pd.Index(np.arange(bins) * width, name="time")
+    for kind in moved:
+        table[f"{kind}_bandwidth"] = table[f"{kind}_bytes"] / width
+    units = {c: "B" if c.endswith("bytes") else "B/s" for c in table.columns}
+    return with_units(table, units)
+
+
+class _Ramp:
+    """Bytes moved up to each edge of equal bins: sums of ramps, each from 0 to a call's size."""
+
+    def __init__(self, bins: int, width: float) -> None:
+        self._bins, self._width = bins, width
+        self._slope = np.zeros(bins + 2)
+        self._level = np.zeros(bins + 2)
+        self._jump = np.zeros(bins + 2)
+
+    def add(self, time: Any, duration: Any, size: Any) -> None:
+        # An edge at t sees rate * (t - start) of a ramp that began before it, less the same after its end.
+        instant = duration <= 0
+        rate = np.where(instant, 0.0, size / np.where(instant, 1.0, duration))
+        first = np.clip(np.floor(time / self._width).astype(np.int64), 0, self._bins - 1) + 1
+        after = np.clip(np.floor((time + duration) / self._width).astype(np.int64), 0, self._bins) + 1
+        length = self._bins + 2
+        self._slope += np.bincount(first, rate, length) - np.bincount(after, rate, length)
+        self._level += np.bincount(after, rate * (time + duration), length) - np.bincount(
+            first, rate * time, length
+        )
+        self._jump += np.bincount(first, np.where(instant, size, 0.0), length)
+
+    def bytes(self) -> Any:
+        edges = np.arange(self._bins + 1) * self._width
+        inner = slice(0, self._bins + 1)
+        total = (
+            np.cumsum(self._slope)[inner] * edges
+            + np.cumsum(self._level)[inner]
+            + np.cumsum(self._jump)[inner]
+        )
+        return np.maximum(np.diff(total), 0.0)

@@ -1,0 +1,57 @@
+"""What the analyses share: which layer's calls count, and tables with units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tiercel.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import IOFrame
+
+#: Layers from the system up. A call of a higher layer causes calls of lower ones, so bytes of several layers
+#: must not be added up.
+LAYERS = ("posix", "stdio", "mpiio", "hdf5")
+#: Calls that are I/O; `other` (fork, wait) and spans of the program are not.
+IO_KINDS = ("read", "write", "metadata", "sync")
+IS_IO = f"kind IN {IO_KINDS}"
+IS_DATA = "kind IN ('read', 'write')"
+
+
+def layer_of(frame: IOFrame, api: str | None) -> str:
+    """Return the layer whose calls count: `api`, else the lowest one that moved bytes in this trace."""
+    if api is not None:
+        if api not in LAYERS:
+            raise UserError(f"no layer named {api!r}: {suggest(api, LAYERS)}")
+        return api
+    return lowest_layer(layers(frame))
+
+
+def layers(frame: IOFrame) -> pd.DataFrame:
+    """Return bytes and calls of each layer (index: api)."""
+    table = frame.query(
+        "SELECT api, sum(size)::BIGINT AS bytes, count(*) AS calls FROM events "
+        f"WHERE {IS_IO} AND api <> 'app' GROUP BY api"
+    )
+    table["bytes"] = table["bytes"].fillna(0).astype("int64")
+    return table.set_index("api")
+
+
+def lowest_layer(found: pd.DataFrame) -> str:
+    moved = found[found["bytes"] > 0]
+    return next(
+        (a for a in LAYERS if a in moved.index), next((a for a in LAYERS if a in found.index), "posix")
+    )
+
+
+def with_units(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
+    """Return `table` with the unit of each column in ``attrs["units"]``."""
+    table.attrs["units"] = {str(column): units.get(str(column), "") for column in table.columns}
+    return table
+
+
+def listed(words: Sequence[str]) -> str:
+    return ", ".join(words)

@@ -1,0 +1,80 @@
+"""Load imbalance over ranks and hosts: finds the slow (or fast) node by itself (paper 003, section VI.A)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tiercel.errors import UserError
+from tiercel.traces.analysis.common import IS_IO, layer_of, with_units
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import Filter, IOFrame, Ranks
+
+#: A host stands out when its typical call takes this many times as long as on the other hosts...
+RATIO = 1.5
+#: ...and, where there are enough hosts to tell, lies this many scaled median deviations away.
+DEVIATIONS = 3.5
+_ENOUGH = 5
+
+
+def load_imbalance(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, by: str = "rank", api: str | None = None
+) -> pd.DataFrame:
+    """Return the load of each rank or host (`by`), and which stand out (index: `by`).
+
+    `io_time` is the sum of durations of I/O calls (for hosts: its mean over their ranks). `ratio` compares
+    with the median of the others, `verdict` is slow, fast or empty. ``attrs["imbalance"]`` is maximum over
+    mean of `io_time` (1: balanced), ``attrs["slow"]`` and ``attrs["fast"]`` name those that stand out.
+    """
+    if by not in {"rank", "host"}:
+        raise UserError(f"load imbalance is by rank or host, not by {by!r}")
+    layer = layer_of(frame, api)
+    ranks = frame.select(rank, filter).query(
+        "SELECT rank, min(host) AS host, count(*) AS calls, coalesce(sum(size), 0)::BIGINT AS bytes, "
+        "sum(duration) AS io_time, "
+        "coalesce(sum(duration) FILTER (kind IN ('metadata', 'sync')), 0.0) AS metadata_time, "
+        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time, "
+        "max(time + duration) AS finished "
+        f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
+    )
+    if by == "host":
+        table = ranks.groupby("host", dropna=False).agg(
+            ranks=("rank", "count"),
+            calls=("calls", "sum"),
+            bytes=("bytes", "sum"),
+            io_time=("io_time", "mean"),
+            metadata_time=("metadata_time", "mean"),
+            data_time=("data_time", "mean"),
+            finished=("finished", "max"),
+        )
+    else:
+        table = ranks.set_index("rank")
+    table["ratio"], table["verdict"] = judged(table["io_time"].to_numpy(dtype=np.float64))
+    units = dict.fromkeys(("io_time", "metadata_time", "data_time", "finished"), "s") | {
+        "bytes": "B",
+        "ratio": "1",
+    }
+    with_units(table, units)
+    mean = float(table["io_time"].mean()) if len(table) else 0.0
+    table.attrs["imbalance"] = float(table["io_time"].max()) / mean if mean > 0 else 1.0
+    for verdict in ("slow", "fast"):
+        table.attrs[verdict] = table.index[table["verdict"] == verdict].tolist()
+    return table
+
+
+def judged(times: npt.NDArray[np.float64]) -> tuple[list[float], list[str]]:
+    """Return for each time its ratio to the median of the others, and slow, fast or nothing."""
+    ratios, verdicts = [], []
+    for place, value in enumerate(times):
+        others = np.delete(times, place)
+        middle = float(np.median(others)) if len(others) else float(value)
+        ratio = float(value) / middle if middle > 0 else 1.0
+        spread = 1.4826 * float(np.median(np.abs(others - middle))) if len(others) >= _ENOUGH - 1 else 0.0
+        far = abs(value - middle) > DEVIATIONS * spread
+        ratios.append(ratio)
+        verdicts.append("slow" if far and ratio >= RATIO else "fast" if far and ratio <= 1 / RATIO else "")
+    return ratios, verdicts

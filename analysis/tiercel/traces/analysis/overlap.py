@@ -1,0 +1,264 @@
+"""Overlap of I/O with computation, and the two throughputs of paper 004, section VI.
+
+For each rank, with I the time in its I/O calls and C the time in its computation (unions of intervals, the
+threads and forked workers of the rank together):
+
+* overlapping I/O is |I and C|, non-overlapping I/O is |I minus C|, compute alone is |C minus I|;
+* **application throughput** is bytes over non-overlapping I/O: what the application perceives, as only that
+  time stalls it; **system throughput** is bytes over total I/O, the time in which the storage is occupied.
+
+For the whole job the times are wall-clock time: total I/O is the time in which at least one rank does I/O;
+non-overlapping I/O the time in which at least one rank does I/O that its own computation does not hide; the
+overlapping I/O is the rest of total I/O. (Sums over ranks would give a mean throughput of one rank, and means
+over ranks are wrong when ranks take turns or one writes for all.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from tiercel.traces.analysis.common import IS_IO, layer_of, layers, lowest_layer, with_units
+from tiercel.traces.analysis.intervals import EMPTY, Intervals, Ints, difference, joined, shifted, union
+from tiercel.traces.cluster import spread
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import Filter, IOFrame, Ranks
+
+ALL = "all"
+_UNITS = {
+    "bytes": "B", "io_time": "s", "overlapped_io": "s", "nonoverlapped_io": "s", "compute": "s",
+    "compute_alone": "s", "app_throughput": "B/s", "system_throughput": "B/s",
+}  # fmt: skip
+_NANO = 1e9
+#: Memory that one event needs at the worst point.
+_BYTES_PER_EVENT = 160
+#: Pieces of unions that wait before they are merged again.
+_MERGE_AT = 1 << 21
+
+
+@dataclass(frozen=True)
+class Split:
+    """I/O and computation of some ranks as unions of intervals; rank number i begins at i * `group` ns."""
+
+    ranks: list[int]
+    group: int
+    io: Intervals
+    compute: Intervals
+    bytes: Ints
+
+
+def overlap(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
+) -> pd.DataFrame:
+    """Return one row for each rank and a last one, ``all``, for the job.
+
+    `filter` chooses among I/O calls; computation always counts whole. `api` is the layer whose calls are the
+    I/O (default: the lowest one that moved bytes).
+    """
+    chosen = frame.select(rank)
+    found = [p for parts in spread(chosen, "rank", _partials, layer_of(chosen, api), filter) for p in parts]
+    ranks = np.concatenate([part.ranks for part in found])
+    order = np.argsort(ranks, kind="stable")
+    moved, io, compute, shared = np.concatenate([part.numbers for part in found], axis=1)[:, order]
+    all_io, all_stalled, all_compute, all_alone = (
+        joined([part.lines[which] for part in found]).length for which in range(4)
+    )
+    table = pd.DataFrame(
+        {
+            "bytes": np.append(moved, moved.sum()),
+            "io_time": np.append(io, all_io) / _NANO,
+            "overlapped_io": np.append(shared, all_io - all_stalled) / _NANO,
+            "nonoverlapped_io": np.append(io - shared, all_stalled) / _NANO,
+            "compute": np.append(compute, all_compute) / _NANO,
+            "compute_alone": np.append(compute - shared, all_alone) / _NANO,
+        },
+        index=pd.Index([*ranks[order].tolist(), ALL], name="rank", dtype=object),
+    )
+    # Bytes that cost no time that the application could feel have no throughput: missing, not infinite.
+    table["app_throughput"] = table["bytes"] / table["nonoverlapped_io"].where(table["nonoverlapped_io"] > 0)
+    table["system_throughput"] = table["bytes"] / table["io_time"].where(table["io_time"] > 0)
+    return with_units(table, _UNITS)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What some ranks add to the whole: numbers by rank, and what they cover of the job's time line."""
+
+    ranks: Ints
+    numbers: Ints  # rows: bytes; nanoseconds of I/O, of computation, of both; one column for each rank
+    lines: tuple[
+        Intervals, Intervals, Intervals, Intervals
+    ]  # I/O, stalled I/O, computation, computation alone
+
+
+def _partials(frame: IOFrame, layer: str, filter: Filter) -> list[Partial]:
+    """Take some ranks at a time, as many as fit into the frame's memory."""
+    rows = sum(pq.read_metadata(path).num_rows for path in frame.paths)
+    parts = -(-rows * _BYTES_PER_EVENT // frame.memory)
+    if parts <= 1:
+        return [_partial(frame, layer, filter)]
+    ranks = frame.query("SELECT DISTINCT rank FROM events ORDER BY rank")["rank"].tolist()
+    each = max(len(ranks) // parts, 1)
+    chosen = (ranks[low : low + each] for low in range(0, len(ranks), each))
+    return [_partial(frame.select(rank=some), layer, filter) for some in chosen] or [
+        _partial(frame, layer, filter)
+    ]
+
+
+def _partial(frame: IOFrame, layer: str, filter: Filter) -> Partial:
+    split = collect(frame, layer, filter)
+    group, count = split.group, len(split.ranks)
+    io, compute = split.io.lengths(group, count), split.compute.lengths(group, count)
+    shared = io + compute - joined([split.io, split.compute]).lengths(group, count)
+    stalled, alone = difference(split.io, split.compute), difference(split.compute, split.io)
+    lines = tuple(shifted(each, group) for each in (split.io, stalled, split.compute, alone))
+    numbers = np.stack([split.bytes, io, compute, shared])
+    return Partial(np.array(split.ranks, dtype=np.int64), numbers, (lines[0], lines[1], lines[2], lines[3]))
+
+
+def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:
+    """Read the intervals of all ranks in one pass, merging as they come: memory holds unions, not events."""
+    group = int((frame.job_time + 1) * _NANO)
+    is_io = f"api = '{api}' AND {IS_IO}"
+    if filter is None:
+        parts = [(frame, f"({is_io}) OR kind = 'compute'")]
+    else:
+        parts = [(frame.select(filter=filter), is_io), (frame, "kind = 'compute'")]
+    ranks: dict[int, int] = {}
+    io, compute = _Growing(), _Growing()
+    moved: list[int] = []
+    for source, condition in parts:
+        query = (
+            "SELECT rank, time, duration, kind = 'compute' AS computing, "
+            f"CASE WHEN kind IN ('read', 'write') THEN size END AS moved FROM events WHERE {condition}"
+        )
+        for batch in source.batches(query):
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            numbers = _numbered(columns["rank"].to_numpy(zero_copy_only=False), ranks)
+            moved.extend([0] * (len(ranks) - len(moved)))
+            shift = numbers * group
+            starts = np.rint(columns["time"].to_numpy(zero_copy_only=False) * _NANO).astype(np.int64)
+            lasted = np.rint(columns["duration"].fill_null(0).to_numpy(zero_copy_only=False) * _NANO).astype(
+                np.int64
+            )
+            starts += shift
+            ends = starts + lasted
+            computing = columns["computing"].to_numpy(zero_copy_only=False)
+            compute.add(starts[computing], ends[computing])
+            io.add(starts[~computing], ends[~computing])
+            sizes = columns["moved"].fill_null(0).to_numpy(zero_copy_only=False)
+            # Sums of doubles are exact below 2**53; the halves of larger sizes are added apart.
+            for part, weight in ((sizes & 0xFFFFFFFF, 1), (sizes >> 32, 1 << 32)):
+                for number, total in enumerate(np.bincount(numbers, part)):
+                    moved[number] += int(total) * weight
+    return _in_order(ranks, group, io.union(), compute.union(), np.array(moved, dtype=np.int64))
+
+
+def _numbered(ranks: Ints, known: dict[int, int]) -> Ints:
+    """Number ranks in order of appearance, 0, 1, ...; ranks are mostly small, so a table serves."""
+    highest = int(ranks.max(initial=0))
+    if highest > 1 << 20 or int(ranks.min(initial=0)) < 0:
+        unique, inverse = np.unique(ranks, return_inverse=True)
+        numbers = [known.setdefault(int(r), len(known)) for r in unique.tolist()]
+        return np.array(numbers, dtype=np.int64)[inverse]
+    table = np.zeros(highest + 1, dtype=np.int64)
+    for rank in np.flatnonzero(np.bincount(ranks)).tolist():
+        table[rank] = known.setdefault(rank, len(known))
+    numbered: Ints = table[ranks]
+    return numbered
+
+
+def _in_order(ranks: dict[int, int], group: int, io: Intervals, compute: Intervals, moved: Ints) -> Split:
+    """Return the split with ranks in order of their numbers."""
+    order = sorted(ranks)
+    place = np.empty(len(order), dtype=np.int64)
+    for new, rank in enumerate(order):
+        place[ranks[rank]] = new
+
+    def moved_to(intervals: Intervals) -> Intervals:
+        old = intervals.starts // group
+        shift = (place[old] - old) * group
+        return union(intervals.starts + shift, intervals.ends + shift)
+
+    if (place == np.arange(len(order))).all():
+        return Split(order, group, io, compute, moved)
+    return Split(order, group, moved_to(io), moved_to(compute), moved[[ranks[r] for r in order]])
+
+
+class _Growing:
+    """A union to which intervals are added in bulk."""
+
+    def __init__(self) -> None:
+        self._parts: list[Intervals] = []
+        self._waiting = 0
+        self._limit = _MERGE_AT
+
+    def add(self, starts: Ints, ends: Ints) -> None:
+        if not len(starts):
+            return
+        part = union(starts, ends)
+        self._parts.append(part)
+        self._waiting += len(part.starts)
+        if self._waiting > self._limit:
+            self._parts = [joined(self._parts)]
+            self._waiting = len(self._parts[0].starts)
+            self._limit = self._waiting + _MERGE_AT
+
+    def union(self) -> Intervals:
+        return joined(self._parts) if self._parts else EMPTY
+
+
+def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:
+    """Return the job's numbers as plain JSON values (missing ones None)."""
+    found = layers(frame)
+    layer = layer_of(frame, api) if api else lowest_layer(found)
+    table = overlap(frame, api=layer)
+    job = {str(name): float(table[name].iloc[-1]) for name in table.columns}
+
+    def value(column: str) -> float | None:
+        return job[column] if np.isfinite(job[column]) else None
+
+    return {
+        "events": len(frame),
+        "job_time_s": frame.job_time,
+        "posix_bytes": int(table["bytes"].iloc[-1]),
+        "io_s": value("io_time"),
+        "overlapped_io_s": value("overlapped_io"),
+        "nonoverlapped_io_s": value("nonoverlapped_io"),
+        "compute_s": value("compute"),
+        "app_throughput_bytes_s": value("app_throughput"),
+        "system_throughput_bytes_s": value("system_throughput"),
+        "ranks": len(table) - 1,
+        "warnings": [*frame.warnings, *_other_layers(found, layer)],
+    }
+
+
+def _other_layers(found: pd.DataFrame, layer: str) -> list[str]:
+    """Say when bytes are not those of POSIX, or when libc's buffered calls moved bytes beside them."""
+    notes = []
+    if layer != "posix" and layer in found.index:
+        notes.append(f"no POSIX call in this trace moved bytes: bytes and I/O time are those of {layer}")
+    moved = int(found["bytes"].get("stdio", 0))
+    if layer == "posix" and moved:
+        notes.append(f"{moved} bytes moved by buffered calls (STDIO) are not counted: see --api stdio")
+    return notes
+
+
+def busiest_thread_time(frame: IOFrame, width: float = 1.0) -> float:
+    """Return the I/O time that dftracer-analyzer prints: in each second of the job, counted from its start,
+    the summed duration of POSIX-category events of the thread with most of it; added up over the seconds.
+
+    An event belongs to the second in which it starts. Not used for our own numbers: kept to compare.
+    """
+    table = frame.query(
+        "SELECT sum(busiest) AS total FROM (SELECT second, max(spent) AS busiest FROM ("
+        f"SELECT floor(time / {width!r}) AS second, host, process, thread, sum(duration) AS spent "
+        "FROM events WHERE category = 'POSIX' GROUP BY ALL) GROUP BY second)"
+    )
+    total = table["total"].iloc[0]
+    return 0.0 if pd.isna(total) else float(total)

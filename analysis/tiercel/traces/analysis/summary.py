@@ -1,0 +1,119 @@
+"""The whole of a trace in a page, and its files in a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tiercel.traces.analysis.bandwidth import shared_files
+from tiercel.traces.analysis.common import IS_IO, layers, lowest_layer, with_units
+from tiercel.traces.analysis.imbalance import load_imbalance
+from tiercel.traces.analysis.overlap import evidence
+from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
+from tiercel.traces.analysis.transfer import transfer_sizes
+from tiercel.traces.cluster import spread
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import Filter, IOFrame, Ranks
+
+_LAYERS = f"""
+SELECT api, count(*) AS calls,
+    coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read,
+    coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written,
+    coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_s,
+    coalesce(sum(duration) FILTER (kind = 'metadata'), 0.0) AS metadata_s,
+    coalesce(sum(duration) FILTER (kind = 'sync'), 0.0) AS sync_s
+FROM events WHERE {IS_IO} GROUP BY api ORDER BY api DESC
+"""
+
+
+def summarise(frame: IOFrame) -> dict[str, Any]:
+    """Return plain values: the numbers of `overlap`, and what a first look at a trace needs beside them."""
+    numbers = evidence(frame)
+    counts = frame.query(
+        "SELECT count(DISTINCT host) AS hosts, count(DISTINCT (host, process)) AS processes, "
+        "count(DISTINCT file) AS files, count(DISTINCT rank) AS ranks FROM events"
+    ).iloc[0]
+    sizes = transfer_sizes(frame).reset_index()
+    by_layer = frame.query(_LAYERS)
+    return {
+        **numbers,
+        "ranks": int(counts["ranks"]),
+        "hosts": max(int(counts["hosts"]), 1),
+        "processes": int(counts["processes"]),
+        "files": int(counts["files"]),
+        "format": str(frame.metadata.get("format", "")),
+        "layers": by_layer.to_dict("records"),
+        "transfer_sizes": [
+            {
+                "kind": row["kind"],
+                "size": int(row["size"]),
+                "calls": int(row["calls"]),
+                "bytes": int(row["bytes"]),
+                "median_duration_s": float(row["median_duration"]),
+                "bandwidth_bytes_s": float(row["bandwidth"]),
+            }
+            for row in sizes.to_dict("records")
+        ],
+        "notes": _notes(frame, by_layer),
+    }
+
+
+def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
+    notes = []
+    for row in by_layer.to_dict("records"):
+        busy = row["data_s"] + row["metadata_s"] + row["sync_s"]
+        if busy > 0 and row["metadata_s"] + row["sync_s"] > 0.0:
+            share = (row["metadata_s"] + row["sync_s"]) / busy
+            notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
+    for by in ("host", "rank"):
+        table = load_imbalance(frame, by=by)
+        for verdict in ("slow", "fast"):
+            named = [str(name) for name in table.attrs[verdict]]
+            if named and len(named) <= 8:
+                notes.append(f"{by} {', '.join(named)}: {verdict}, compared with the other {by}s")
+    return notes
+
+
+def files_table(frame: IOFrame, rank: Ranks = None, filter: Filter = None) -> pd.DataFrame:
+    """Return one row for each file, those with most I/O time first (index: file)."""
+    chosen = frame.select(rank, filter)
+    layer = lowest_layer(layers(chosen))
+    table = chosen.query(
+        "SELECT file, coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read, "
+        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written, count(*) AS calls, "
+        "sum(duration) AS io_time, "
+        "coalesce(sum(duration) FILTER (kind IN ('metadata', 'sync')), 0.0) AS metadata_time, "
+        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time "
+        f"FROM events WHERE {IS_IO} AND api = '{layer}' AND file IS NOT NULL "
+        "GROUP BY file ORDER BY io_time DESC, file"
+    ).set_index("file")
+    table["metadata_share"] = (table["metadata_time"] / table["io_time"].where(table["io_time"] > 0)).fillna(
+        0.0
+    )
+    moved = table["bytes_read"] + table["bytes_written"]
+    table["bandwidth"] = moved / table["data_time"].where(table["data_time"] > 0)
+    table["num_ranks"] = shared_files(chosen, dropna=True)["num_ranks"].reindex(table.index)
+    columns = [*PATTERNS, *HISTORIES]
+    found = pd.concat(spread(chosen, "file", both, layer))
+    table = table.join(found).fillna(dict.fromkeys(columns, 0))
+    table[columns] = table[columns].astype("int64")
+    table["pattern"] = _most(table[list(PATTERNS)])
+    table["history"] = _most(table[list(HISTORIES)])
+    units = {"bytes_read": "B", "bytes_written": "B", "io_time": "s", "metadata_time": "s", "data_time": "s",
+             "metadata_share": "1", "bandwidth": "B/s", **dict.fromkeys(HISTORIES, "B")}  # fmt: skip
+    return with_units(table, units)
+
+
+def _most(counts: pd.DataFrame) -> list[str]:
+    """Return the largest column's name for each row, with its share where there are others."""
+    words = []
+    for row in counts.to_dict("records"):
+        total = sum(row.values())
+        if not total:
+            words.append("")
+            continue
+        name, value = max(row.items(), key=lambda item: item[1])
+        words.append(str(name) if value == total else f"{value / total:.0%} {name}")
+    return words

@@ -1,0 +1,66 @@
+"""Sizes of transfers, and what metadata costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+
+if TYPE_CHECKING:
+    from tiercel.traces.frame import Filter, IOFrame, Ranks
+
+
+def transfer_sizes(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
+) -> pd.DataFrame:
+    """Return how many reads and writes moved how much (index: kind, size).
+
+    Sizes are in bins of powers of two: `size` is the lower end, so 4096 holds 4096 to 8191 bytes; 0 holds
+    calls that moved nothing. `median_duration` and `bandwidth` are those of the calls of a bin.
+    """
+    layer = layer_of(frame, api)
+    table = frame.select(rank, filter).query(
+        "SELECT kind, CASE WHEN size > 0 THEN (2 ** floor(log2(size)))::BIGINT ELSE 0 END AS low, "
+        "count(*) AS calls, sum(size)::BIGINT AS bytes, sum(duration) AS time, "
+        "approx_quantile(duration, 0.5) AS median_duration FROM events "
+        f"WHERE {IS_DATA} AND api = '{layer}' AND size IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    )
+    table = table.rename(columns={"low": "size"})
+    table["bandwidth"] = table["bytes"] / table["time"].where(table["time"] > 0)
+    units = {"bytes": "B", "time": "s", "median_duration": "s", "bandwidth": "B/s"}
+    return with_units(table.set_index(["kind", "size"]), units)
+
+
+def metadata_share(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
+) -> pd.DataFrame:
+    """Return the time that each rank spent in data, metadata and synchronising calls; last row: ``all``.
+
+    Times are sums of durations. `share` is that of metadata and synchronising calls together, as paper 003
+    counts them (open, close, sync...).
+    """
+    layer = layer_of(frame, api)
+    table = frame.select(rank, filter).query(
+        "SELECT rank, "
+        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time, "
+        "coalesce(sum(duration) FILTER (kind = 'metadata'), 0.0) AS metadata_time, "
+        "coalesce(sum(duration) FILTER (kind = 'sync'), 0.0) AS sync_time, "
+        "count(*) FILTER (kind IN ('read', 'write')) AS data_calls, "
+        "count(*) FILTER (kind = 'metadata') AS metadata_calls, "
+        "count(*) FILTER (kind = 'sync') AS sync_calls "
+        f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
+    )
+    table["rank"] = table["rank"].astype(object)
+    total = table.drop(columns="rank").sum()
+    table = pd.concat([table.set_index("rank"), total.to_frame("all").T]).rename_axis("rank")
+    counts = [c for c in table.columns if c.endswith("calls")]
+    table[counts] = table[counts].astype("int64")
+    times = table[["data_time", "metadata_time", "sync_time"]].astype("float64")
+    table[times.columns] = times
+    whole = times.sum(axis=1)
+    table["share"] = (times["metadata_time"] + times["sync_time"]) / whole.where(whole > 0, np.nan)
+    units = {"data_time": "s", "metadata_time": "s", "sync_time": "s", "share": "1"}
+    return with_units(table, units)

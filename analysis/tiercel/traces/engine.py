@@ -1,0 +1,115 @@
+"""DuckDB over the Parquet files of a frame, under a memory cap."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tiercel.errors import UserError
+from tiercel.traces.schema import NAMES
+
+#: Memory that the queries of one frame may use when the user names none. DuckDB spills the rest to disk.
+DEFAULT_MEMORY = 512 << 20
+
+
+@contextmanager
+def connection(memory: int, ordered: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a connection that uses at most `memory` bytes and this process' share of the cores.
+
+    `ordered`: answers keep the order of the files' rows, which is nearly that of time. Connections share one
+    database for each (memory, ordered): making one takes 15 ms.
+    """
+    cursor = _database(os.getpid(), memory, ordered).cursor()
+    try:
+        yield cursor
+    finally:
+        cursor.close()
+
+
+@lru_cache(maxsize=4)
+def _database(process: int, memory: int, ordered: bool) -> duckdb.DuckDBPyConnection:
+    """Return the database of this process (a forked child makes its own)."""
+    spill = Path(tempfile.gettempdir()) / f"tiercel-spill-{os.getuid()}-{process}-{memory}-{ordered}"
+    atexit.register(shutil.rmtree, spill, True)
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{max(memory, 64 << 20) // 1024}KiB",
+            "threads": len(os.sched_getaffinity(0)),
+            "temp_directory": str(spill),  # made only when a query spills
+            "preserve_insertion_order": ordered,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+
+
+def events_clause(paths: Sequence[Path], start: float, conditions: Sequence[str]) -> str:
+    """Return ``WITH events AS (...)``: the rows of a frame, times from its start, its filters applied."""
+    files = ", ".join(quoted(str(path)) for path in paths)
+    columns = ", ".join(
+        f"{quoted_name('time')} - {start!r} AS {quoted_name('time')}"
+        if name == "time" and start
+        else quoted_name(name)
+        for name in NAMES
+    )
+    where = " AND ".join(f"({condition})" for condition in conditions)
+    inner = f"SELECT {columns} FROM read_parquet([{files}])"
+    return (
+        f"WITH events AS ({inner})"
+        if not where
+        else f"WITH all_events AS ({inner}), events AS (SELECT * FROM all_events WHERE {where})"
+    )
+
+
+def quoted(text: str) -> str:
+    """Return `text` as an SQL word in quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def check_expression(expression: str) -> None:
+    """Raise UserError when `expression` is no condition on the columns of a trace."""
+    if not expression.strip():
+        raise UserError("filter: is empty")
+    columns = ", ".join(f"NULL::{_SQL_TYPES[name]} AS {quoted_name(name)}" for name in NAMES)
+    try:
+        with connection(64 << 20) as db:
+            parsed = db.execute(f"SELECT ({expression}\n)::BOOLEAN FROM (SELECT {columns}) WHERE FALSE")
+            parsed.fetchall()
+    except duckdb.Error as error:
+        reason = str(error).split("\n", maxsplit=1)[0]
+        raise UserError(f"filter {expression!r}: {reason} (columns: {', '.join(NAMES)})") from None
+
+
+_SQL_TYPES = {
+    "time": "DOUBLE", "duration": "DOUBLE", "process": "BIGINT", "thread": "BIGINT", "rank": "INTEGER",
+    "host": "VARCHAR", "function": "VARCHAR", "category": "VARCHAR", "api": "VARCHAR", "kind": "VARCHAR",
+    "file": "VARCHAR", "offset": "BIGINT", "size": "BIGINT", "epoch": "INTEGER", "step": "INTEGER",
+}  # fmt: skip
+
+
+def to_batches(db: duckdb.DuckDBPyConnection, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """Run `query` and yield its answer in Arrow batches of about `rows` rows."""
+    yield from db.sql(query).to_arrow_reader(rows)
+
+
+def fill(db: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Put rows into a table of the connection."""
+    rows = pa.table({name: pa.array(values) for name, values in columns.items()})
+    db.register("rows_to_fill", rows)
+    db.execute(f"INSERT INTO {table} SELECT * FROM rows_to_fill")
+    db.unregister("rows_to_fill")

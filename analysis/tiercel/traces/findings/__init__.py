@@ -1,0 +1,10 @@
+"""Rules that turn a trace into findings with evidence: importing this package registers them all."""
+
+from tiercel.traces.findings import access as access
+from tiercel.traces.findings import balance as balance
+from tiercel.traces.findings import cache as cache
+from tiercel.traces.findings import calls as calls
+from tiercel.traces.findings import contention as contention
+from tiercel.traces.findings.base import Finding, Storage, explain, findings_table, rules
+
+__all__ = ["Finding", "Storage", "explain", "findings_table", "rules"]

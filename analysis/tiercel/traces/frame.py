@@ -1,0 +1,379 @@
+"""IOFrame: one trace, whatever wrote it, as a handle on events that lie in Parquet files.
+
+The frame holds no events: it knows where they are and which of them belong to it. Analyses live in
+`traces/analysis`; the methods here only pass the frame on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tiercel.errors import UserError
+from tiercel.traces import engine, store
+from tiercel.traces.analysis import bandwidth, features, imbalance, patterns, transfer
+from tiercel.traces.analysis import overlap as overlapping
+from tiercel.traces.analysis import timeline as timelines
+from tiercel.traces.readers import readers
+from tiercel.traces.schema import NAMES, UNITS
+from tiercel.traces.sources import Sources, find_sources
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: A condition on rows: SQL on the columns of the schema (``"kind = 'read' AND size < 4096"``, quick), or a
+#: function of rows as in paper 003 (``lambda x: x["kind"] == "read"``), for whole tables or for one row.
+Filter = str | Callable[[Any], Any] | None
+Ranks = int | Sequence[int] | None
+
+#: Names of columns in paper 003, which its filters use; they work in filter functions too.
+_PAPER_NAMES = {"file_name": "file", "tstart": "time", "func": "function"}
+_PAPER_KINDS = {"metadata": "meta", "sync": "meta"}
+_BATCH = 1 << 18
+#: Whole numbers stay whole where some are missing.
+_INTEGERS = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
+
+
+@dataclass(frozen=True, repr=False)
+class IOFrame:
+    """A trace. Make one with `from_dftracer`, `from_darshan`, ... or :func:`open_trace`.
+
+    `warnings` says in sentences what of the trace was lost; `metadata` what the trace says of its program.
+    `memory` is the number of bytes that analyses may use.
+    """
+
+    paths: tuple[Path, ...]
+    warnings: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    memory: int = engine.DEFAULT_MEMORY
+    client: Any = None
+    _start: float = 0.0
+    _end: float = 0.0
+    _conditions: tuple[str, ...] = ()
+    _kept: Any = None  # a temporary folder that must live as long as a frame uses it
+
+    # -- making one ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_dftracer(cls, path: Path | str, **options: Any) -> IOFrame:
+        """Read DFTracer's ``.pfw`` or ``.pfw.gz``: a file, a folder or a tar (options: see `open_trace`)."""
+        return open_trace(path, format="dftracer", **options)
+
+    @classmethod
+    def from_darshan(cls, path: Path | str, **options: Any) -> IOFrame:
+        """Read a Darshan log, its DXT segments included (options: see `open_trace`)."""
+        return open_trace(path, format="darshan", **options)
+
+    @classmethod
+    def from_recorder(cls, path: Path | str, **options: Any) -> IOFrame:
+        """Read the folder of a Recorder trace (options: see `open_trace`)."""
+        return open_trace(path, format="recorder", **options)
+
+    @classmethod
+    def from_strace(cls, path: Path | str, **options: Any) -> IOFrame:
+        """Read what ``strace -f -ttt -T -y`` printed (options: see `open_trace`)."""
+        return open_trace(path, format="strace", **options)
+
+    @classmethod
+    def from_parquet(cls, path: Path | str, *, memory: int | None = None, client: Any = None) -> IOFrame:
+        """Use Parquet files in the schema of traces, as `convert` writes them, where they lie."""
+        return _from_parquet(Path(path), memory, client)
+
+    # -- reading it ------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        if not self._conditions:
+            return sum(pq.read_metadata(path).num_rows for path in self.paths)
+        return int(self.query("SELECT count(*) AS n FROM events")["n"].iloc[0])
+
+    def __repr__(self) -> str:
+        lost = f", {len(self.warnings)} warnings" if self.warnings else ""
+        shown = f" where {' and '.join(self._conditions)}" if self._conditions else ""
+        return f"<IOFrame: {len(self):,} events in {self.job_time:.6g} s{shown}{lost}>"
+
+    @property
+    def job_time(self) -> float:
+        """Seconds from the start of the first event to the end of the last, of the whole trace."""
+        return self._end - self._start
+
+    def select(self, rank: Ranks = None, filter: Filter = None) -> IOFrame:
+        """Return a frame of the events of these ranks that meet the condition; nothing is copied.
+
+        A function as filter reads every row through Python and writes the chosen rows to a temporary file:
+        an SQL condition is many times faster.
+        """
+        frame = self
+        if rank is not None:
+            numbers = [rank] if isinstance(rank, int | np.integer) else list(rank)
+            listed = ", ".join(str(int(n)) for n in numbers)
+            frame = frame.where(f"rank IN ({listed})" if listed else "FALSE")
+        if isinstance(filter, str):
+            engine.check_expression(filter)
+            frame = frame.where(filter)
+        elif filter is not None:
+            frame = _filtered(frame, filter)
+        return frame
+
+    def where(self, condition: str) -> IOFrame:
+        """Return a frame of the events that meet an SQL condition, unchecked: for analyses."""
+        return replace(self, _conditions=(*self._conditions, condition))
+
+    def query(self, sql: str) -> pd.DataFrame:
+        """Run DuckDB's SQL on ``events``, a table of this frame's rows."""
+        with engine.connection(self.memory) as db:
+            table: pd.DataFrame = db.sql(f"{self.events_clause()} {sql}").to_arrow_table().to_pandas()
+        return table
+
+    def batches(self, sql: str, rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
+        """Run SQL on ``events`` and yield the answer in Arrow batches."""
+        with engine.connection(self.memory) as db:
+            yield from engine.to_batches(db, f"{self.events_clause()} {sql}", rows)
+
+    def events_clause(self) -> str:
+        """Return the SQL that defines ``events``, for analyses that hold a connection of their own."""
+        return engine.events_clause(self.paths, self._start, self._conditions)
+
+    def events(self, columns: Sequence[str] = NAMES) -> pd.DataFrame:
+        """Return events as a pandas table, ordered by time (all of it in memory), units in ``attrs``."""
+        listed = ", ".join(engine.quoted_name(name) for name in columns)
+        with engine.connection(self.memory) as db:
+            answer = db.sql(
+                f"{self.events_clause()} SELECT {listed} FROM events ORDER BY time, rank, process, thread"
+            )
+            table: pd.DataFrame = answer.to_arrow_table().to_pandas(types_mapper=_INTEGERS.get)
+        table.attrs["units"] = {name: UNITS[name] for name in columns}
+        return table
+
+    # -- asking it: each passes the frame on (traces/analysis) -----------------------------------------------
+
+    def io_bandwidth(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return bytes, time and bandwidth of each file on each rank."""
+        return bandwidth.io_bandwidth(self, rank, filter, **options)
+
+    def io_time(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the time in I/O calls of each file and rank, and its share of the rank's."""
+        return bandwidth.io_time(self, rank, filter, **options)
+
+    def shared_files(self, rank: Ranks = None, filter: Filter = None, dropna: bool = False) -> pd.DataFrame:
+        """Return which ranks use each file."""
+        return bandwidth.shared_files(self, rank, filter, dropna)
+
+    def bandwidth_over_time(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return bytes and bandwidth in equal parts of the job."""
+        return bandwidth.bandwidth_over_time(self, rank, filter, **options)
+
+    def access_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Count consecutive, sequential and random accesses of each file."""
+        return patterns.access_pattern(self, rank, filter, **options)
+
+    def readwrite_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return bytes read or written after what: RAR, RAW, WAR, WAW, RO, WO."""
+        return patterns.readwrite_pattern(self, rank, filter, **options)
+
+    def extract_features(self, rank: Ranks = None, filter: Filter = None) -> pd.DataFrame:
+        """Return all features of Table I of paper 003 for each file."""
+        return features.extract_features(self, rank, filter)
+
+    def overlap(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return I/O that overlaps computation, and application and system throughput (paper 004)."""
+        return overlapping.overlap(self, rank, filter, **options)
+
+    def transfer_sizes(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the distribution of transfer sizes."""
+        return transfer.transfer_sizes(self, rank, filter, **options)
+
+    def metadata_share(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the time of each rank in data and in metadata calls."""
+        return transfer.metadata_share(self, rank, filter, **options)
+
+    def load_imbalance(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the load of each rank (or host: ``by="host"``) and which stand out."""
+        return imbalance.load_imbalance(self, rank, filter, **options)
+
+    def timeline(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the blocks of the timeline."""
+        return timelines.timeline(self, rank, filter, **options)
+
+    def plot_timeline(self, rank: Ranks = None, filter: Filter = None, ax: Axes | None = None) -> Axes:
+        """Draw the timeline with matplotlib."""
+        return timelines.plot_timeline(self, rank, filter, ax)
+
+    def write_timeline(self, path: Path | str, rank: Ranks = None, filter: Filter = None) -> Path:
+        """Write the timeline as one HTML file that works offline."""
+        return timelines.write_timeline(self, Path(path), rank, filter)
+
+    def export_perfetto(self, path: Path | str, rank: Ranks = None, filter: Filter = None) -> Path:
+        """Write the events for Perfetto."""
+        return timelines.export_perfetto(self, Path(path), rank, filter)
+
+    def to_parquet(self, path: Path | str) -> Path:
+        """Write this frame's events to one Parquet file, which `from_parquet` opens."""
+        return _to_parquet(self, Path(path))
+
+
+def open_trace(
+    path: Path | str,
+    *,
+    format: str | None = None,
+    cache: Path | str | None = None,
+    memory: int | None = None,
+    client: Any = None,
+) -> IOFrame:
+    """Open the trace at `path`: a file, a folder or a tar, of any known format.
+
+    The events are read once and kept as Parquet under `cache` (default: the user's cache folder) for as long
+    as the trace's files do not change. `memory` caps what analyses use, in bytes. `client` is a Dask client:
+    analyses then run on its workers. UserError when there is no trace at `path`.
+    """
+    path = Path(path)
+    if format is not None:
+        readers.get(format)
+    if format is None and _is_parquet(path):
+        return _from_parquet(path, memory, client)
+    folder = store.cache_folder(cache)
+    kept: tempfile.TemporaryDirectory[str] | None = None
+    notes: tuple[str, ...] = ()
+    if not store.writable(folder):
+        kept = tempfile.TemporaryDirectory(prefix="tiercel-traces-")
+        notes = (
+            (f"{folder} cannot be written: this trace is read anew each time",) if cache is not None else ()
+        )
+        folder = Path(kept.name)
+    entry = _entry(path, format, folder, client)
+    report = entry.report()
+    return IOFrame(
+        paths=entry.paths(),
+        warnings=(*report["warnings"], *notes),
+        metadata={**report["metadata"], "path": str(path)},
+        memory=memory or engine.DEFAULT_MEMORY,
+        client=client,
+        _start=report["start"],
+        _end=report["end"],
+        _kept=kept,
+    )
+
+
+def _entry(path: Path, format: str | None, folder: Path, client: Any) -> store.Entry:
+    """Return the cache entry of the trace at `path`, made now if it is not there."""
+    # A tar is known by itself, so that a second load does not unpack it.
+    name = store.digest(f"tar {format}", (path,)) if _is_tar_name(path) and path.is_file() else None
+    if name and (entry := store.find(folder, name)):
+        return entry
+    with find_sources(path, format) as sources:
+        name = name or store.digest(sources.reader, sources.kept)
+        if entry := store.find(folder, name):
+            return entry
+        with store.new_entry(folder, name) as draft:
+            _read(sources, draft, client)
+    made = store.find(folder, name)
+    assert made is not None
+    return made
+
+
+def _is_tar_name(path: Path) -> bool:
+    return any(suffix in {".tar", ".tgz", ".tbz2", ".txz"} for suffix in path.suffixes[-2:])
+
+
+def _read(sources: Sources, folder: Path, client: Any) -> None:
+    """Read all sources into `folder`; on a cluster in parts, where the format can be read so."""
+    reader = readers.get(sources.reader)()
+    if client is not None and hasattr(reader, "read_parts"):
+        found = reader.read_parts(sources.files, folder, client)
+        if found is not None:
+            store.write_report(folder, *found)
+            return
+    writer = store.ParquetWriter(folder / "events.parquet")
+    report = reader.read(sources.files, writer)
+    writer.close(report.renames)
+    store.write_report(folder, [writer.extent()], report.warnings, report.metadata)
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.glob("*.parquet"))
+    return path.suffix == ".parquet"
+
+
+def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
+    paths = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else (path,)
+    if not paths:
+        raise UserError(f"{path}: no .parquet file in this folder")
+    for file in paths:
+        try:
+            there = set(pq.read_schema(file).names)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise UserError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from None
+        if missing := [name for name in NAMES if name not in there]:
+            raise UserError(f"{file}: not a trace in tiercel's schema: no column {', '.join(missing)}")
+    frame = IOFrame(paths=paths, metadata={"format": "parquet", "path": str(path)}, client=client,
+                    memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
+    ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
+    start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
+    return replace(frame, _start=start, _end=end)
+
+
+def _to_parquet(frame: IOFrame, path: Path) -> Path:
+    """Write beside the target first, so that a file is never half written."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with pq.ParquetWriter(draft, store.SCHEMA, **store.PARQUET) as writer:
+            for batch in frame.batches(
+                f"SELECT {', '.join(map(engine.quoted_name, NAMES))} FROM events", 1 << 19
+            ):
+                writer.write_table(pa.Table.from_batches([batch]).cast(store.SCHEMA))
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _filtered(frame: IOFrame, filter: Callable[[Any], Any]) -> IOFrame:
+    """Write the rows that `filter` chooses to a temporary file and return a frame on it."""
+    folder = Path(tempfile.mkdtemp(prefix="tiercel-filter-"))
+    path = folder / "events.parquet"
+    with pq.ParquetWriter(path, store.SCHEMA) as chosen:
+        for batch in frame.batches("SELECT * FROM events"):
+            rows = batch.to_pandas()
+            mask = _mask(rows, filter)
+            if mask.any():
+                kept = pa.Table.from_batches([batch.filter(pa.array(mask))])
+                chosen.write_table(kept.cast(store.SCHEMA))
+    keeper = _Folder(folder)
+    return replace(
+        frame, paths=(path,), _conditions=(), _start=0.0, _end=frame.job_time, _kept=(keeper, frame._kept)
+    )
+
+
+class _Folder:
+    """A folder that goes with the last frame that uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        weakref.finalize(self, shutil.rmtree, folder, True)
+
+
+def _mask(rows: pd.DataFrame, filter: Callable[[Any], Any]) -> Any:
+    """Return which rows a filter function chooses: asked for the whole table, else row by row."""
+    shown = rows.assign(
+        **{paper: rows[ours] for paper, ours in _PAPER_NAMES.items()},
+        tend=rows["time"] + rows["duration"],
+        **{"I/O_type": rows["kind"].map(lambda kind: _PAPER_KINDS.get(kind, kind))},
+    )
+    try:
+        answer = filter(shown)
+        if isinstance(answer, pd.Series | np.ndarray) and len(answer) == len(rows):
+            return np.asarray(pd.Series(answer).fillna(False), dtype=bool)
+    except (ValueError, TypeError, AttributeError):
+        pass  # written for one row: "if x[...]", "and", string methods
+    return np.fromiter((bool(filter(row)) for _, row in shown.iterrows()), dtype=bool, count=len(rows))

@@ -1,0 +1,174 @@
+"""Darshan: DXT's segments as events, and the counters as what they are.
+
+Needs the package `darshan` (the extra of the same name). A log without DXT holds counters only: for each
+file how many reads, how many bytes, how long in sum. They are no events and are not made into any: the frame
+is then empty, a warning says so, and ``metadata`` holds them:
+
+* ``counter_totals``: module to counter to its sum over files and ranks, for counters that add up;
+* ``counters``: module to a list of {file, rank, counters}; rank -1 stands for all ranks of a shared file.
+
+With DXT an event is a read or write of a file, POSIX or MPI-IO, with time, offset, length, rank and host.
+Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seconds from the job's start.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tiercel.errors import UserError
+from tiercel.traces.readers.base import EventWriter, ReadReport, readers
+
+_MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")
+_APIS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
+_FUNCTIONS = {("posix", "read"): "read", ("posix", "write"): "write", ("mpiio", "read"): "MPI_File_read",
+              ("mpiio", "write"): "MPI_File_write"}  # fmt: skip
+#: A log that takes longer is given up: the library hangs on some damaged ones. (18 us a segment at most.)
+_SECONDS = 600
+
+
+@readers.register("darshan")
+class Darshan:
+    """Reads one log."""
+
+    title = "Darshan (.darshan)"
+
+    def recognises(self, path: Path) -> bool:
+        if not path.is_file():
+            return False
+        if path.suffix == ".darshan":
+            return True
+        try:
+            with path.open("rb") as file:
+                head = file.read(16)
+        except OSError:
+            return False
+        return head[8:] in _MAGIC and head[1:2] == b"."
+
+    def read(self, sources: Sequence[Path], writer: EventWriter) -> ReadReport:
+        if len(sources) > 1:
+            raise UserError(
+                f"{len(sources)} Darshan logs here, each of a program of its own: name one of them"
+            )
+        if importlib.util.find_spec("darshan") is None:
+            raise UserError(
+                "a Darshan log needs the package darshan, tiercel's extra: pip install 'tiercel[darshan]'"
+            )
+        with tempfile.TemporaryDirectory(prefix="tiercel-darshan-") as name:
+            ended = _take_apart(sources[0], Path(name))
+            return _report(sources[0], Path(name), ended, writer)
+
+
+def _take_apart(log: Path, folder: Path) -> str:
+    """Run `darshan_log` on `log`; returns how it ended, '' for well."""
+    # -P: else the file beside it that is named darshan.py would be found instead of the package.
+    program = Path(__file__).with_name("darshan_log.py")
+    command = [sys.executable, "-P", str(program), str(log.resolve()), str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"not done after {_SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    if done.returncode < 0:
+        return f"Darshan's library ended with signal {-done.returncode}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {done.returncode}"
+
+
+def _report(log: Path, folder: Path, ended: str, writer: EventWriter) -> ReadReport:
+    head = _json(folder / "head.json")
+    if not head:
+        raise UserError(f"{log}: not a readable Darshan log{': ' + ended if ended else ''}")
+    warnings = [f"{log.name}: read in part: {ended}"] if ended else []
+    rows = 0
+    for number in range(len(list(folder.glob("*.arrow")))):
+        with pa.OSFile(str(folder / f"{number}.arrow")) as file:
+            table = pa.ipc.open_file(file).read_all()
+        rows += _write(table, writer, warnings)
+    end = _json(folder / "end.json")
+    modules: Mapping[str, Any] = head["modules"]
+    for name, module in modules.items():
+        if module["partial"]:
+            warnings.append(f"{name}: Darshan ran out of its memory: the log holds a part of the files")
+        if name.startswith("DXT_") and not ended and end.get("dxt_records", {}).get(name, 0) < 1:
+            warnings.append(
+                f"{name}: its version {module['version']} is not read by the installed darshan package: lost"
+            )
+    records = sum(len(each) for each in end.get("records", {}).values())
+    if not rows:
+        why = (
+            "no DXT in this log" if not any(n.startswith("DXT_") for n in modules) else "no DXT could be read"
+        )
+        warnings.append(
+            f"{why}: times of single operations are unknown; {records} records of counters are in metadata "
+            "(DXT_ENABLE_IO_TRACE=1 traces them)"
+        )
+    elif end.get("totals"):
+        warnings.append("DXT holds reads and writes only: opens, stats and syncs are in metadata's counters")
+    job = head["job"]
+    metadata: dict[str, Any] = {
+        "format": "darshan",
+        "command": head["exe"],
+        "ranks": job.get("nprocs"),
+        "darshan_version": head["library"],
+        "log_version": job.get("log_ver"),
+        "counter_totals": end.get("totals", {}),
+        "counters": end.get("records", {}),
+    }
+    if begin := job.get("start_time_sec", job.get("start_time", 0)):
+        metadata["epoch"] = float(begin) + float(job.get("start_time_nsec", 0)) * 1e-9
+    return ReadReport(warnings, metadata)
+
+
+def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
+    """Write segments as events; those that cannot be (times that are no numbers) are left out."""
+    time, duration = (table.column(name).to_numpy() for name in ("time", "duration"))
+    size, offset = (table.column(name).to_numpy() for name in ("size", "offset"))
+    sound = (
+        np.isfinite(time)
+        & np.isfinite(duration)
+        & (np.abs(time) < 1e9)
+        & (duration > -1e9)
+        & (duration < 1e9)
+    )
+    sound &= (size >= 0) & (offset >= 0)
+    if lost := int((~sound).sum()):
+        warnings.append(f"{lost} of {len(table)} segments lost: their numbers cannot be")
+        table = table.filter(pa.array(sound))
+        time, duration = time[sound], duration[sound]
+    modules, kinds = (table.column(name).to_pylist() for name in ("module", "kind"))
+    apis = [_APIS.get(module, "posix") for module in modules]
+    writer.write(
+        {
+            "time": time,
+            "duration": np.maximum(duration, 0.0),
+            "rank": table.column("rank"),
+            "host": table.column("host"),
+            "function": [_FUNCTIONS[api, kind] for api, kind in zip(apis, kinds, strict=True)],
+            "category": table.column("module"),
+            "api": apis,
+            "kind": table.column("kind"),
+            "file": table.column("file"),
+            "offset": table.column("offset"),
+            "size": table.column("size"),
+        }
+    )
+    return len(table)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return answer

@@ -1,0 +1,164 @@
+"""Takes a Darshan log apart with the `darshan` package: run as a program, in a process of its own.
+
+    python darshan_log.py LOG FOLDER
+
+Darshan's C library ends the whole process on some damaged logs and speaks on the standard error output; here
+neither reaches the caller. What was understood lies in FOLDER even when it dies half-way: ``head.json``, then
+``0.arrow``, ``1.arrow``... (segments of DXT), then ``end.json`` (counters). Imports nothing of tiercel.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import defaultdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+#: Records of counters that are handed on one by one; totals are over all.
+RECORDS = 1000
+_FLUSH = 1 << 17
+_SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
+_COUNTED = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
+#: Endings of counters whose sum over files and ranks means something.
+_ADD_UP = (
+    "_OPENS", "_READS", "_WRITES", "_SEEKS", "_STATS", "_FSYNCS", "_FDSYNCS", "_FLUSHES", "_MMAPS", "_SYNCS",
+    "_BYTES_READ", "_BYTES_WRITTEN", "_READ_TIME", "_WRITE_TIME", "_META_TIME",
+)  # fmt: skip
+
+
+def main(log_path: str, folder: str) -> None:
+    """Write what the log holds to `folder`."""
+    backend: Any = import_module("darshan.backend.cffi_backend")
+    log = backend.log_open(log_path)
+    if log["handle"] == backend.ffi.NULL:
+        return
+    target = Path(folder)
+    job = backend.log_get_job(log)
+    modules = backend.log_get_modules(log)
+    head = {
+        "job": {key: value for key, value in job.items() if isinstance(value, int | float | str)},
+        "exe": str(backend.log_get_exe(log)),
+        "library": str(dict(job.get("metadata", {})).get("lib_ver", "")),
+        "modules": {
+            name: {"version": m["ver"], "partial": bool(m["partial_flag"])} for name, m in modules.items()
+        },
+    }
+    _write(target / "head.json", head)
+    names = backend.log_get_name_records(log)
+    segments = _Segments(target, names)
+    read = {name: _dxt(backend, log, name, segments) for name in modules if name.startswith("DXT_")}
+    segments.flush()
+    totals: dict[str, dict[str, float]] = {}
+    records: dict[str, list[dict[str, Any]]] = {}
+    for name in [name for name in modules if name in _COUNTED]:
+        totals[name], records[name] = _counters(backend, log, name, names)
+    _write(target / "end.json", {"dxt_records": read, "totals": totals, "records": records})
+
+
+class _Segments:
+    """Collects segments into files of a bounded size."""
+
+    def __init__(self, folder: Path, names: dict[int, str]) -> None:
+        self._folder = folder
+        self._names = names
+        self._parts: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._files = 0
+
+    def add(self, module: str, record: int, rank: int, host: str, kind: str, segments: Any) -> None:
+        count = len(segments)
+        file = self._names.get(record)
+
+        def same(value: Any, kind: pa.DataType) -> pa.Array:
+            words = pa.array([value], kind)
+            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), words)
+
+        self._parts.append(
+            pa.record_batch(
+                {
+                    "time": pa.array(segments["start"]),
+                    "duration": pa.array(segments["end"] - segments["start"]),
+                    "offset": pa.array(segments["offset"]),
+                    "size": pa.array(segments["length"]),
+                    "rank": pa.array(np.full(count, rank, dtype=np.int32)),
+                    "module": same(module, pa.string()),
+                    "kind": same(kind, pa.string()),
+                    "host": same(host, pa.string()),
+                    "file": same(file, pa.string()),
+                }
+            )
+        )
+        self._rows += count
+        if self._rows >= _FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._parts:
+            return
+        table = pa.Table.from_batches(self._parts).unify_dictionaries()
+        draft = self._folder / "draft"
+        with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        draft.rename(self._folder / f"{self._files}.arrow")
+        self._files += 1
+        self._parts, self._rows = [], 0
+
+
+def _dxt(backend: Any, log: Any, module: str, segments: _Segments) -> int:
+    """Read all records of a DXT module; returns their number (the package's own way is a dict a segment)."""
+    ffi, library = backend.ffi, backend.libdutil
+    index = backend.log_get_modules(log)[module]["idx"]
+    if ffi.sizeof("struct segment_info") != _SEGMENT.itemsize:
+        return -1
+    count = 0
+    while True:
+        buffer = ffi.new("void **")
+        if library.darshan_log_get_record(log["handle"], index, buffer) < 1:
+            return count
+        record = ffi.cast("struct dxt_file_record **", buffer)[0]
+        host = ffi.string(record.hostname).decode("utf-8", "replace")
+        writes, reads = int(record.write_count), int(record.read_count)
+        if writes < 0 or reads < 0:
+            return count
+        first = buffer[0] + ffi.sizeof("struct dxt_file_record")
+        raw = ffi.buffer(first, (writes + reads) * _SEGMENT.itemsize)
+        both = np.frombuffer(raw, dtype=_SEGMENT).copy()
+        for kind, part in (("write", both[:writes]), ("read", both[writes:])):
+            if len(part):
+                segments.add(module, int(record.base_rec.id), int(record.base_rec.rank), host, kind, part)
+        library.darshan_free(buffer[0])
+        count += 1
+
+
+def _counters(backend: Any, log: Any, module: str, names: dict[int, str]) -> tuple[Any, Any]:
+    """Return totals of the counters that add up, and the first records with their counters that are not 0."""
+    totals: dict[str, float] = defaultdict(float)
+    kept: list[dict[str, Any]] = []
+    while (record := backend.log_get_record(log, module, "dict")) is not None:
+        numbers = {**record["counters"], **record["fcounters"]}
+        numbers = {str(name): value for name, value in numbers.items() if name not in {"id", "rank"}}
+        for name, value in numbers.items():
+            if name.endswith(_ADD_UP) and "_MAX_" not in name and value > 0:
+                totals[name] += float(value)
+        if len(kept) < RECORDS:
+            there = {name: float(value) for name, value in numbers.items() if value and math.isfinite(value)}
+            kept.append(
+                {"file": names.get(int(record["id"])), "rank": int(record["rank"]), "counters": there}
+            )
+    return dict(totals), kept
+
+
+def _write(path: Path, data: Any) -> None:
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(data))
+    draft.rename(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

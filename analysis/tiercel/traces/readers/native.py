@@ -1,0 +1,139 @@
+"""The quick scanner: a small C library (native/tracescan), many times as fast as the one in Python.
+
+It is optional: `make setup` builds it where there is a C compiler, and without it everything works the same.
+``TIERCEL_TRACESCAN`` names another library, or is ``off``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, PythonScanner, Scanner, clean
+
+_ABI = 1
+_NAME = "libtracescan.so"
+_Numbers = ctypes.POINTER(ctypes.c_int64)
+
+
+class _Report(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_int64)
+        for name in ("rows", "metadata", "lost_lines", "lost_bytes", "other_lines", "unfinished")
+    ]
+
+
+def new_scanner() -> Scanner:
+    """Return the quick scanner where its library is found, else the one in Python."""
+    library = load_library()
+    return PythonScanner() if library is None else NativeScanner(library)
+
+
+@cache
+def load_library() -> ctypes.CDLL | None:
+    """Return the library: the one named by the environment, the installed one, the checkout's."""
+    named = os.environ.get("TIERCEL_TRACESCAN", "")
+    if named == "off":
+        return None
+    checkout = Path(__file__).resolve().parents[4] / "native" / "tracescan" / "build"
+    places = [Path(named)] if named else [Path(sys.prefix) / "lib" / _NAME, checkout / _NAME]
+    for place in places:
+        try:
+            library = ctypes.CDLL(str(place))
+            if library.tracescan_abi() == _ABI:
+                return _declared(library)
+        except (OSError, AttributeError):
+            continue
+    return None
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    words: list[Any] = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Numbers)]
+    handle = ctypes.c_void_p
+    library.tracescan_new.restype = handle
+    library.tracescan_free.argtypes = [handle]
+    library.tracescan_scan.argtypes = [handle, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(_Report)]
+    library.tracescan_column.restype = _Numbers
+    library.tracescan_column.argtypes = [handle, ctypes.c_int]
+    library.tracescan_words.restype = ctypes.c_int64
+    library.tracescan_words.argtypes = [handle, ctypes.c_int, *words]
+    library.tracescan_metadata.restype = ctypes.c_int64
+    library.tracescan_metadata.argtypes = [handle, *words]
+    library.tracescan_track.argtypes = [
+        handle, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p,
+    ]  # fmt: skip
+    return library
+
+
+class NativeScanner:
+    """The scanner of the C library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._free = library.tracescan_free
+        self._handle = library.tracescan_new()
+        if not self._handle:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._free(self._handle)
+            self._handle = None
+
+    def scan(self, block: bytes) -> Block:
+        report = _Report()
+        if self._library.tracescan_scan(self._handle, block, len(block), ctypes.byref(report)):
+            raise MemoryError
+        columns = {name: self._column(number, report.rows) for number, name in enumerate(COLUMNS)}
+        texts = self._texts(self._library.tracescan_metadata, (), 0) if report.metadata else []
+        return Block(
+            columns, list(zip(texts[::3], texts[1::3], texts[2::3], strict=True)), report.lost_lines,
+            report.lost_bytes, report.other_lines, bool(report.unfinished),
+        )  # fmt: skip
+
+    def _column(self, number: int, rows: int) -> Ints:
+        if not rows:
+            return np.empty(0, dtype=np.int64)
+        # No copy: the numbers stay valid until the next scan, and the reader is done with them by then.
+        return np.ctypeslib.as_array(self._library.tracescan_column(self._handle, number), (rows,))
+
+    def words(self, table: str, start: int) -> list[str]:
+        return self._texts(self._library.tracescan_words, (TABLES.index(table),), start)
+
+    def _texts(self, function: ctypes._NamedFuncPointer, arguments: tuple[int, ...], start: int) -> list[str]:
+        base, ends = ctypes.c_void_p(), _Numbers()
+        count = function(self._handle, *arguments, ctypes.byref(base), ctypes.byref(ends))
+        if count <= start:
+            return []
+        begin = ends[start - 1] if start else 0
+        stops = [stop - begin for stop in np.ctypeslib.as_array(ends, (count,))[start:].tolist()]
+        if not stops[-1] or base.value is None:
+            return [""] * len(stops)
+        raw = ctypes.string_at(base.value + begin, stops[-1])
+        limits = zip([0, *stops[:-1]], stops, strict=True)
+        if raw.isascii() and b"\\" not in raw:
+            text = raw.decode()
+            return [text[low:high] for low, high in limits]
+        return [_decoded(raw[low:high]) for low, high in limits]
+
+    def track(self, columns: dict[str, Ints], roles: Ints, sizes: Ints) -> Ints:
+        offsets = np.empty(len(sizes), dtype=np.int64)
+        roles, sizes = np.ascontiguousarray(roles), np.ascontiguousarray(sizes)
+        failed = self._library.tracescan_track(
+            self._handle, roles.ctypes.data, len(roles), sizes.ctypes.data, offsets.ctypes.data
+        )
+        if failed:
+            raise MemoryError
+        return offsets
+
+
+def _decoded(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    return clean(str(json.loads(f'"{text}"', strict=False))) if "\\" in text else text

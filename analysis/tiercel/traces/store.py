@@ -1,0 +1,238 @@
+"""Events on disk: the Parquet writer that readers fill, and the cache of traces read before.
+
+A cache entry is a folder with ``events.parquet`` and ``report.json``. It is named by the reader and by path,
+size and time of change of every source, so that a changed trace is read anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tiercel.traces.schema import EVENTS, NAMES
+
+#: Counts up when a reader or the files in the cache change: old entries are then left alone.
+VERSION = 1
+_ROW_GROUP = 1 << 19
+_WORDS = {field.name for field in EVENTS if field.kind == "string"}
+_TYPES: dict[str, pa.DataType] = {
+    field.name: pa.dictionary(pa.int32(), pa.string())
+    if field.kind == "string"
+    else pa.type_for_alias(field.kind)
+    for field in EVENTS
+}
+SCHEMA = pa.schema([pa.field(name, _TYPES[name]) for name in NAMES])
+
+# Statistics let queries skip row groups; the dictionary keeps words small and quick to group by.
+PARQUET: dict[str, Any] = {
+    "compression": "lz4", "use_dictionary": sorted(_WORDS), "write_statistics": ["time", "rank"],
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Number of events, the earliest start and the latest end, in the reader's seconds."""
+
+    rows: int
+    start: float
+    end: float
+
+
+class ParquetWriter:
+    """Collects batches into row groups; also keeps what the frame needs to know of the whole.
+
+    `start` is the earliest time seen; `rows` their number. Ranks that a reader leaves out are numbered here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = pq.ParquetWriter(path, SCHEMA, **PARQUET)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = 0
+        self._ranks: dict[tuple[Any, Any], int] = {}
+        self.rows = 0
+        self.start = np.inf
+        self.end = -np.inf
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Append rows (see :class:`tiercel.traces.readers.base.EventWriter`)."""
+        unknown = set(columns) - set(NAMES)
+        if unknown:
+            raise ValueError(f"no such column in a trace: {', '.join(sorted(unknown))}")
+        length = len(next(iter(columns.values())))
+        if not length:
+            return
+        arrays = {name: _array(values, _TYPES[name]) for name, values in columns.items()}
+        if "rank" not in arrays:
+            arrays["rank"] = self._number(arrays, length)
+        batch = pa.record_batch(
+            [arrays[n] if n in arrays else pa.nulls(length, _TYPES[n]) for n in NAMES], schema=SCHEMA
+        )
+        self.rows += length
+        times = arrays["time"].to_numpy(zero_copy_only=False)
+        self.start = min(self.start, float(times.min()))
+        if "duration" in arrays:
+            self.end = max(self.end, float((times + arrays["duration"].to_numpy(zero_copy_only=False)).max()))
+        self._waiting.append(batch)
+        self._waiting_rows += length
+        if self._waiting_rows >= _ROW_GROUP:
+            self._flush()
+
+    def _number(self, arrays: Mapping[str, pa.Array], length: int) -> pa.Array:
+        """Return ranks for rows without: the numbers of (host, process) in order of appearance."""
+        if "process" not in arrays:
+            return pa.array(np.zeros(length, dtype=np.int32))
+        host = arrays["host"].to_pylist() if "host" in arrays else [None] * length
+        keys = zip(host, arrays["process"].to_pylist(), strict=True)
+        return pa.array([self._ranks.setdefault(key, len(self._ranks)) for key in keys], pa.int32())
+
+    def _flush(self) -> None:
+        if self._waiting:
+            table = pa.Table.from_batches(self._waiting, SCHEMA).unify_dictionaries()
+            self._file.write_table(table, row_group_size=_ROW_GROUP)
+            self._waiting, self._waiting_rows = [], 0
+
+    def extent(self) -> Extent:
+        """Return what is known of all rows written."""
+        if not self.rows:
+            return Extent(0, 0.0, 0.0)
+        return Extent(self.rows, self.start, max(self.end, self.start))
+
+    def close(self, renames: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """Write what waits; then replace words that a reader explained at the end."""
+        self._flush()
+        self._file.close()
+        if renames:
+            rename(self._path, renames)
+
+
+def rename(path: Path, renames: Mapping[str, Mapping[str, str]]) -> None:
+    """Replace words in columns of a file of events."""
+    draft = path.with_suffix(".renamed")
+    old = pq.ParquetFile(path, read_dictionary=sorted(_WORDS))
+    with pq.ParquetWriter(draft, SCHEMA, **PARQUET) as new:
+        for number in range(old.num_row_groups):
+            table = old.read_row_group(number).unify_dictionaries()
+            for column, names in renames.items():
+                place = table.schema.get_field_index(column)
+                words = table.column(place).combine_chunks()
+                words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
+                changed = [names.get(w, w) for w in words.dictionary.to_pylist()]
+                renamed = pa.DictionaryArray.from_arrays(words.indices, pa.array(changed, pa.string()))
+                table = table.set_column(place, SCHEMA.field(column), renamed)
+            new.write_table(table.cast(SCHEMA), row_group_size=_ROW_GROUP)
+    old.close()
+    draft.replace(path)
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if array.type == kind:
+        return array
+    if pa.types.is_dictionary(kind):
+        if pa.types.is_dictionary(array.type):
+            words = array.dictionary.cast(pa.string())
+            return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), words)
+        return pc.dictionary_encode(array.cast(pa.string()))
+    return array.cast(kind)
+
+
+def cache_folder(cache: Path | str | None) -> Path:
+    """Return where traces read before are kept: `cache`, else under the user's cache folder."""
+    if cache is not None:
+        return Path(cache)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "tiercel" / "traces"
+
+
+def digest(reader: str, sources: Iterable[Path]) -> str:
+    """Return the name of the cache entry of `sources` as they are now."""
+    hashed = hashlib.sha256(f"{VERSION} {reader}".encode())
+    for source in sorted(sources):
+        status = source.stat()
+        hashed.update(
+            f"\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}".encode(errors="surrogateescape")
+        )
+    return hashed.hexdigest()[:32]
+
+
+class Entry:
+    """One trace in the cache, or in a temporary folder that goes when the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(sorted(self.folder.glob("*.parquet")))
+
+    def report(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
+        return answer
+
+
+def find(folder: Path, name: str) -> Entry | None:
+    """Return the entry called `name` if it is there and whole."""
+    entry = Entry(folder / name)
+    try:
+        entry.report()
+        return entry if entry.paths() else None
+    except (OSError, ValueError):
+        return None
+
+
+@contextlib.contextmanager
+def new_entry(folder: Path, name: str) -> Any:
+    """Give a folder to fill; on success it becomes the entry `name`, else it goes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{name[:8]}-", dir=folder))
+    try:
+        yield draft
+        target = folder / name
+        try:
+            draft.rename(target)
+        except OSError:  # somebody else made it meanwhile, or a broken one lies there
+            if find(folder, name) is None:
+                shutil.rmtree(target, ignore_errors=True)
+                draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def writable(folder: Path) -> bool:
+    """Say whether entries can be made in `folder`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def write_report(
+    folder: Path, extents: Sequence[Extent], warnings: Sequence[str], metadata: Mapping[str, Any]
+) -> None:
+    """Write what the frame keeps beside the events."""
+    filled = [extent for extent in extents if extent.rows]
+    whole = {
+        "rows": sum(extent.rows for extent in filled),
+        "start": min((extent.start for extent in filled), default=0.0),
+        "end": max((extent.end for extent in filled), default=0.0),
+        "warnings": list(warnings),
+        "metadata": dict(metadata),
+    }
+    (folder / "report.json").write_text(json.dumps(whole))

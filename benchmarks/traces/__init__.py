@@ -1,0 +1,5 @@
+"""Speed and memory of trace analysis, on generated traces."""
+
+from benchmarks.traces.bench import main
+
+__all__ = ["main"]

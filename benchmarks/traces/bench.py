@@ -1,0 +1,179 @@
+"""Trace analysis against its peers, on generated traces: CPU time, memory, equal answers.
+
+Each way runs in a process of its own, its CPU time (user and system, all threads) and peak memory taken from
+the operating system. Peers that are not installed are named and left out. ``dftracer-analyzer`` needs an
+environment of its own: set TIERCEL_BENCH_ANALYZER to the path of its `dfanalyzer` program.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.traces.generate import generate
+from tiercel.traces import open_trace
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_WAYS = ("tiercel", "duckdb", "pyarrow", "polars", "pandas")
+_NEEDS = {"duckdb": "duckdb", "pyarrow": "pyarrow", "polars": "polars", "pandas": "pandas"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process used."""
+
+    cpu: float
+    wall: float
+    memory: int  # bytes, peak resident
+    output: str
+
+
+def measure(command: list[str], timeout: float = 900) -> Cost:
+    """Run `command` once and return its cost; its children's included, once they have ended."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=_CHECKOUT, stdout=output, stderr=subprocess.PIPE,
+                                   env=_environment())  # fmt: skip
+        timer = time.monotonic() + timeout
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > timer:
+                process.kill()
+            time.sleep(0.01)
+        assert process.stderr is not None
+        errors = process.stderr.read().decode(errors="replace")
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}: {errors.strip()[-500:]}")
+    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss * 1024, text)
+
+
+def _environment() -> dict[str, str]:
+    """Keep compiled modules, as users do: the first run of each way would pay for all others."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    compiled = str(Path(tempfile.gettempdir()) / f"tiercel-bench-compiled-{os.getuid()}")
+    return {"USER": "bench", "PYTHONPYCACHEPREFIX": compiled, **kept}
+
+
+def peer(name: str, folder: Path, schema: str, *options: str) -> Cost:
+    return measure([sys.executable, "-m", "benchmarks.traces.peers", name, str(folder), schema, *options])
+
+
+def gunzip(folder: Path) -> float:
+    """Return CPU seconds to inflate all files with zlib: the floor under every reader."""
+    before = _own_cpu()
+    for path in folder.glob("*.gz"):
+        zlib.decompress(path.read_bytes(), 31)
+    return _own_cpu() - before
+
+
+def _own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def compare(folder: Path, schema: str) -> None:
+    """Print the table of all ways on one trace; raise when two of them answer differently."""
+    floor = gunzip(folder)
+    print(f"\nschema {schema}: gunzip alone {floor:.2f} s CPU")
+    print(f"{'way':34}{'CPU s':>8}{'x tiercel':>11}{'x gunzip':>10}{'peak MB':>9}")
+    base: Cost | None = None
+    answer: Any = None
+    for name in _WAYS:
+        if name in _NEEDS and importlib.util.find_spec(_NEEDS[name]) is None:
+            print(f"{name:34}not installed")
+            continue
+        cost = peer(name, folder, schema)
+        base = base or cost
+        _row(name, cost, base, floor)
+        found = json.loads(cost.output.splitlines()[-1])
+        answer = answer or found
+        if found != answer:
+            raise AssertionError(f"{name} answers {found}, tiercel {answer}")
+    assert base is not None
+    for name, command in _others(folder):
+        try:
+            _row(name, measure(command), base, floor)
+        except (RuntimeError, OSError) as error:
+            print(f"{name:34}failed: {str(error).splitlines()[-1][:100]}")
+
+
+def _row(name: str, cost: Cost, base: Cost, floor: float) -> None:
+    ratios = f"{cost.cpu / base.cpu:11.2f}{cost.cpu / floor:10.1f}"
+    print(f"{name:34}{cost.cpu:8.2f}{ratios}{cost.memory / 1e6:9.0f}", flush=True)
+
+
+def _others(folder: Path) -> list[tuple[str, list[str]]]:
+    """Return the tools that do less or something else with the same files, where they are installed."""
+    found = []
+    binaries = Path(sys.executable).parent
+    for tool, options in (("dftracer_event_count", []), ("dftracer_stats", ["--json"])):
+        program = shutil.which(tool, path=str(binaries))
+        if program:
+            found.append((tool, [program, "-d", str(folder), *options]))
+    analyzer = os.environ.get("TIERCEL_BENCH_ANALYZER")
+    if analyzer:
+        options = [f"hydra.run.dir={folder.parent / 'analyzer'}", "view_types=[time_range,proc_name]"]
+        found.append(("dftracer-analyzer", [analyzer, f"trace_path={folder}", "analyzer=dftracer", *options]))
+    else:
+        print("dftracer-analyzer: not compared (TIERCEL_BENCH_ANALYZER names its program)")
+    return found
+
+
+def growth(root: Path, small: int, large: int) -> None:
+    """Print how cost grows with the number of events, the memory under a cap, and a second load."""
+    print(f"\n{'events':>12}{'CPU s':>8}{'us/event':>10}{'peak MB':>9}{'cached CPU s':>14}")
+    for events in (small, large):
+        folder, cache = root / f"growth-{events}", root / f"cache-{events}"
+        generate(folder, events)
+        first = peer("tiercel", folder, "new", "--cache", str(cache), "--memory", str(256 << 20))
+        second = peer("tiercel", folder, "new", "--cache", str(cache), "--memory", str(256 << 20))
+        assert first.output == second.output
+        peak = max(first.memory, second.memory) / 1e6
+        each = first.cpu / events * 1e6
+        print(f"{events:12,}{first.cpu:8.2f}{each:10.2f}{peak:9.0f}{second.cpu:14.2f}", flush=True)
+        shutil.rmtree(folder)
+        shutil.rmtree(cache)
+
+
+def load_twice(folder: Path, root: Path) -> None:
+    """Print the first and the second load of the same trace, without analysis, within one process."""
+    times = []
+    for _ in range(2):
+        began = time.perf_counter()
+        open_trace(folder, cache=root / "twice")
+        times.append(time.perf_counter() - began)
+    ratio = times[0] / times[1]
+    print(f"\nload {times[0]:.2f} s, again from the cache {times[1] * 1e3:.1f} ms: {ratio:.0f} times as fast")
+
+
+def main() -> int:
+    """Run with 1M events (and 10M with TIERCEL_BENCH_EVENTS=10000000, which takes minutes)."""
+    events = int(os.environ.get("TIERCEL_BENCH_EVENTS", "1000000"))
+    with tempfile.TemporaryDirectory(prefix="tiercel-bench-traces-") as folder:
+        root = Path(folder)
+        generate(root / "tiny", 1000)
+        for name in _WAYS:  # so that all modules are compiled
+            if importlib.util.find_spec(_NEEDS.get(name, "json")) is not None:
+                peer(name, root / "tiny", "new")
+        for schema in ("new", "old"):
+            generate(root / schema, min(events, 1_000_000), schema=schema)
+            compare(root / schema, schema)
+        load_twice(root / "new", root)
+        growth(root, events // 10, events)
+    return 0

@@ -1,0 +1,326 @@
+"""Each rule on traces made by hand, on both sides of its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.traces import IOFrame
+from tiercel.traces.findings import Storage, explain, findings_table, rules
+from tiercel.traces.store import ParquetWriter
+
+KiB, MiB = 1 << 10, 1 << 20
+Event = dict[str, Any]
+Make = Callable[[list[Event]], IOFrame]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def made(events: list[Event]) -> IOFrame:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        writer = ParquetWriter(folder / "events.parquet")
+        if events:
+            names = sorted({name for event in events for name in event})
+            writer.write({name: [event.get(name) for event in events] for name in names})
+        writer.close()
+        return IOFrame.from_parquet(folder)
+
+    return made
+
+
+def call(kind: str, time: float, duration: float, **more: Any) -> Event:
+    function = {"read": "pread64", "write": "pwrite64", "sync": "fsync", "metadata": "open64"}[kind]
+    start = {"function": function, "api": "posix", "kind": kind, "rank": 0, "process": 1, "file": "/d/f"}
+    return start | {"time": time, "duration": duration} | more
+
+
+def found(frame: IOFrame, rule: str, storage: Storage | None = None) -> list[str]:
+    return [finding.severity for finding in explain(frame, storage, only=[rule])]
+
+
+def test_an_empty_trace_has_no_findings(make: Make) -> None:
+    assert explain(make([])) == []
+
+
+def test_unknown_rules_are_named(make: Make) -> None:
+    with pytest.raises(UserError, match="small-transfers"):
+        explain(make([call("read", 0, 1, size=1)]), only=["small-transfer"])
+
+
+# -- small transfers -----------------------------------------------------------------------------------------
+
+
+def sizes(small: int, large: int, small_time: float, large_time: float) -> list[Event]:
+    """Return `small` writes of 4 KiB and `large` ones of 4 MiB; times in sum."""
+    little = [call("write", i, small_time / small, size=4 * KiB, offset=0) for i in range(small)]
+    return little + [call("write", i, large_time / large, size=4 * MiB, offset=0) for i in range(large)]
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "small_time", "large_time", "said"),
+    [
+        (100, 100, 1.0, 0.5, ["problem"]),  # 2/3 of the time
+        (100, 100, 0.31, 0.69, ["hint"]),  # 31 % of the time
+        (100, 100, 0.29, 0.71, []),  # 29 %
+        (99, 1, 1.0, 0.01, []),  # too few to matter
+        (100, 1000, 5.0, 1.0, []),  # one in eleven is below a tenth of the calls
+        (100, 900, 5.0, 1.0, ["problem"]),  # exactly a tenth
+    ],
+)
+def test_small_transfers(
+    make: Make, small: int, large: int, small_time: float, large_time: float, said: list[str]
+) -> None:
+    assert found(make(sizes(small, large, small_time, large_time)), "small-transfers") == said
+
+
+def test_small_transfers_say_numbers_and_show_files(make: Make) -> None:
+    (finding,) = explain(make(sizes(200, 50, 2.0, 1.0)), only=["small-transfers"])
+    # 200 x 4 KiB + 50 x 4 MiB over 250 calls; 2 s in 200 calls are 10 ms each
+    assert finding.sentence.startswith("200 of 250 writes move less than 1 MiB")
+    assert "67 %" in finding.sentence and "10 ms each" in finding.sentence
+    assert finding.evidence.loc[0, "small_calls"] == 200 and finding.evidence.loc[0, "file"] == "/d/f"
+
+
+def test_a_transfer_of_one_mib_is_not_small(make: Make) -> None:
+    events = [call("read", i, 0.1, size=MiB, offset=i * MiB) for i in range(200)]
+    assert found(make(events), "small-transfers") == []
+    events = [call("read", i, 0.1, size=MiB - 1, offset=i * MiB) for i in range(200)]
+    assert found(make(events), "small-transfers") == ["problem"]
+
+
+# -- metadata and fsync --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("opens", "time", "said"),
+    [(10, 0.6, ["problem"]), (10, 0.378, ["hint"]), (10, 0.29, []), (9, 0.9, [])],
+)
+def test_metadata_bound(make: Make, opens: int, time: float, said: list[str]) -> None:
+    """`time` of one second of I/O goes to opens; 37.8 % is what paper 003 found."""
+    events = [call("metadata", i, time / opens) for i in range(opens)]
+    assert found(make([*events, call("write", 20, 1 - time, size=MiB)]), "metadata-bound") == said
+
+
+@pytest.mark.parametrize(
+    ("syncs", "writes", "sync_time", "said"),
+    [
+        (10, 100, 0.6, ["problem"]),
+        (10, 100, 0.21, ["hint"]),
+        (10, 100, 0.19, []),  # cheap syncs
+        (10, 101, 0.9, []),  # fewer than one in ten
+        (9, 9, 0.9, []),  # few
+    ],
+)
+def test_fsync_storm(make: Make, syncs: int, writes: int, sync_time: float, said: list[str]) -> None:
+    events = [call("sync", i, sync_time / syncs) for i in range(syncs)]
+    events += [call("write", i, (1 - sync_time) / writes, size=MiB, offset=0) for i in range(writes)]
+    assert found(make(events), "fsync-storm") == said
+
+
+# -- random access -------------------------------------------------------------------------------------------
+
+
+def jumps(random: int, forward: int, size: int, ranks: int) -> list[Event]:
+    """Return reads of `ranks` ranks in turn: each `forward` ones one after the other, then back and back."""
+    events = []
+    for rank in range(ranks):
+        places = [*range(forward), *range(forward + random, forward, -1)]
+        events += [
+            call("read", i + rank / 10, 0.01, rank=rank, process=rank, size=size, offset=place * 2 * MiB)
+            for i, place in enumerate(places)
+        ]
+    return events
+
+
+@pytest.mark.parametrize(
+    ("random", "forward", "size", "ranks", "said"),
+    [
+        (101, 100, 4 * KiB, 1, ["hint"]),  # the first of the second run goes forward: 100 jumps
+        (100, 100, 4 * KiB, 1, []),  # 99 jumps
+        (51, 40, 4 * KiB, 2, ["problem"]),  # 2 x 50, shared
+        (101, 500, 4 * KiB, 1, []),  # 100 of 601: less than a fifth
+        (101, 100, MiB, 1, []),  # whole stripes
+    ],
+)
+def test_random_access(make: Make, random: int, forward: int, size: int, ranks: int, said: list[str]) -> None:
+    assert found(make(jumps(random, forward, size, ranks)), "random-access") == said
+
+
+def test_random_access_depends_on_the_stripe(make: Make) -> None:
+    frame = make(jumps(101, 100, 4 * KiB, 1))
+    assert found(frame, "random-access", Storage(stripe=4 * KiB)) == []
+
+
+# -- who is slow ---------------------------------------------------------------------------------------------
+
+
+def machine(slow_host: str = "", factor: float = 1.0, slow_rank: int = -1, more: int = 1) -> list[Event]:
+    """Return 4 hosts with 4 ranks: each opens (10 ms) and writes 4 MiB (90 ms) to a file of its own.
+
+    One host, or one rank, is slower by `factor`; rank 5 writes `more` times as often.
+    """
+    events = []
+    for rank in range(16):
+        host = f"n{rank // 4}"
+        slower = factor if host == slow_host or rank == slow_rank else 1.0
+        common = {"host": host, "rank": rank, "process": rank, "file": f"/d/{rank}"}
+        events.append(call("metadata", 0, 0.010 * slower, **common))
+        for i in range(more if rank == 5 else 1):
+            events.append(call("write", 1 + i, 0.090 * slower, size=4 * MiB, offset=i * 4 * MiB, **common))
+    return events
+
+
+def test_the_slow_host_is_found_by_itself(make: Make) -> None:
+    (finding,) = explain(make(machine("n2", 1.6)), only=["slow-part"])
+    assert finding.severity == "problem" and finding.sentence.startswith("host n2 takes 1.6 times as long")
+    assert "reads and writes" in finding.sentence
+    assert finding.evidence.set_index("host").loc["n2", "verdict"] == "slow"
+
+
+def test_a_host_little_slower_is_not(make: Make) -> None:
+    assert found(make(machine("n2", 1.4)), "slow-part") == []
+
+
+def test_the_one_fast_host_is_a_hint(make: Make) -> None:
+    """Paper 003: one node is much quicker than all others, in metadata; here in everything."""
+    (finding,) = explain(make(machine("n2", 0.5)), only=["slow-part"])
+    assert finding.severity == "hint"
+    assert finding.sentence.startswith(
+        "host n2 needs 0.5 of the time that the other 3 need for the same work"
+    )
+    assert found(make(machine("n2", 0.7)), "slow-part") == []
+
+
+def test_the_slow_rank_is_found_where_no_host_is(make: Make) -> None:
+    (finding,) = explain(make(machine(slow_rank=6, factor=2.0)), only=["slow-part"])
+    assert finding.sentence.startswith("rank 6 takes 2 times as long")
+
+
+def test_more_work_is_not_slowness_but_imbalance(make: Make) -> None:
+    frame = make(machine(more=4))
+    assert not any("rank 5" in f.sentence for f in explain(frame, only=["slow-part"]))
+    (finding,) = explain(frame, only=["imbalance"])
+    # 4 against 1 for the other 15: the mean is 19/16 of 4 MiB
+    assert (
+        finding.severity == "problem"
+        and "Rank 5 moves 16 MiB, 3.37 times the mean of 16 ranks" in finding.sentence
+    )
+
+
+def test_a_little_more_work_is_balanced(make: Make) -> None:
+    """Two ranks, 13 and 8 writes: 1.24 times the mean; 14 and 7: 1.33 times."""
+    for counts, said in (((13, 8), []), ((14, 7), ["problem"])):
+        events = [
+            call("write", i, 0.01, rank=rank, process=rank, size=MiB, offset=i * MiB)
+            for rank, count in enumerate(counts)
+            for i in range(count)
+        ]
+        assert found(make(events), "imbalance") == said
+
+
+def test_the_slow_file_points_at_a_server(make: Make) -> None:
+    """One rank writes eight like files; one of them takes twice, or 1.4 times, as long."""
+    for factor, said in ((2.0, ["hint"]), (1.4, [])):
+        events = [
+            call("write", i, 0.1 * (factor if i == 3 else 1), size=MiB, offset=0, file=f"/d/{i}")
+            for i in range(8)
+        ]
+        frame = make(events)
+        assert found(frame, "slow-part") == said
+        if said:
+            (finding,) = explain(frame, only=["slow-part"])
+            assert "/d/3" in finding.sentence and "5 MiB/s" in finding.sentence
+
+
+# -- contention ----------------------------------------------------------------------------------------------
+
+
+def together(meet: int, apart: int, size: int = 64 * KiB, slower: float = 1.0) -> list[Event]:
+    """Return two ranks' writes to one file: `meet` pairs in one stripe at once, `apart` pairs in others."""
+    events = []
+    for i in range(meet):
+        for rank in (0, 1):
+            took = 0.5 * slower if rank else 0.5
+            events.append(
+                call(
+                    "write",
+                    i * 10 + rank * 0.1,
+                    took,
+                    rank=rank,
+                    process=rank,
+                    size=size,
+                    offset=i * MiB + rank * size,
+                )
+            )
+    for i in range(apart):
+        for rank in (0, 1):
+            events.append(
+                call(
+                    "write",
+                    1000 + i,
+                    0.5,
+                    rank=rank,
+                    process=rank,
+                    size=size,
+                    offset=(1000 + 2 * i + rank) * MiB,
+                )
+            )
+    return events
+
+
+@pytest.mark.parametrize(
+    ("meet", "apart", "slower", "said"),
+    [
+        (10, 0, 1.0, ["hint"]),
+        (10, 0, 2.0, ["problem"]),  # those that meet take twice as long
+        (9, 0, 2.0, []),  # few
+        (10, 41, 2.0, []),  # 10 of 102 writes
+        (10, 40, 2.0, ["problem"]),  # 10 of 100
+    ],
+)
+def test_contention(make: Make, meet: int, apart: int, slower: float, said: list[str]) -> None:
+    assert found(make(together(meet, apart, slower=slower)), "shared-file-contention") == said
+
+
+def test_contention_depends_on_the_stripe(make: Make) -> None:
+    frame = make(together(10, 0, size=64 * KiB, slower=2.0))
+    assert found(frame, "shared-file-contention", Storage(stripe=64 * KiB)) == []
+
+
+# -- cache ---------------------------------------------------------------------------------------------------
+
+
+def reads(fast: int, slow: int, size: int = 64 * KiB) -> list[Event]:
+    """Return reads that take 5 µs and reads that take 5 ms."""
+    return [
+        call("read", i * 0.01, 5e-6 if i < fast else 5e-3, size=size, offset=i * size)
+        for i in range(fast + slow)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "said"), [(50, 50, ["hint"]), (49, 51, []), (15, 0, []), (16, 0, ["hint"])]
+)
+def test_reads_from_memory(make: Make, fast: int, slow: int, said: list[str]) -> None:
+    """Half of the bytes; at least 1 MiB (16 x 64 KiB)."""
+    assert found(make(reads(fast, slow)), "cached-reads") == said
+
+
+def test_reads_faster_than_the_storage_are_a_problem(make: Make) -> None:
+    """100 x 64 KiB from 0 to 0.99 s + 5 ms: 6.28 MiB/s."""
+    frame = make(reads(0, 100))
+    assert found(frame, "cached-reads", Storage(read_bandwidth=6.2 * MiB)) == ["problem"]
+    assert found(frame, "cached-reads", Storage(read_bandwidth=6.4 * MiB)) == []
+
+
+def test_the_gravest_come_first_and_make_a_table(make: Make) -> None:
+    frame = make(sizes(200, 50, 1.0, 2.0) + [call("metadata", i, 0.5) for i in range(12)])
+    table = findings_table(explain(frame))
+    assert table["severity"].tolist() == sorted(table["severity"], key=["problem", "hint", "note"].index)
+    assert {"metadata-bound", "small-transfers"} <= set(table["rule"])
+    assert set(table["rule"]) <= set(rules)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import os
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.traces import IOFrame, open_trace
+from tiercel.traces.readers.dftracer import DFTracer
+from tiercel.traces.schema import NAMES, UNITS
+
+from .conftest import Event, call, write
+
+Make = Callable[[list[Event]], IOFrame]
+EVENTS = [
+    call("pread", 0, 10, ret=8, offset=0, fname="/d/a"),
+    call("pwrite", 20, 10, ret=9, offset=8, fname="/d/b"),
+    call("close", 40, 5, fname="/d/b"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count how often a trace is really read."""
+    counted: list[int] = []
+    read = DFTracer.read
+    monkeypatch.setattr(DFTracer, "read", lambda *a: (counted.append(1), read(*a))[1])
+    return counted
+
+
+def test_events_have_units(frame_of: Make) -> None:
+    table = frame_of(EVENTS).events()
+    assert list(table.columns) == list(NAMES)
+    assert table.attrs["units"] == UNITS
+    assert table["size"].dtype == "Int64"  # whole numbers though one is missing
+
+
+def test_a_trace_is_read_once(tmp_path: Path, reads: list[int]) -> None:
+    path = write(tmp_path / "x.pfw", EVENTS)
+    assert len(open_trace(path)) == len(open_trace(path)) == 3
+    assert len(reads) == 1
+    write(path, EVENTS[:2])  # another size
+    assert len(open_trace(path)) == 2
+    os.utime(path, ns=(1, 1))  # another time
+    open_trace(path)
+    assert len(reads) == 3
+
+
+def test_a_new_file_in_the_folder_is_seen(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "a.pfw", EVENTS)
+    assert len(open_trace(tmp_path / "t")) == 3
+    write(tmp_path / "t" / "b.pfw", EVENTS)
+    assert len(open_trace(tmp_path / "t")) == 6
+
+
+def test_a_broken_cache_entry_is_made_again(tmp_path: Path, reads: list[int]) -> None:
+    path = write(tmp_path / "x.pfw", EVENTS)
+    cache = tmp_path / "c"
+    open_trace(path, cache=cache)
+    for report in cache.glob("*/report.json"):
+        report.write_text("{")
+    assert len(open_trace(path, cache=cache)) == 3
+    assert len(reads) == 2
+    assert len(list(cache.iterdir())) == 1  # and no draft is left
+
+
+def test_an_unwritable_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = write(tmp_path / "x.pfw", EVENTS)
+    frame = open_trace(path, cache=tmp_path / "file" / "below")
+    assert len(frame.events()) == 3
+    assert "cannot be written" in frame.warnings[0]
+
+
+def test_folder_and_tar(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "deep" / "a.pfw.gz", EVENTS)
+    write(tmp_path / "t" / "b.pfw", [call("open", 0, 1, pid=11)])
+    (tmp_path / "t" / "notes.txt").write_text("no trace")
+    for name, mode in (("t.tar", "w"), ("t.tar.gz", "w:gz")):
+        with tarfile.open(tmp_path / name, mode) as tar:  # type: ignore[call-overload]
+            tar.add(tmp_path / "t", "t")
+        for _ in range(2):  # anew, and from the cache
+            assert open_trace(tmp_path / name).events().equals(open_trace(tmp_path / "t").events())
+
+
+def test_a_tar_that_climbs_out_is_refused(tmp_path: Path) -> None:
+    source = write(tmp_path / "x.pfw", EVENTS)
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        tar.add(source, "../out.pfw")
+    with pytest.raises(UserError, match=r"t.tar: cannot be unpacked"):
+        open_trace(tmp_path / "t.tar")
+    assert not (tmp_path.parent / "out.pfw").exists()
+
+
+def test_half_a_tar(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "a.pfw", EVENTS)
+    with tarfile.open(tmp_path / "t.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "t", "t")
+    half = (tmp_path / "t.tar.gz").read_bytes()[:-60]
+    (tmp_path / "t.tar.gz").write_bytes(half)
+    try:
+        assert open_trace(tmp_path / "t.tar.gz").warnings
+    except UserError as error:
+        assert "t.tar.gz" in str(error)
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "kind = 'read' AND size < 9",
+        lambda x: x["kind"] == "read",  # whole table
+        lambda x: x["kind"] == "read" and x["size"] < 9,  # one row: "and" has no meaning for a table
+        lambda x: x["I/O_type"] == "read" and x["file_name"].startswith("/d/"),
+    ],
+)
+def test_filters(frame_of: Make, filter: object) -> None:
+    chosen = frame_of(EVENTS).select(filter=filter)  # type: ignore[arg-type]
+    assert chosen.events()["function"].tolist() == ["pread"]
+    assert len(chosen) == 1
+    assert chosen.job_time == pytest.approx(45e-6)  # of the whole trace
+
+
+def test_filters_add_up(frame_of: Make) -> None:
+    frame = frame_of(EVENTS)
+    assert len(frame.select(rank=0, filter="size > 0").select(filter=lambda x: x["size"] > 8)) == 1
+    assert len(frame.select(rank=[])) == 0
+    assert len(frame.select(rank=7)) == 0
+    assert len(frame.select(filter=lambda x: x["size"] > 100)) == 0
+
+
+@pytest.mark.parametrize(
+    "expression", ["size >", "sise > 4", "1; DROP TABLE x", "read_text('/etc/passwd') = ''", "", "'a"]
+)
+def test_a_filter_that_is_none(frame_of: Make, expression: str) -> None:
+    with pytest.raises(UserError, match="filter"):
+        frame_of(EVENTS).select(filter=expression)
+
+
+def test_times_count_from_the_first_event(frame_of: Make) -> None:
+    # Spans are written at their end: the first line is not the first event.
+    frame = frame_of([call("close", 500, 10), call("run", 0, 900, "app")])
+    assert frame.events()["time"].tolist() == [0.0, pytest.approx(500e-6)]
+    assert frame.job_time == pytest.approx(900e-6)
+
+
+def test_parquet_and_back(frame_of: Make, tmp_path: Path) -> None:
+    frame = frame_of(EVENTS)
+    path = frame.to_parquet(tmp_path / "x.parquet")
+    again = open_trace(path)
+    pd.testing.assert_frame_equal(again.events(), frame.events())
+    assert again.job_time == pytest.approx(frame.job_time)
+    assert IOFrame.from_parquet(tmp_path).overlap().equals(frame.overlap())
+
+
+def test_parquet_of_something_else(tmp_path: Path) -> None:
+    pd.DataFrame({"time": [1.0]}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(UserError, match="no column duration"):
+        open_trace(tmp_path / "x.parquet")
+    (tmp_path / "y.parquet").write_text("no")
+    with pytest.raises(UserError, match="not a Parquet file"):
+        open_trace(tmp_path / "y.parquet")
+
+
+def test_parquet_with_extra_columns(frame_of: Make, tmp_path: Path) -> None:
+    table = pq.read_table(frame_of(EVENTS).to_parquet(tmp_path / "x.parquet"))
+    pq.write_table(table.append_column("mine", [[1, 2, 3]]), tmp_path / "y.parquet")
+    assert list(open_trace(tmp_path / "y.parquet").events().columns) == list(NAMES)
+
+
+def test_frames_can_be_sent_to_other_processes(frame_of: Make) -> None:
+    frame = frame_of(EVENTS).select(filter="size > 0")
+    assert pickle.loads(pickle.dumps(frame)).events().equals(frame.events())
+
+
+def test_an_unknown_format(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean dftracer"):
+        open_trace(write(tmp_path / "x.pfw", EVENTS), format="dftraser")
+
+
+def test_a_path_with_quotes(tmp_path: Path) -> None:
+    path = write(tmp_path / 'it\'s "x" %d' / "a.pfw", EVENTS)
+    assert len(open_trace(path, cache=tmp_path / "c'c")) == 3
+    assert len(open_trace(path, cache=tmp_path / "c'c").events()) == 3
