@@ -1,4 +1,5 @@
 """Commands on engines: which are there, how they compare."""
+# ruff: noqa: PLC0415 (the comparison's statistics take a second to import)
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from rich.table import Table
 from tiercel.cli.options import Json
 from tiercel.engines import engines
 from tiercel.project import project_root
-from tiercel.runs.compare import compare_engines
 
 app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
 
@@ -36,6 +36,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare engines on the same workloads, paired and interleaved, with the A/A noise floor."""
+    from tiercel.runs.compare import compare_engines
+
     answer = compare_engines(names, quick, project_root())
     if as_json:
         print(json.dumps(answer))

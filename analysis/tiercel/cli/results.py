@@ -1,4 +1,6 @@
 """Commands on results: collect, report, show."""
+# Tables and figures take seconds to import, and a measuring job needs neither: each command imports its own.
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -10,10 +12,6 @@ import typer
 from tiercel.cli.options import Site, Study
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.report.build import build
-from tiercel.report.terminal import print_summary
-from tiercel.results.dataset import write_dataset
-from tiercel.results.observations import collect as collect_tables
 from tiercel.results.validity import FLAGS
 from tiercel.site import load_site
 from tiercel.study.load import load_study
@@ -26,6 +24,9 @@ def register(app: typer.Typer) -> None:
 
 def collect(site: Site = "local", study: Study = "quick") -> None:
     """Make observations.parquet, runs.parquet and dataset.nc from the raw folder."""
+    from tiercel.results.dataset import write_dataset
+    from tiercel.results.observations import collect as collect_tables
+
     results = _existing(site)
     name = load_study(study, project_root()).study
     observations, _runs = collect_tables(results)
@@ -38,6 +39,8 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
 
 def report(site: Site = "local", study: Study = "quick") -> None:
     """Write the report from the tables."""
+    from tiercel.report.build import build
+
     root = project_root()
     page = build(_existing(site), load_site(site, root), load_study(study, root), FLAGS)
     print(page)
@@ -45,6 +48,8 @@ def report(site: Site = "local", study: Study = "quick") -> None:
 
 def show(site: Site = "local", study: Study = "quick") -> None:
     """Print the results in short, and the path of the report."""
+    from tiercel.report.terminal import print_summary
+
     root = project_root()
     print_summary(_existing(site), load_study(study, root))
 
