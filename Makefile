@@ -41,12 +41,12 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo 'tiercel: $(PYTHON) cannot make virtual environments: install its venv module (Debian: python3-venv)' >&2; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(NATIVE): $(NATIVE_SOURCES) $(PACKAGES)
@@ -81,11 +81,11 @@ bench: setup
 	@$(BIN)/python -m benchmarks
 
 lock: $(PACKAGES)
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 	  requirements-bootstrap.in -o requirements-bootstrap.lock
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 	  pyproject.toml -o requirements.lock
-	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
+	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
 	  pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 
 clean:

@@ -119,7 +119,6 @@ def test_a_colon_in_a_path_is_no_separator(task: Callable[..., Task]) -> None:
     [
         ({}, 2, "one node"),
         ({"api": "mpiio"}, 1, "no MPI-IO"),
-        ({"preallocate": True}, 1, "outside its clock"),
         ({"verify": True}, 1, "format of its own"),
         ({"stonewall": 1, "wear_out": True}, 1, "wear-out"),
     ],

@@ -144,7 +144,6 @@ def test_a_cold_read_is_prepared_by_iokernel_over_the_same_files(
     ("keys", "reason"),
     [
         ({"operation": "write", "queue_depth": 4}, "one operation in flight"),
-        ({"operation": "write", "preallocate": True}, "MPI-IO only"),
         ({"operation": "write", "direct": True, "api": "mpiio"}, "POSIX only"),
         ({"operation": "write", "stonewall": 0.5}, "whole number of seconds"),
         ({"operation": "write", "transfer_size": 4, "block_size": 4}, "multiples of 8"),

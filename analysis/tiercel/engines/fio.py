@@ -56,8 +56,6 @@ class Fio(Engine):
             return "fio is started on one node"
         if workload.api != "posix":
             return "fio has no MPI-IO"
-        if workload.preallocate:
-            return "fio preallocates outside its clock"
         if workload.verify:
             return "fio checks only data in a format of its own"
         if workload.wear_out:

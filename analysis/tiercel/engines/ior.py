@@ -55,8 +55,6 @@ class IOR(Engine):
             return "metadata is mdtest's"
         if workload.queue_depth > 1:
             return "a process of IOR has one operation in flight"
-        if workload.preallocate and workload.api == "posix":
-            return "IOR preallocates with MPI-IO only"
         if workload.direct and workload.api == "mpiio":
             return "IOR has O_DIRECT for POSIX only"
         if workload.transfer_size % 8:

@@ -279,7 +279,8 @@ class _Reading:
             duration = 0.0
         if duration is None:
             self._untimed += 1
-        result = int(answer, 0) if answer != "?" else -1
+        # Addresses are hexadecimal; a damaged number may begin with zeros, which base 0 refuses.
+        result = int(answer, 16 if answer.lower().startswith(("0x", "-0x")) else 10) if answer != "?" else -1
         kind = kind_of(function, "posix")
         file: str | None = None
         size = offset = None
