@@ -1,5 +1,6 @@
 """The Makefile: versions, what is left out, where things go."""
 
+import os
 import shutil
 import subprocess
 
@@ -14,9 +15,12 @@ def copy(source, tmp_path):
 
 
 def make(folder, *arguments):
+    # `make test` is itself a make: without its variables this one is nobody's sub-make
+    outer = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
     return subprocess.run(
         ["make", "CFLAGS=-O0", *arguments],
         cwd=folder,
+        env={name: value for name, value in os.environ.items() if name not in outer},
         capture_output=True,
         text=True,
         timeout=120,
