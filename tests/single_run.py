@@ -15,7 +15,7 @@ from tiercel.runs.execute import Equipment
 from tiercel.site.model import Stack, Storage
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.plan import Configuration, Run
-from tiercel.study.workload import DataWorkload, MetadataWorkload
+from tiercel.study.workloads import DataWorkload, MetadataWorkload
 
 
 @pytest.fixture

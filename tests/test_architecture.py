@@ -12,10 +12,11 @@ LAYERS = (
     {"errors", "units", "registry", "documents", "programs", "project", "__init__"},
     {"site"},
     {"study"},
-    {"launchers", "engines"},
+    {"launchers", "engines", "layers"},
     {"results"},
     {"statistics", "traces"},
     {"runs"},
+    {"dl", "placement", "sharing", "caching", "stack", "ceilings"},
     {"report"},
     {"cli", "__main__"},
 )

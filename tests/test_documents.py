@@ -28,7 +28,7 @@ def study(**workload: Any) -> dict[str, Any]:
         ),
         (study(transfer_size="1MB"), ["w.transfer_size", "ambiguous", "1MiB"]),
         (study(api="posx"), ["w.api", "'posix' or 'mpiio'", "'posx'"]),
-        (study(operation="reed"), ["w.operation", "'write' or 'read'"]),
+        (study(operation="reed"), ["w: operation 'reed' is unknown", "did you mean read"]),
         (study(operation="metadata"), ["w.segments", "unknown key", "items_per_process"]),
         (study(operation="read", access="WO"), ["WO is no read access", "RO, RAW, RAR"]),
         (study(data_per_node="1g"), ["exactly one of", "segments, data_per_node"]),

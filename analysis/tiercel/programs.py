@@ -5,8 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An engine or a layer found on this machine. `version` tells apart builds that may perform differently."""
+
+    name: str
+    version: str
+    programs: Mapping[str, Path]
 
 
 @cache

@@ -15,7 +15,7 @@ from tiercel.runs.execute import Equipment, Outcome, execute
 from tiercel.site.model import Stack, Storage
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.plan import Configuration, Run
-from tiercel.study.workload import DataWorkload, MetadataWorkload
+from tiercel.study.workloads import DataWorkload, MetadataWorkload
 
 RECORDED = Path(__file__).parent.parent / "data" / "engines"
 

@@ -17,7 +17,7 @@ from tiercel.runs import compare
 from tiercel.runs.compare import compare_engines
 from tiercel.site.model import Stack, Storage
 from tiercel.site.mounts import mount_of, read_mounts
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import Workload
 
 SITE = "site: local\nlauncher: fork\ndiscover: true\n"
 

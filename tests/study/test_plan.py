@@ -115,7 +115,6 @@ def test_cutting_into_jobs_loses_nothing(part: int) -> None:
     ("keys", "words"),
     [
         ({"stacks": ["c"]}, "no storage named 'c' on site s"),
-        ({"stacks": [{"storage": "a", "layers": ["fast"]}]}, "no layer named 'fast'"),
     ],
 )
 def test_stacks_that_are_not_there(keys: dict[str, Any], words: str) -> None:

@@ -19,7 +19,6 @@ from tiercel.runs.lock import SiteLock
 from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import Project, check_site, make_plan
 from tiercel.runs.scratch import leftovers, remove_run_folder
-from tiercel.study.expand import stacks_of
 from tiercel.units import format_size
 
 
@@ -88,7 +87,7 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     root = project_root()
     project: Project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):
-        for stack in stacks_of(project.plan.study, project.plan.site):
+        for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             for folder in leftovers(stack):
                 size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
                 remove_run_folder(folder)

@@ -13,19 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tiercel.programs import Installation
 from tiercel.registry import Registry
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import Workload
+
+__all__ = ["Engine", "Installation", "Measurement", "Role", "Step", "Task", "engines"]
 
 Role = Literal["measured", "setup"]
-
-
-@dataclass(frozen=True)
-class Installation:
-    """An engine found on this machine. `version` tells apart builds that may perform differently."""
-
-    engine: str
-    version: str
-    programs: Mapping[str, Path]
 
 
 @dataclass(frozen=True)

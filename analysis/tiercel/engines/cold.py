@@ -13,7 +13,7 @@ from typing import Any
 from tiercel.engines.base import Step, Task
 from tiercel.errors import RunFailed
 from tiercel.programs import program
-from tiercel.study.workload import DataWorkload
+from tiercel.study.workloads import DataWorkload
 
 _NAME = "prepare"
 

@@ -27,7 +27,7 @@ from tiercel.engines.cold import prepare_step, residency
 from tiercel.engines.ior import PHASES, access_after, block_size, offset_of, step_names
 from tiercel.engines.probing import probe
 from tiercel.errors import RunFailed
-from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workloads import DataWorkload, Workload
 
 _VERSION = re.compile(r"\Afio-(\S+)")
 
@@ -50,8 +50,8 @@ class Fio(Engine):
         return Installation(self.name, found.version, {"fio": found.path})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
-        if isinstance(workload, MetadataWorkload):
-            return "metadata is mdtest's"
+        if not isinstance(workload, DataWorkload):
+            return "fio moves data only"
         if nodes > 1:
             return "fio is started on one node"
         if workload.api != "posix":

@@ -10,7 +10,7 @@ from typing import Any
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
 from tiercel.errors import RunFailed
 from tiercel.programs import program
-from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
 
 #: The phases of one program start for each access type; the last is the measured one. RO is two starts:
 #: the data is written by one and read by another (see steps()).
@@ -41,11 +41,14 @@ class IOKernel(Engine):
         return Installation(self.name, answer.stdout.strip().removeprefix("iokernel "), programs)
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        if not isinstance(workload, DataWorkload | MetadataWorkload):
+            return "iokernel does data and metadata only"
         return None
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         if isinstance(task.workload, MetadataWorkload):
             return [Step("metadata", self._metadata(task, installation, task.workload))]
+        assert isinstance(task.workload, DataWorkload)
         if task.workload.access_type != "RO":
             phases = _PHASES[task.workload.access_type]
             return [Step("main", self._data(task, installation, task.workload, phases, "main"))]
@@ -59,6 +62,7 @@ class IOKernel(Engine):
             results = _results(output / "metadata.json")
             return [_metadata_measurement(r, phase) for phase, r in enumerate(results)]
         workload = task.workload
+        assert isinstance(workload, DataWorkload)
         if workload.access_type == "RO":
             setup, measured = _results(output / "write.json"), _results(output / "read.json")
         else:

@@ -23,7 +23,7 @@ from tiercel.engines.cold import prepare_step, residency
 from tiercel.engines.ior_text import IorRow, parse_ior_text
 from tiercel.engines.probing import probe, release
 from tiercel.errors import RunFailed
-from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workloads import DataWorkload, Workload
 
 #: The phases of each access type; the last is the measured one.
 PHASES = {
@@ -51,8 +51,8 @@ class IOR(Engine):
         return Installation(self.name, found.version, {"ior": found.path})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
-        if isinstance(workload, MetadataWorkload):
-            return "metadata is mdtest's"
+        if not isinstance(workload, DataWorkload):
+            return "IOR moves data only"
         if workload.queue_depth > 1:
             return "a process of IOR has one operation in flight"
         if workload.direct and workload.api == "mpiio":

@@ -14,7 +14,7 @@ from pathlib import Path
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.probing import probe, release
 from tiercel.errors import RunFailed
-from tiercel.study.workload import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workloads import MetadataWorkload, Workload
 
 #: Rows of the summary and the operations they are, in the order in which mdtest prints them.
 OPERATIONS = {
@@ -56,8 +56,8 @@ class Mdtest(Engine):
         return Installation(self.name, found.version, {"mdtest": found.path})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
-        if isinstance(workload, DataWorkload):
-            return "data is IOR's"
+        if not isinstance(workload, MetadataWorkload):
+            return "mdtest does metadata only"
         if workload.stonewall is not None:
             return "mdtest does not print how many items its stonewall let through"
         if "rename" not in workload.phases:

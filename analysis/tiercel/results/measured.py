@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 
 from tiercel.engines import Measurement, Task, engines
 from tiercel.results.raw import RawRun
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import AnyWorkload, Workload
 
-_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(Workload)
+_WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
 
 
 def workload_of(run: dict[str, Any]) -> Workload:

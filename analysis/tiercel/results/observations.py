@@ -23,7 +23,6 @@ from tiercel.results import schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.validity import TOO_FEW, flags_of
-from tiercel.study.workload import DataWorkload, MetadataWorkload
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _STAMP = "record_stamp"
@@ -94,7 +93,7 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             measurements = measurements_of(raw)
         except RunFailed as failure:
             status, reason = "failed", str(failure)
-    features = _features(raw.run)
+    features = workload_of(raw.run).features(raw.run["nodes"], raw.run["processes_per_node"])
     rows = []
     for measurement in measurements:
         row = dict.fromkeys((c.name for c in schema.OBSERVATIONS), None)
@@ -118,27 +117,12 @@ def _identity(run: dict[str, Any]) -> dict[str, Any]:
         "workload": run["name"], "title": workload.get("title") or run["name"],
         "storage": storage["name"], "storage_label": storage["label"] or storage["name"],
         "storage_type": storage["type"], "medium": storage["medium"],
-        "layer": "+".join(run["layers"]) or "none", "engine": run["engine"],
+        "layer": "+".join(row["label"] for row in run["layers"]) or "none", "engine": run["engine"],
         "engine_version": run["engine_version"], "launcher": run["launcher"], "nodes": run["nodes"],
         "processes_per_node": run["processes_per_node"],
         "processes": run["nodes"] * run["processes_per_node"], "repetition": run["repetition"],
         "twin": run["twin"], "traced": run["traced"],
     }  # fmt: skip
-
-
-def _features(run: dict[str, Any]) -> dict[str, Any]:
-    workload = workload_of(run)
-    if isinstance(workload, MetadataWorkload):
-        return {
-            "unique_directories": workload.unique_directories,
-            "items_per_process": workload.items_per_process,
-            "write_bytes": workload.write_bytes,
-        }
-    assert isinstance(workload, DataWorkload)
-    same = ("api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
-            "transfer_size", "fsync", "direct", "queue_depth")  # fmt: skip
-    features = {name: getattr(workload, name) for name in same}
-    return {**features, "bytes_per_process": workload.bytes_per_process(run["processes_per_node"])}
 
 
 def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:

@@ -74,6 +74,8 @@ def _equipment(project: Project, run: Run, store: RawStore, lock: int) -> Equipm
         store=store,
         timeout=project.plan.study.timeout,
         inherit=(lock,),
+        site=project.plan.site,
+        layers=project.layers,
     )
 
 

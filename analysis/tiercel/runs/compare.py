@@ -30,7 +30,7 @@ from tiercel.site.model import Stack
 from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.noise import noise_floor
 from tiercel.study.plan import Configuration, Run, Twin
-from tiercel.study.workload import DataWorkload
+from tiercel.study.workloads import DataWorkload
 from tiercel.units import format_size
 
 _SITE = "local"

@@ -10,8 +10,9 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ import tiercel
 from tiercel.engines import Engine, Installation, Measurement, Step, Task
 from tiercel.errors import RunFailed, one_line
 from tiercel.launchers import Launcher
+from tiercel.layers import Layer, Place, View, merged
 from tiercel.results.raw import RECORD, RawStore, write_json
 from tiercel.runs.context import Sample, between, surroundings
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.runs.tracing import tracing_environment
+from tiercel.site.model import Site
 from tiercel.study.plan import Run
 
 #: Variables whose values are part of what a number means. Others (user names, tokens) are never recorded.
@@ -47,6 +50,9 @@ class Equipment:
     timeout: float
     inherit: tuple[int, ...] = ()
     """Descriptors that the engine's processes keep open (the site's lock)."""
+    site: Site | None = None
+    layers: Mapping[str, tuple[Layer, Installation]] = field(default_factory=dict)
+    """The layers that the plan's stacks name."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +85,12 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         with Scratch(run.configuration.stack, run.id) as scratch:
             around = surroundings(run.configuration.stack)
             before = Sample.take()
-            task = _task(run, equipment, scratch.data, folder)
             try:
-                for step in equipment.engine.steps(task, equipment.installation):
-                    steps.append(_carry_out(step, run, equipment, folder))
-                    _check(step, steps[-1], folder)
+                with _through_layers(run, equipment, scratch.data, folder) as view:
+                    task = _task(run, equipment, view.data, folder)
+                    for step in equipment.engine.steps(task, equipment.installation):
+                        steps.append(_carry_out(step, run, equipment, view, folder))
+                        _check(step, steps[-1], folder)
             finally:
                 write_json(folder / "context.json", {**around, **between(before, Sample.take())})
         measurements = equipment.engine.parse(task, folder)
@@ -118,13 +125,36 @@ def _task(run: Run, equipment: Equipment, data: Path, output: Path) -> Task:
     return Task(c.workload, c.nodes, c.processes_per_node, data, output, run.seed, equipment.launcher.name)
 
 
-def _carry_out(step: Step, run: Run, equipment: Equipment, folder: Path) -> dict[str, Any]:
+@contextmanager
+def _through_layers(run: Run, equipment: Equipment, data: Path, folder: Path) -> Iterator[View]:
+    """Switch the run's layers on, from the storage up to the program; yield what the engine sees."""
+    c = run.configuration
+    with ExitStack() as sessions:
+        view = View(data)
+        for choice in reversed(c.stack.layers):
+            layer, installation = equipment.layers[choice.layer]
+            assert equipment.site is not None
+            place = Place(
+                view.data, folder, equipment.site, c.stack.storage, c.nodes, c.processes_per_node,
+                choice.options, run.seed,
+            )  # fmt: skip
+            above = sessions.enter_context(layer.session(place, installation))
+            view = View(
+                above.data,
+                merged(view.environment, above.environment),
+                (*above.command, *view.command),
+            )
+        yield view
+
+
+def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: Path) -> dict[str, Any]:
     """Run one command to its end (or the time limit) and return what is recorded of it."""
     c = run.configuration
-    argv = list(step.argv)
-    tracing = tracing_environment(folder, c.stack) if run.traced else {}
-    if tracing:  # for the engine alone: the launcher's own I/O is nobody's business
-        argv = ["env", *(f"{name}={value}" for name, value in tracing.items()), *argv]
+    argv = [*view.command, *step.argv]
+    tracing = tracing_environment(folder, view.data) if run.traced else {}
+    private = merged(view.environment, tracing)
+    if private:  # for the engine alone: the launcher's own I/O is nobody's business
+        argv = ["env", *(f"{name}={value}" for name, value in private.items()), *argv]
     if step.launch == "parallel":
         argv = equipment.launcher.command(argv, c.nodes, c.processes_per_node)
     environment = {**os.environ, **equipment.launcher.environment(), **step.environment}

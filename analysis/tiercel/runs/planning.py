@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tiercel.engines import Engine, Installation, engines
 from tiercel.errors import UserError
 from tiercel.launchers import Launcher, launchers, resolve
+from tiercel.layers import Layer, layers
 from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import check_scratch, space_problem
 from tiercel.runs.tracing import preload_library
 from tiercel.site import load_site
+from tiercel.site.model import Site
 from tiercel.study.expand import expand
 from tiercel.study.load import load_study
+from tiercel.study.model import Study
 from tiercel.study.plan import Plan, Run, order_runs
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
 #: lost job (walltime, preemption) loses little order; runs that finished are never repeated.
@@ -34,6 +37,7 @@ class Project:
     launcher: Launcher
     notes: tuple[str, ...]
     """What was left out, in sentences."""
+    layers: Mapping[str, tuple[Layer, Installation]] = field(default_factory=dict)
 
 
 def make_plan(site_name: str, study_name: str, root: Path) -> Project:
@@ -61,10 +65,34 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
             return "launcher fork starts processes on one node only"
         return adapters[engine].unsupported(workload, nodes)
 
+    in_front = _find_layers(site, study)
+
+    def layer_unsupported(layer: str, engine: str, workload: Workload, nodes: int) -> str | None:
+        return in_front[layer][0].unsupported(engine, workload, nodes)
+
     versions = {name: installation.version for name, installation in found.items()}
-    configurations = expand(study, site, versions, launcher.name, unsupported)
+    layer_versions = {name: installation.version for name, (_, installation) in in_front.items()}
+    configurations = expand(
+        study, site, versions, launcher.name, unsupported, layer_versions, layer_unsupported
+    )
     plan = order_runs(site, study, configurations, PART_SIZE)
-    return Project(plan, adapters, found, launcher, tuple(notes))
+    return Project(plan, adapters, found, launcher, tuple(notes), in_front)
+
+
+def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installation]]:
+    """Return the layers that a study's stacks name; UserError for one that is unknown or not installed."""
+    found: dict[str, tuple[Layer, Installation]] = {}
+    for stack in [] if study.stacks == "all" else study.stacks:
+        for choice in [] if isinstance(stack, str) else stack.choices():
+            layer = layers.get(choice.layer)()
+            installation = layer.find()
+            if installation is None:
+                raise UserError(
+                    f"study {study.study}: layer {choice.layer}: not installed: {layer.how_to_build()}"
+                )
+            layer.check_options(choice.options, site)
+            found[choice.layer] = layer, installation
+    return found
 
 
 def certain(project: Project, run: Run) -> bool:

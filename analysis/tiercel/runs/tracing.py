@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from tiercel.site.model import Stack
-
 _LIBRARY = "lib64/libdftracer_preload.so"
 
 
@@ -27,8 +25,8 @@ def preload_library() -> Path | None:
     return None
 
 
-def tracing_environment(folder: Path, stack: Stack) -> Mapping[str, str]:
-    """Return the variables that make a program write ``trace/*.pfw.gz`` into a run's folder."""
+def tracing_environment(folder: Path, data: Path) -> Mapping[str, str]:
+    """Return the variables that make a program log its I/O under `data` to ``folder/trace/*.pfw.gz``."""
     library = preload_library()
     if library is None:
         return {}
@@ -37,7 +35,7 @@ def tracing_environment(folder: Path, stack: Stack) -> Mapping[str, str]:
         "DFTRACER_ENABLE": "1",
         "DFTRACER_INIT": "PRELOAD",
         "DFTRACER_LOG_FILE": str(folder / "trace" / "run"),
-        "DFTRACER_DATA_DIR": str(stack.storage.scratch_path()),
+        "DFTRACER_DATA_DIR": str(data),
         "DFTRACER_INC_METADATA": "1",
         "LD_PRELOAD": str(library),
     }

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -85,15 +85,36 @@ class Site(Document):
         return value
 
 
+class LayerChoice(Document):
+    """A layer put in front of a storage, with its own options (each layer checks them itself)."""
+
+    layer: Name
+    options: dict[str, bool | int | float | str] = {}
+
+    @property
+    def label(self) -> str:
+        """Words for tables and figures: ``fairshare policy=size-fair``."""
+        return " ".join([self.layer, *(f"{k}={v}" for k, v in sorted(self.options.items()))])
+
+
 @dataclass(frozen=True)
 class Stack:
     """A storage with the layers in front of it; every experiment runs on any stack."""
 
     name: str
     storage: Storage
-    layers: tuple[str, ...] = ()
+    layers: tuple[LayerChoice, ...] = ()
+    layer_versions: tuple[str, ...] = ()
+    """Of the installed layers, in the same order."""
 
     @property
     def layer(self) -> str:
-        """The layers as one word for tables: ``none`` or ``fairshare+cachevol``."""
-        return "+".join(self.layers) or "none"
+        """The layers as one value for tables: ``none`` or ``fairshare policy=size-fair+cachevol``."""
+        return "+".join(choice.label for choice in self.layers) or "none"
+
+    def layer_rows(self) -> list[dict[str, Any]]:
+        """Return the layers as plain rows, for identities and records."""
+        return [
+            {**choice.model_dump(), "label": choice.label, "version": version}
+            for choice, version in zip(self.layers, self.layer_versions, strict=True)
+        ]

@@ -8,29 +8,31 @@ from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Stack
 from tiercel.study.model import Experiment, Study
 from tiercel.study.plan import Configuration
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import Workload
 
 #: Returns why an engine cannot do a workload on so many nodes, or None.
 Unsupported = Callable[[str, Workload, int], str | None]
+#: Returns why an engine cannot do a workload through a layer on so many nodes, or None.
+LayerUnsupported = Callable[[str, str, Workload, int], str | None]
 
 
-def stacks_of(study: Study, site: Site) -> list[Stack]:
-    """Return the stacks that a study names; UserError for a storage or layer that is not there."""
+def stacks_of(study: Study, site: Site, layer_versions: Mapping[str, str]) -> list[Stack]:
+    """Return the stacks that a study names; UserError for a storage that is not there.
+
+    `layer_versions` has the version of every layer that the study names.
+    """
     if study.stacks == "all":
         return [Stack(name, storage) for name, storage in site.storages.items()]
     stacks = []
     for choice in study.stacks:
-        name, layers = (choice, []) if isinstance(choice, str) else (choice.storage, choice.layers)
+        name, layers = (choice, []) if isinstance(choice, str) else (choice.storage, choice.choices())
         if name not in site.storages:
             raise UserError(
                 f"study {study.study}: stacks: no storage named {name!r} on site {site.site}: "
                 + suggest(name, site.storages)
             )
-        if layers:
-            raise UserError(
-                f"study {study.study}: stacks: {name}: no layer named {layers[0]!r}: {suggest(layers[0], [])}"
-            )
-        stacks.append(Stack(name, site.storages[name], tuple(layers)))
+        versions = tuple(layer_versions[c.layer] for c in layers)
+        stacks.append(Stack(name, site.storages[name], tuple(layers), versions))
     return stacks
 
 
@@ -40,14 +42,17 @@ def expand(
     versions: Mapping[str, str],
     launcher: str,
     unsupported: Unsupported,
+    layer_versions: Mapping[str, str] | None = None,
+    layer_unsupported: LayerUnsupported = lambda _layer, _engine, _workload, _nodes: None,
 ) -> list[Configuration]:
     """Return every configuration of `study` on `site`.
 
     `versions` maps each engine that is there to its version. A workload that none of them can do, and
-    a scale that the site does not have, are UserErrors.
+    a scale that the site does not have, are UserErrors. A workload that a layer has no part in (an
+    HDF5 layer and metadata) does not run on that layer's stacks.
     """
     found = []
-    stacks = stacks_of(study, site)
+    stacks = stacks_of(study, site, layer_versions or {})
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
         for nodes, processes in _scales(experiment, site, where):
@@ -74,6 +79,7 @@ def expand(
                     for engine, reason in reasons.items()
                     if reason is None
                     for stack in stacks
+                    if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
                 ]
     return found
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from tiercel.documents import Document
-from tiercel.site.model import Name
-from tiercel.study.workload import Workload
+from tiercel.site.model import LayerChoice, Name
+from tiercel.study.workloads import AnyWorkload
 from tiercel.units import Duration
 
 Count = Annotated[int, Field(ge=1)]
@@ -37,12 +37,12 @@ class Experiment(Document):
     title: str = ""
     nodes: list[Count] = [1]
     processes_per_node: list[Processes] = ["max"]
-    workloads: dict[Name, Workload]
+    workloads: dict[Name, AnyWorkload]
     repetitions: Repetitions | None = None
 
     @field_validator("workloads")
     @classmethod
-    def _some(cls, value: dict[str, Workload]) -> dict[str, Workload]:
+    def _some(cls, value: dict[str, AnyWorkload]) -> dict[str, AnyWorkload]:
         if not value:
             raise ValueError("at least one workload is required")
         return value
@@ -52,7 +52,11 @@ class StackChoice(Document):
     """A stack named in a study: a storage of the site and the layers in front of it."""
 
     storage: Name
-    layers: list[Name] = []
+    layers: list[Name | LayerChoice] = []
+
+    def choices(self) -> list[LayerChoice]:
+        """Return the layers, from the program to the storage."""
+        return [c if isinstance(c, LayerChoice) else LayerChoice(layer=c) for c in self.layers]
 
 
 class Study(Document):

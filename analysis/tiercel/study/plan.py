@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from tiercel.site.model import Site, Stack
 from tiercel.study.model import Study
-from tiercel.study.workload import Workload
+from tiercel.study.workloads import Workload
 
 #: Part of every run's identity. Raise it when the meaning of a recorded number changes.
 FORMAT = 1
@@ -61,7 +61,7 @@ class Configuration:
                 "mount": storage.mount,
                 "source": storage.source,
             },
-            "layers": list(self.stack.layers),
+            "layers": self.stack.layer_rows(),
             "engine": self.engine,
             "engine_version": self.engine_version,
             "launcher": self.launcher,
@@ -91,7 +91,8 @@ class Run:
         c = self.configuration
         suffix = ("b" if self.twin == "b" else "") + ("t" if self.traced else "")
         scale = f"{c.nodes}x{c.processes_per_node}.r{self.repetition}{suffix}"
-        words = ".".join([c.experiment, c.name, c.stack.name, c.engine, scale])
+        stack = "+".join([c.stack.name, *(choice.layer for choice in c.stack.layers)])
+        words = ".".join([c.experiment, c.name, stack, c.engine, scale])
         determines = {
             "key": c.key,
             "repetition": self.repetition,

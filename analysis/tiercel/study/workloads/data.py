@@ -1,31 +1,31 @@
-"""Workloads: what I/O looks like, in words that every engine adapter understands.
+"""Data: reads or writes of file contents.
 
 The features are those of Table I of the PrismIO paper (paper 003) and of the parameters of the VAST
-study (paper 004, section V). Nothing here knows an engine's options.
+study (paper 004, section V).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from tiercel.documents import Document
+from tiercel.study.workloads.base import Workload, workload_kinds
 from tiercel.units import Duration, Size
 
 Access = Literal["WO", "WAW", "WAR", "RO", "RAW", "RAR"]
-MetadataPhase = Literal["create", "stat", "read", "rename", "remove"]
 
 #: Reads: what happened to the file before, in the same run. RO reads data that another program start wrote.
 _READS = ("RO", "RAW", "RAR")
 _WRITES = ("WO", "WAW", "WAR")
 
 
-class DataWorkload(Document):
+@workload_kinds.register("write", "read")
+class DataWorkload(Workload):
     """Reads or writes of file contents."""
 
     operation: Literal["write", "read"]
-    title: str = ""
     api: Literal["posix", "mpiio"] = "posix"
     collective: bool = False
     file_view: bool = False
@@ -108,48 +108,10 @@ class DataWorkload(Document):
         """Return the bytes that a run of this workload occupies at most."""
         return self.bytes_per_process(processes_per_node) * processes_per_node * nodes
 
-
-class MetadataWorkload(Document):
-    """Creates, stats, reads, renames and removes of many files and folders."""
-
-    operation: Literal["metadata"]
-    title: str = ""
-    items_per_process: int = Field(default=1000, ge=1)
-    directories: bool = True
-    files: bool = True
-    unique_directories: bool = False
-    write_bytes: Size = 0
-    read_bytes: Size = 0
-    fsync: bool = False
-    phases: list[MetadataPhase] = ["create", "stat", "read", "remove"]
-    reorder: Literal["none", "node"] | int = "node"
-    stonewall: Duration | None = Field(
-        default=None, gt=0, description="stop creating after this; the other phases take what there is"
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> MetadataWorkload:
-        if not (self.directories or self.files):
-            raise ValueError("at least one of directories and files must be true")
-        if "create" not in self.phases:
-            raise ValueError("phases: create is required, the others work on what it made")
-        if self.read_bytes > self.write_bytes:
-            raise ValueError("read_bytes must not exceed write_bytes")
-        return self
-
-    def footprint(self, nodes: int, processes_per_node: int) -> int:
-        """Return the bytes that a run occupies at most: contents, and a generous 8 KiB for each inode."""
-        kinds = int(self.directories) + int(self.files)
-        items = self.items_per_process * nodes * processes_per_node
-        return items * (kinds * 8192 + -(-self.write_bytes // 4096) * 4096)
-
-
-def _kind(content: Any) -> str:
-    operation = content.get("operation") if isinstance(content, dict) else getattr(content, "operation", "")
-    return "[metadata]" if operation == "metadata" else "[data]"
-
-
-Workload = Annotated[
-    Annotated[DataWorkload, Tag("[data]")] | Annotated[MetadataWorkload, Tag("[metadata]")],
-    Discriminator(_kind),
-]
+    def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
+        same = ("api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
+                "transfer_size", "fsync", "direct", "queue_depth")  # fmt: skip
+        return {
+            **{name: getattr(self, name) for name in same},
+            "bytes_per_process": self.bytes_per_process(processes_per_node),
+        }

@@ -1,0 +1,94 @@
+"""What a layer is to the rest of the project.
+
+A layer is put in front of a storage without changing the program: every experiment of every study can
+run through it. To add one, write a file with a class under ``@layers.register("name")`` and import it
+in ``__init__``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tiercel.programs import Installation
+from tiercel.registry import Registry
+from tiercel.site.model import Site, Storage
+from tiercel.study.workloads import Workload
+
+#: Lists of libraries and folders: what a layer and a tracer set both counts.
+_JOINED = {"LD_PRELOAD": ":", "HDF5_PLUGIN_PATH": ":", "PYTHONPATH": ":"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a layer is asked to stand in front of: one run's own folder on a storage."""
+
+    data: Path
+    """Folder on the storage under test (or the view of the layer below); exists, this run's own."""
+    output: Path
+    """The run's raw folder: logs and reports of the layer go there; never on the storage under test."""
+    site: Site
+    storage: Storage
+    nodes: int
+    processes_per_node: int
+    options: Mapping[str, bool | int | float | str]
+    """The layer's own options from the study file, checked by `Layer.check_options`."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """What the engine sees of a layer that is on."""
+
+    data: Path
+    """The folder that the engine is given in place of the storage's."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the engine's processes (not of its launcher). Lists as LD_PRELOAD are joined."""
+    command: tuple[str, ...] = ()
+    """Words put before the engine's command, on every process."""
+
+
+class Layer(ABC):
+    """One layer: whether it is installed, what it can serve, and how it is switched on for a run."""
+
+    name: str
+
+    @abstractmethod
+    def find(self) -> Installation | None:
+        """Return where the layer is installed, or None."""
+
+    def how_to_build(self) -> str:
+        """Return what a user does to get it: part of the message when it is not there."""
+        return "run `make layers`"
+
+    @abstractmethod
+    def check_options(self, options: Mapping[str, bool | int | float | str], site: Site) -> None:
+        """Raise UserError for an option that the layer does not know or cannot follow on `site`."""
+
+    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
+        """Return why a run cannot go through this layer, or None when it can."""
+        return None
+
+    @abstractmethod
+    def session(self, place: Place, installation: Installation) -> AbstractContextManager[View]:
+        """Return a context that is entered around the engine's commands of one run.
+
+        On leaving it, everything that the engine was told is durable must be on the storage, and what
+        the layer started must have ended. Raises RunFailed when the layer cannot be switched on.
+        """
+
+
+layers: Registry[type[Layer]] = Registry("layer")
+
+
+def merged(*environments: Mapping[str, str]) -> dict[str, str]:
+    """Return environments as one: later values win, lists (LD_PRELOAD) are joined, later ones first."""
+    found: dict[str, str] = {}
+    for environment in environments:
+        for name, value in environment.items():
+            before = found.get(name)
+            found[name] = f"{value}{_JOINED[name]}{before}" if before and name in _JOINED else value
+    return found

@@ -1,0 +1,64 @@
+"""What a workload is to the rest of the project: what I/O looks like, in words that adapters understand.
+
+There are several kinds (data, metadata, ...), told apart by their key `operation`. To add one, write a
+file with a class under ``@workload_kinds.register("operation", ...)`` and import it in ``__init__``.
+Nothing here knows an engine's options.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from tiercel.documents import Document
+
+
+class Workload(Document):
+    """Base of the kinds. A kind adds its own keys, and narrows `operation` to its operations."""
+
+    operation: str
+    title: str = ""
+
+    @abstractmethod
+    def footprint(self, nodes: int, processes_per_node: int) -> int:
+        """Return the bytes that a run of this workload occupies at most on the storage under test."""
+
+    @abstractmethod
+    def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
+        """Return the workload's columns in the tables (names: ``results.schema.FEATURES``)."""
+
+
+W = TypeVar("W", bound=type[Workload])
+
+
+class WorkloadKinds:
+    """The kinds, by the operations that a study file names."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, type[Workload]] = {}
+
+    def register(self, *operations: str) -> Callable[[W], W]:
+        """Return a decorator that files a kind under its operations."""
+
+        def file(kind: W) -> W:
+            for operation in operations:
+                if operation in self._kinds:
+                    raise ValueError(f"operation {operation} belongs to two workload kinds")
+                self._kinds[operation] = kind
+            return kind
+
+        return file
+
+    def of(self, operation: object) -> type[Workload] | None:
+        """Return the kind that does an operation, None where there is none."""
+        return self._kinds.get(operation) if isinstance(operation, str) else None
+
+    def operations(self) -> list[str]:
+        return list(self._kinds)
+
+    def __iter__(self) -> Iterator[type[Workload]]:
+        return iter(dict.fromkeys(self._kinds.values()))
+
+
+workload_kinds = WorkloadKinds()

@@ -1,0 +1,53 @@
+"""Metadata: creates, stats, reads, renames and removes of many files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from tiercel.study.workloads.base import Workload, workload_kinds
+from tiercel.units import Duration, Size
+
+MetadataPhase = Literal["create", "stat", "read", "rename", "remove"]
+
+
+@workload_kinds.register("metadata")
+class MetadataWorkload(Workload):
+    """Creates, stats, reads, renames and removes of many files and folders."""
+
+    operation: Literal["metadata"]
+    items_per_process: int = Field(default=1000, ge=1)
+    directories: bool = True
+    files: bool = True
+    unique_directories: bool = False
+    write_bytes: Size = 0
+    read_bytes: Size = 0
+    fsync: bool = False
+    phases: list[MetadataPhase] = ["create", "stat", "read", "remove"]
+    reorder: Literal["none", "node"] | int = "node"
+    stonewall: Duration | None = Field(
+        default=None, gt=0, description="stop creating after this; the other phases take what there is"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MetadataWorkload:
+        if not (self.directories or self.files):
+            raise ValueError("at least one of directories and files must be true")
+        if "create" not in self.phases:
+            raise ValueError("phases: create is required, the others work on what it made")
+        if self.read_bytes > self.write_bytes:
+            raise ValueError("read_bytes must not exceed write_bytes")
+        return self
+
+    def footprint(self, nodes: int, processes_per_node: int) -> int:
+        """Return the bytes that a run occupies at most: contents, and a generous 8 KiB for each inode."""
+        kinds = int(self.directories) + int(self.files)
+        items = self.items_per_process * nodes * processes_per_node
+        return items * (kinds * 8192 + -(-self.write_bytes // 4096) * 4096)
+
+    def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
+        return {
+            name: getattr(self, name) for name in ("unique_directories", "items_per_process", "write_bytes")
+        }
