@@ -11,6 +11,7 @@ from tiercel.report.data import FlagText, Number, Record, Results
 from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
 from tiercel.report.html import page
+from tiercel.report.sections import Context, make_sections
 from tiercel.site.model import Site
 from tiercel.study.model import Study
 
@@ -20,10 +21,12 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     results = Results.from_folder(folder, study, flags)
     report = folder / "report"
     pictures = draw_all(results, report / "figures")
-    _remove_others(report / "figures", {p.name for p in pictures})
+    parts = make_sections(Context(folder, report / "figures", site, results))
+    drawn = [*pictures, *(p for part in parts for p in part.pictures)]
+    _remove_others(report / "figures", {p.name for p in drawn})
     _write_tables(results, report / "tables")
     target = report / "index.html"
-    text = page(results, site, pictures, find(results))
+    text = page(results, site, pictures, find(results), parts)
     partial = target.with_name(".index.html.partial")
     partial.write_text(text, encoding="utf-8")
     partial.rename(target)

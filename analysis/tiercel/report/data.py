@@ -183,7 +183,7 @@ class Results:
         operation = words.operation_rank(str(row["operation"]))
         if row["experiment"] not in experiments:
             return len(experiments), 0, str(row["experiment"]), operation
-        workloads = list(self.study.experiments[row["experiment"]].workloads)
+        workloads = list(self.study.experiments[row["experiment"]].all_workloads())
         place = workloads.index(row["workload"]) if row["workload"] in workloads else len(workloads)
         return experiments.index(row["experiment"]), place, str(row["workload"]), operation
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tiercel.report import style, svg, words
+from tiercel.report import style, words
 from tiercel.report.axes import (
     counted,
     fixed,
@@ -32,6 +28,7 @@ from tiercel.report.axes import (
     y_axis,
 )
 from tiercel.report.data import ORIGINS, Number, Record, Results, overall, reverse
+from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
 from tiercel.units import format_latency
 
@@ -42,18 +39,6 @@ INTERVALS = (
     "Dots are medians with their 95 % interval (of fewer than six repetitions, the range); small dots beside "
     "them are the single repetitions."
 )
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A finished figure: files in the report's folder, and its text for the page."""
-
-    name: str
-    experiment: str
-    title: str
-    caption: str
-    svg: str
-    wide: bool
 
 
 class Gallery:
@@ -75,19 +60,7 @@ class Gallery:
         draw: Callable[[Axes], None],
     ) -> None:
         """Draw on new axes and write the figure."""
-        with mpl.rc_context(cast(Any, style.parameters())):
-            figure = Figure(figsize=size, layout="constrained")
-            FigureCanvasAgg(figure)
-            axes = figure.add_subplot()
-            draw(axes)
-            figure.suptitle(
-                _wrapped(title, int(size[0] * 10.5)), x=0.015, ha="left", fontsize=10, fontweight="bold"
-            )
-            document = svg.render(figure)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / f"{name}.svg").write_text(document, encoding="utf-8")
-        picture = svg.inline(document, f"figure-{len(self.pictures) + 1}", f"{title}. {caption}")
-        self.pictures.append(Picture(name, experiment, title, caption, picture, wide=size[0] > 5))
+        self.pictures.append(picture(self.folder, name, title, caption, size, draw, experiment))
 
 
 def draw_all(results: Results, folder: Path) -> list[Picture]:

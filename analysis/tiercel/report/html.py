@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +14,9 @@ from markupsafe import Markup
 import tiercel
 from tiercel.report import page_tables, words
 from tiercel.report.data import Number, Record, Results
-from tiercel.report.figures import Picture
 from tiercel.report.findings import AUDIENCES, Finding
+from tiercel.report.picture import Picture
+from tiercel.report.sections import Section
 from tiercel.site.model import Site
 from tiercel.units import format_duration, format_size
 
@@ -31,7 +32,13 @@ SEVERITIES = {
 _SHOWN = 8
 
 
-def page(results: Results, site: Site, pictures: list[Picture], findings: list[Finding]) -> str:
+def page(
+    results: Results,
+    site: Site,
+    pictures: list[Picture],
+    findings: list[Finding],
+    parts: Sequence[Section] = (),
+) -> str:
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
     environment = Environment(
         loader=PackageLoader("tiercel.report"),
@@ -54,6 +61,7 @@ def page(results: Results, site: Site, pictures: list[Picture], findings: list[F
         glance=glance,
         glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
         experiments=_figures(results, pictures),
+        parts=parts,
         ratios=[p for p in pictures if not p.experiment],
         numbers=page_tables.numbers(results),
         comparisons=page_tables.comparisons(results),

@@ -1,0 +1,68 @@
+"""What a section of the report is: a part of the page that one subject (placement, sharing, ...) adds.
+
+To add one, write a file with a function under ``@sections.register("name")`` and import it in
+``__init__``. It looks into the results folder, and returns None where there is nothing of its subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiercel.registry import Registry
+from tiercel.report.data import Results
+from tiercel.report.page_tables import Cell, Table
+from tiercel.report.picture import Picture
+from tiercel.site.model import Site
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a section is made from."""
+
+    folder: Path
+    """``results/<site>``."""
+    figures: Path
+    """Where its figures go: ``report/figures`` (see `tiercel.report.picture.picture`)."""
+    site: Site
+    results: Results
+    """The study's rows and statistics; ``results.study`` is the study."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page. All texts are plain: the page escapes them."""
+
+    anchor: str
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences below the tables: limits, what is simulated, where the files are."""
+
+
+SectionMaker = Callable[[Context], Section | None]
+
+sections: Registry[SectionMaker] = Registry("report section")
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()
+) -> Table:
+    """Return a table of plain values. A cell may be a value, or (text, value to sort by)."""
+
+    def cell(value: Any) -> Cell:
+        if isinstance(value, tuple):
+            return Cell(str(value[0]), value[1])
+        return Cell("" if value is None else str(value), value if isinstance(value, int | float) else "")
+
+    return Table(caption, tuple(columns), frozenset(numeric), [("", [cell(v) for v in r]) for r in rows])
+
+
+def make_sections(context: Context) -> list[Section]:
+    """Return the sections that have something to say, in the order of their names."""
+    made = (sections.get(name)(context) for name in sections)
+    return [section for section in made if section is not None]
