@@ -10,16 +10,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.traces.generate import generate
 from tiercel.traces import open_trace
@@ -87,35 +89,51 @@ def _own_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def compare(folder: Path, schema: str) -> None:
-    """Print the table of all ways on one trace; raise when two of them answer differently."""
-    floor = gunzip(folder)
-    print(f"\nschema {schema}: gunzip alone {floor:.2f} s CPU")
-    print(f"{'way':34}{'CPU s':>8}{'x tiercel':>11}{'x gunzip':>10}{'peak MB':>9}")
-    base: Cost | None = None
-    answer: Any = None
+def compare(folder: Path, schema: str, rounds: int) -> None:
+    """Print the table of all ways on one trace; raise when two of them answer differently.
+
+    The ways are interleaved in random order, round after round, and tiercel runs twice in each: the
+    spread of its two halves is the noise floor. Figures are medians of the rounds' ratios.
+    """
+    floor = statistics.median(gunzip(folder) for _ in range(rounds))
+    ways: dict[str, Callable[[], Cost]] = {}
     for name in _WAYS:
         if name in _NEEDS and importlib.util.find_spec(_NEEDS[name]) is None:
             print(f"{name:34}not installed")
-            continue
-        cost = peer(name, folder, schema)
-        base = base or cost
-        _row(name, cost, base, floor)
-        found = json.loads(cost.output.splitlines()[-1])
-        answer = answer or found
-        if found != answer:
-            raise AssertionError(f"{name} answers {found}, tiercel {answer}")
-    assert base is not None
+        else:
+            ways[name] = lambda name=name: peer(name, folder, schema)
+    ways["tiercel again"] = lambda: peer("tiercel", folder, schema)
     for name, command in _others(folder):
-        try:
-            _row(name, measure(command), base, floor)
-        except (RuntimeError, OSError) as error:
-            print(f"{name:34}failed: {str(error).splitlines()[-1][:100]}")
+        ways[name] = lambda command=command: measure(command)
+    costs: dict[str, list[Cost]] = {name: [] for name in ways}
+    order = random.Random(1)
+    for _ in range(rounds):
+        for name in order.sample(list(ways), len(ways)):
+            try:
+                costs[name].append(ways[name]())
+            except (RuntimeError, OSError) as error:
+                print(f"{name:34}failed: {str(error).splitlines()[-1][:100]}")
+    _check_answers(costs)
+    print(f"\nschema {schema}, {rounds} rounds: gunzip alone {floor:.2f} s CPU")
+    print(f"{'way':34}{'CPU s':>8}{'x tiercel':>11}{'lowest':>9}{'highest':>9}{'x gunzip':>10}{'peak MB':>9}")
+    for name, found in costs.items():
+        if len(found) == rounds:
+            _row(name, found, costs["tiercel"], floor)
 
 
-def _row(name: str, cost: Cost, base: Cost, floor: float) -> None:
-    ratios = f"{cost.cpu / base.cpu:11.2f}{cost.cpu / floor:10.1f}"
-    print(f"{name:34}{cost.cpu:8.2f}{ratios}{cost.memory / 1e6:9.0f}", flush=True)
+def _check_answers(costs: dict[str, list[Cost]]) -> None:
+    answers = {n: json.loads(c.output.splitlines()[-1]) for n in _WAYS for c in costs.get(n, [])}
+    for name, answer in answers.items():
+        if answer != answers["tiercel"]:
+            raise AssertionError(f"{name} answers {answer}, tiercel {answers['tiercel']}")
+
+
+def _row(name: str, costs: list[Cost], base: list[Cost], floor: float) -> None:
+    ratios = [one.cpu / other.cpu for one, other in zip(costs, base, strict=True)]
+    cpu = statistics.median(c.cpu for c in costs)
+    spread = f"{statistics.median(ratios):11.2f}{min(ratios):9.2f}{max(ratios):9.2f}"
+    memory = max(c.memory for c in costs) / 1e6
+    print(f"{name:34}{cpu:8.2f}{spread}{cpu / floor:10.1f}{memory:9.0f}", flush=True)
 
 
 def _others(folder: Path) -> list[tuple[str, list[str]]]:
@@ -163,8 +181,9 @@ def load_twice(folder: Path, root: Path) -> None:
 
 
 def main() -> int:
-    """Run with 1M events (and 10M with TIERCEL_BENCH_EVENTS=10000000, which takes minutes)."""
+    """Run with 1M events in 3 rounds (TIERCEL_BENCH_EVENTS=10000000, TIERCEL_BENCH_ROUNDS=9: longer)."""
     events = int(os.environ.get("TIERCEL_BENCH_EVENTS", "1000000"))
+    rounds = int(os.environ.get("TIERCEL_BENCH_ROUNDS", "3"))
     with tempfile.TemporaryDirectory(prefix="tiercel-bench-traces-") as folder:
         root = Path(folder)
         generate(root / "tiny", 1000)
@@ -173,7 +192,7 @@ def main() -> int:
                 peer(name, root / "tiny", "new")
         for schema in ("new", "old"):
             generate(root / schema, min(events, 1_000_000), schema=schema)
-            compare(root / schema, schema)
+            compare(root / schema, schema, rounds)
         load_twice(root / "new", root)
         growth(root, events // 10, events)
     return 0
