@@ -152,3 +152,23 @@ def test_a_trace_is_not_overwritten(trace: Path, tmp_path: Path) -> None:
     run("convert", trace, tmp_path / "a.parquet")
     result = run("convert", tmp_path / "a.parquet", tmp_path / "a.parquet")
     assert "is the trace itself" in str(result.exception)
+
+
+def test_explain_names_the_rule_and_its_evidence(tmp_path: Path) -> None:
+    # 200 reads of 4 KiB, 1 ms each, and nothing else: all time in transfers below 1 MiB.
+    reads = [call("pread", i * 1000, 1000, ret=4096, offset=i * 4096, fname="/d/a") for i in range(200)]
+    path = write(tmp_path / "small.pfw", reads)
+    found = answer("explain", path, "--json")["findings"]
+    assert "small-transfers" in [f["rule"] for f in found]
+    assert all(f["sentence"] and f["advice"] and f["evidence"] for f in found)
+    assert "4 KiB" in run("explain", path).output
+
+
+def test_explain_has_nothing_to_say_of_one_call(trace: Path) -> None:
+    assert answer("explain", trace, "--json")["findings"] == []
+    assert "No rule finds anything" in run("explain", trace).output
+
+
+def test_explain_refuses_a_size_that_is_none(trace: Path) -> None:
+    result = run("explain", trace, "--stripe", "wide")
+    assert isinstance(result.exception, UserError) and "--stripe" in str(result.exception)

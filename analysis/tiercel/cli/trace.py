@@ -39,6 +39,10 @@ Where = Annotated[
 Picture = Annotated[Path, typer.Option("--output", "-o", help="The HTML file, or .png, .svg, .pdf.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that analyses may use: 512MiB.")]
 Api = Annotated[str | None, typer.Option("--api", help="Layer whose calls count: posix, stdio, mpiio, hdf5.")]
+ReadBandwidth = Annotated[
+    str | None, typer.Option("--read-bandwidth", help="The most that the storage delivers, a second: 5GiB.")
+]
+Stripe = Annotated[str, typer.Option("--stripe", help="Unit in which the storage spreads files.")]
 Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read before are kept.")]
 
 
@@ -147,6 +151,41 @@ def timeline(
         raise UserError(f"{output}: {error.strerror or error}") from None
     _warn(list(frame.warnings))
     print(output)
+
+
+@app.command()
+def explain(
+    path: Trace, as_json: Json = False,
+    bandwidth: ReadBandwidth = None, stripe: Stripe = "1MiB",
+    api: Api = None, rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None,
+    cache: Cache = None,
+) -> None:  # fmt: skip
+    """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
+    from tiercel.traces.findings import Storage
+    from tiercel.traces.findings import explain as ask
+
+    try:
+        storage = Storage(parse_size(bandwidth) if bandwidth else None, parse_size(stripe))
+    except ValueError as error:
+        raise UserError(f"--read-bandwidth or --stripe: {error}") from None
+    frame = _open(path, format, memory, cache).select(rank, where)
+    findings = ask(frame, storage, api=api)
+    if as_json:
+        rows = [
+            {"severity": f.severity, "rule": f.rule, "sentence": f.sentence, "advice": f.advice,
+             "evidence": _records(f.evidence)}
+            for f in findings
+        ]  # fmt: skip
+        _print_json({"findings": rows, "warnings": list(frame.warnings)})
+        return
+    console = Console()
+    for finding in findings:
+        console.print(f"[bold]{finding.severity}[/bold]: ", end="")
+        console.print(finding.sentence, markup=False, highlight=False)
+        console.print(f"  {finding.advice}", markup=False, highlight=False)
+    if not findings:
+        console.print("No rule finds anything worth a word.")
+    _warn(list(frame.warnings))
 
 
 def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | None) -> None:
