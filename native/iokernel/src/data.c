@@ -133,13 +133,7 @@ static int body(struct job *job, const struct comm *comm)
             repetitions(&run);
     }
 end:
-    failure_agree(&run.failure, &run.comm, "end");
-    if (run.failure.set) {
-        if (run.comm.rank == 0 || comm_is_mpi())
-            job->board->failure = run.failure;
-        status = failure_status(&run.failure);
-        comm_barrier(&run.comm); /* nobody leaves before the failure is on the board */
-    }
+    status = board_settle(job->board, &run.failure, &run.comm, status);
     layout_free(&run.layout);
     free(run.buffer);
     free(run.written);
@@ -276,35 +270,16 @@ static void json_summary(const struct job *job, struct json *j, int index)
 static void report(const struct job *job, struct json *j)
 {
     const struct data_options *o = job->options;
-    char start[64];
-    time_t began = (time_t)job->began;
-    struct tm parts;
-    localtime_r(&began, &parts);
-    strftime(start, sizeof start, "%a %b %e %H:%M:%S %Y", &parts);
-    json_array(j, "tests");
-    json_object(j, NULL);
-    json_int(j, "TestID", 0);
-    json_string(j, "StartTime", start);
-    json_string(j, "Path", o->path);
-    json_line(j);
+    document_test(job, j, o->path);
     json_parameters(job, j);
     json_line(j);
     json_options(job, j);
     json_line(j);
-    json_array(j, "Results");
-    journal_copy(job, j);
-    json_array_end(j);
-    json_object_end(j);
-    json_array_end(j);
-    json_line(j);
+    document_results(job, j);
     json_array(j, "summary");
-    for (int i = 0; i < o->phase_count; i++) {
-        bool measured = false;
-        for (int r = 0; r < job->board->row_count; r++)
-            measured = measured || job->board->rows[r].series == i;
-        if (measured)
+    for (int i = 0; i < o->phase_count; i++)
+        if (document_measured(job, i))
             json_summary(job, j, i);
-    }
     json_array_end(j);
 }
 

@@ -258,3 +258,36 @@ void document_rates(const struct job *job, struct json *j, int series)
     json_double(j, "rateStd", rate.deviation);
     json_double(j, "MeanTime", spread_of(job->board, series, duration).mean);
 }
+
+void document_test(const struct job *job, struct json *j, const char *path)
+{
+    char start[64];
+    time_t began = (time_t)job->began;
+    struct tm parts;
+    localtime_r(&began, &parts);
+    strftime(start, sizeof start, "%a %b %e %H:%M:%S %Y", &parts);
+    json_array(j, "tests");
+    json_object(j, NULL);
+    json_int(j, "TestID", 0);
+    json_string(j, "StartTime", start);
+    json_string(j, "Path", path);
+    json_line(j);
+}
+
+void document_results(const struct job *job, struct json *j)
+{
+    json_array(j, "Results");
+    journal_copy(job, j);
+    json_array_end(j);
+    json_object_end(j);
+    json_array_end(j);
+    json_line(j);
+}
+
+bool document_measured(const struct job *job, int series)
+{
+    for (int r = 0; r < job->board->row_count; r++)
+        if (job->board->rows[r].series == series)
+            return true;
+    return false;
+}

@@ -2,6 +2,8 @@
 #ifndef IOKERNEL_DOCUMENT_H
 #define IOKERNEL_DOCUMENT_H
 
+#include <stdbool.h>
+
 struct job;
 struct json;
 struct histogram;
@@ -27,5 +29,14 @@ void document_summary(const struct job *job, struct json *j, int series);
 
 /* Operations per second of the rows of one series: rateMax, rateMin, rateMean, rateStd, and MeanTime. */
 void document_rates(const struct job *job, struct json *j, int series);
+
+/* Opens "tests" and its one test: who, when, and the path under test. */
+void document_test(const struct job *job, struct json *j, const char *path);
+
+/* Its "Results" (the journal) and its end. */
+void document_results(const struct job *job, struct json *j);
+
+/* Whether the summary has a line for this series: some phase of it was measured. */
+bool document_measured(const struct job *job, int series);
 
 #endif

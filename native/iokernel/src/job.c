@@ -37,6 +37,17 @@ void board_add(struct board *board, struct row row)
         board->rows[board->row_count++] = row;
 }
 
+int board_settle(struct board *board, struct failure *f, const struct comm *c, int status)
+{
+    failure_agree(f, c, "end");
+    if (!f->set)
+        return status;
+    if (c->rank == 0 || comm_is_mpi())
+        board->failure = *f;
+    comm_barrier(c); /* nobody leaves before the failure is on the board */
+    return failure_status(f);
+}
+
 FILE *journal_open(void)
 {
 #ifdef MFD_CLOEXEC

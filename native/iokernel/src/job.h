@@ -80,6 +80,12 @@ struct board *board_place(void *memory, const struct job *job, int tasks);
 /* Leaves one row for the summary. */
 void board_add(struct board *board, struct row row);
 
+/*
+ * Collective, at the end of a body: puts a failure of any rank on the board. Returns the exit status
+ * that it means, or `status` when there is none.
+ */
+int board_settle(struct board *board, struct failure *f, const struct comm *c, int status);
+
 /* An open file without a name, shared by forked processes; NULL when none can be made. */
 FILE *journal_open(void);
 

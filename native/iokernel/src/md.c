@@ -338,13 +338,7 @@ static int body(struct job *job, const struct comm *comm)
             rmdir(o->directory);
     }
 end:
-    failure_agree(&run.failure, &run.comm, "end");
-    if (run.failure.set) {
-        if (run.comm.rank == 0 || comm_is_mpi())
-            job->board->failure = run.failure;
-        status = failure_status(&run.failure);
-        comm_barrier(&run.comm); /* nobody leaves before the failure is on the board */
-    }
+    status = board_settle(job->board, &run.failure, &run.comm, status);
     layout_free(&run.layout);
     namer_close(&run.namer);
     free(run.buffer);

@@ -1,5 +1,3 @@
-#include <time.h>
-
 #include "document.h"
 #include "json.h"
 #include "md_run.h"
@@ -45,33 +43,15 @@ static void json_parameters(const struct job *job, struct json *j)
 void md_report(const struct job *job, struct json *j)
 {
     const struct md_options *o = job->options;
-    char start[64];
-    time_t began = (time_t)job->began;
-    struct tm parts;
-    localtime_r(&began, &parts);
-    strftime(start, sizeof start, "%a %b %e %H:%M:%S %Y", &parts);
-    json_array(j, "tests");
-    json_object(j, NULL);
-    json_int(j, "TestID", 0);
-    json_string(j, "StartTime", start);
-    json_string(j, "Path", o->directory);
-    json_line(j);
+    document_test(job, j, o->directory);
     json_parameters(job, j);
     json_object(j, "Options");
     json_object_end(j);
     json_line(j);
-    json_array(j, "Results");
-    journal_copy(job, j);
-    json_array_end(j);
-    json_object_end(j);
-    json_array_end(j);
-    json_line(j);
+    document_results(job, j);
     json_array(j, "summary");
     for (int phase = 0; phase < MD_PHASES; phase++) {
-        bool measured = false;
-        for (int r = 0; r < job->board->row_count; r++)
-            measured = measured || job->board->rows[r].series == phase;
-        if (!measured)
+        if (!document_measured(job, phase))
             continue;
         json_object(j, NULL);
         json_string(j, "key", md_phases[phase].key);
