@@ -12,18 +12,26 @@ STUDY ?= quick
 LOCKS := requirements-bootstrap.lock requirements.lock
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
+# Native parts that `make setup` builds, and the layers, which `make layers` builds where their tools are.
+PARTS := iokernel tracescan dlkernel replay
+LAYER_PARTS := fairshare cachevol
 NATIVE := $(VENV)/.native
-NATIVE_SOURCES := $(wildcard native/iokernel/src/*.[ch] native/iokernel/Makefile native/iokernel/VERSION) \
-  $(wildcard native/tracescan/src/*.[ch] native/tracescan/Makefile)
+LAYERS := $(VENV)/.layers
+DLIO := .venv-dlio
+sources = $(shell find $(addprefix native/,$(1)) \( -name build -o -name target \) -prune -o -type f -print)
+MPI_COMPILER = $$($(BIN)/python -m tiercel.launchers.mpicc)
+NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR="$(abspath $(VENV))/lib" -C native
 
 # Some sites forbid writing compiled files next to sources on shared storage, and
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup evaluate plan test test-nightly lint bench lock clean distclean
+.PHONY: help setup layers dlio dlio-torch evaluate plan test test-nightly lint bench lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
+	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
+	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
 	@echo 'make test          lint, type checks, tests'
@@ -49,13 +57,38 @@ $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
 	@touch $@
 
-$(NATIVE): $(NATIVE_SOURCES) $(PACKAGES)
-	@echo 'tiercel: building iokernel and tracescan'
-	@$(MAKE) --no-print-directory -s -C native/iokernel \
-	  MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)" all
-	@$(MAKE) --no-print-directory -s -C native/iokernel BINDIR="$(abspath $(BIN))" \
-	  MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)" install
-	@$(MAKE) --no-print-directory -s -C native/tracescan install LIBDIR="$(abspath $(VENV))/lib"
+$(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
+	@echo 'tiercel: building $(PARTS)'
+	@for part in $(PARTS); do $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" install || exit 1; done
+	@touch $@
+
+layers: setup $(LAYERS)
+
+$(LAYERS): $(call sources,$(LAYER_PARTS))
+	@echo 'tiercel: building $(LAYER_PARTS)'
+	@for part in $(LAYER_PARTS); do $(NATIVE_MAKE)/$$part install || exit 1; done
+	@touch $@
+
+# Upstream DLIO in environments of its own: with TensorFlow, and with the PyTorch that a Python of the machine has.
+SYNC = $(BIN)/uv pip sync --quiet --system-certs --require-hashes --compile-bytecode --link-mode=copy
+TORCH_PYTHON ?= /usr/bin/python3
+
+dlio: $(DLIO)/.done
+
+$(DLIO)/.done: workflows/dlio/requirements-tensorflow.lock $(PACKAGES)
+	@echo 'tiercel: making $(DLIO) (TensorFlow: about 2 GB)'
+	@$(PYTHON) -m venv --without-pip $(DLIO)
+	@$(SYNC) --python $(DLIO)/bin/python $<
+	@touch $@
+
+dlio-torch: $(DLIO)-torch/.done
+
+$(DLIO)-torch/.done: workflows/dlio/requirements-torch.lock $(PACKAGES)
+	@$(TORCH_PYTHON) -c 'import torch, numpy' 2>/dev/null || \
+	  { echo 'tiercel: $(TORCH_PYTHON) has no PyTorch: install it (Debian: python3-torch) or name another, TORCH_PYTHON=...' >&2; exit 2; }
+	@echo 'tiercel: making $(DLIO)-torch'
+	@$(TORCH_PYTHON) -m venv --system-site-packages --without-pip $(DLIO)-torch
+	@$(SYNC) --python $(DLIO)-torch/bin/python $<
 	@touch $@
 
 evaluate: setup
@@ -68,8 +101,8 @@ lint: setup $(DEV_PACKAGES)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(MAKE) --no-print-directory -s -C native/iokernel lint MPICC="$$($(BIN)/python -m tiercel.launchers.mpicc)"
-	@$(MAKE) --no-print-directory -s -C native/tracescan lint
+	@for part in $(PARTS) $(if $(wildcard $(LAYERS)),$(LAYER_PARTS)); do \
+	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
 test: lint
 	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
@@ -80,18 +113,21 @@ test-nightly: lint
 bench: setup
 	@$(BIN)/python -m benchmarks
 
+COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
+  --python-version 3.11
+
 lock: $(PACKAGES)
-	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-	  requirements-bootstrap.in -o requirements-bootstrap.lock
-	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-	  pyproject.toml -o requirements.lock
-	@$(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
-	  pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
+	@$(COMPILE) pyproject.toml -o requirements.lock
+	@$(COMPILE) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \
+	  -o workflows/dlio/requirements-tensorflow.lock
+	@$(COMPILE) --override workflows/dlio/overrides.txt --override workflows/dlio/overrides-torch.txt \
+	  workflows/dlio/requirements-torch.in -o workflows/dlio/requirements-torch.lock
 
 clean:
-	@$(MAKE) --no-print-directory -s -C native/iokernel clean
-	@$(MAKE) --no-print-directory -s -C native/tracescan clean
+	@for part in $(PARTS) $(LAYER_PARTS); do $(NATIVE_MAKE)/$$part clean || exit 1; done
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean
-	@rm -rf $(VENV)
+	@rm -rf $(VENV) $(DLIO) $(DLIO)-torch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import engines, harness, traces
+from benchmarks import dl, engines, harness, traces
 
-_ALL = {"harness": harness.main, "engines": engines.main, "traces": traces.main}
+_ALL = {"dl": dl.main, "harness": harness.main, "engines": engines.main, "traces": traces.main}
 
 
 def main() -> int:

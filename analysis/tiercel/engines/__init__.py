@@ -1,6 +1,6 @@
 """Engines: the programs that do the I/O. One adapter file each."""
 
-from tiercel.engines import fio, iokernel, ior, mdtest
+from tiercel.engines import dlio, dlkernel, fio, h5kernel, iokernel, ior, mdtest, replay
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 
 __all__ = [
@@ -9,9 +9,13 @@ __all__ = [
     "Measurement",
     "Step",
     "Task",
+    "dlio",
+    "dlkernel",
     "engines",
     "fio",
+    "h5kernel",
     "iokernel",
     "ior",
     "mdtest",
+    "replay",
 ]

@@ -91,6 +91,18 @@ class Measurement:
     stonewall_hit: bool | None = None
     clock_skew: float | None = None
     began: float | None = None
+    epochs: int | None = None
+    samples: int | None = None
+    samples_per_second: float | None = None
+    au: float | None = None
+    au_goal: float | None = None
+    io_time: float | None = None
+    overlapped_io: float | None = None
+    nonoverlapped_io: float | None = None
+    compute_time: float | None = None
+    compute_alone: float | None = None
+    app_throughput: float | None = None
+    system_throughput: float | None = None
 
 
 class Engine(ABC):
@@ -111,6 +123,13 @@ class Engine(ABC):
     @abstractmethod
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         """Return the commands of a run."""
+
+    def tracing(self, folder: Path) -> Mapping[str, str] | None:
+        """Return the variables with which the engine itself writes ``trace/`` into a run's folder.
+
+        None: it does not; a tracer's preload library is put before it.
+        """
+        return None
 
     @abstractmethod
     def parse(self, task: Task, output: Path) -> list[Measurement]:

@@ -19,13 +19,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
-from tiercel.engines.cold import prepare_step, residency
-from tiercel.engines.ior import PHASES, access_after, block_size, offset_of, step_names
+from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.probing import probe
+from tiercel.engines.sequence import Phase, block_size, measurements_of, offset_of, steps_of
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import DataWorkload, Workload
 
@@ -52,6 +52,8 @@ class Fio(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload):
             return "fio moves data only"
+        if workload.repeats > 1:
+            return "fio does its phases once (repeats: 1)"
         if nodes > 1:
             return "fio is started on one node"
         if workload.api != "posix":
@@ -63,45 +65,23 @@ class Fio(Engine):
         return None
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
-        w = task.workload
-        assert isinstance(w, DataWorkload)
-        phases = PHASES[w.access_type]
-        steps: list[Step] = []
-        for index, name in enumerate(step_names(phases)):
-            last = index == len(phases) - 1
-            if last and w.wants_cold:
-                ready = prepare_step(task, w, block_size(task, w))
-                steps += [ready] if ready else []
-            steps.append(Step(name, self._argv(task, installation, w, name, index), launch="once"))
-        return steps
+        return steps_of(task, partial(self._argv, task, installation), launch="once")
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
+        def measure(phase: Phase) -> Measurement:
+            return _measurement(task, _result(output / f"{phase.name}.json"), phase)
+
+        return measurements_of(task, output, measure)
+
+    def _argv(self, task: Task, installation: Installation, phase: Phase) -> tuple[str, ...]:
         w = task.workload
         assert isinstance(w, DataWorkload)
-        phases = PHASES[w.access_type]
-        found = []
-        for index, name in enumerate(step_names(phases)):
-            last = index == len(phases) - 1
-            result = _result(output / f"{name}.json")
-            measurement = _measurement(task, result, phases[index], "measured" if last else "setup")
-            measurement.phase = index
-            measurement.access = w.access_type if last else access_after(phases[:index], phases[index])
-            found.append(measurement)
-        if w.operation == "read" and w.wants_cold:
-            for key, value in residency(output).items():
-                setattr(found[-1], key, value)
-        return found
-
-    def _argv(
-        self, task: Task, installation: Installation, w: DataWorkload, name: str, index: int
-    ) -> tuple[str, ...]:
-        phases = PHASES[w.access_type]
-        writes, last = phases[index] == "write", index == len(phases) - 1
+        index, last, writes = phase.index, phase.last, phase.operation == "write"
         shuffled = last and w.pattern == "random"
         syncs_each = writes and w.fsync == "write" and w.operation == "write"
         options = {
             "directory": _escape(str(task.data)),
-            "rw": ("rand" if shuffled else "") + phases[index],
+            "rw": ("rand" if shuffled else "") + phase.operation,
             "bs": w.transfer_size,
             "ioengine": "psync" if w.queue_depth == 1 else "io_uring",
             "iodepth": w.queue_depth,
@@ -127,7 +107,7 @@ class Fio(Engine):
         if last and w.stonewall is not None:
             options |= {"runtime": f"{round(w.stonewall * 1000)}ms"}
         argv = [str(installation.programs["fio"]), "--output-format=json"]
-        argv += [f"--output={task.output / (name + '.json')}", "--eta=never"]
+        argv += [f"--output={task.output / (phase.name + '.json')}", "--eta=never"]
         argv += [f"--{key}={value}" for key, value in options.items()]
         argv += ["--group_reporting"]
         offset = 0 if writes else offset_of(task, w)
@@ -180,28 +160,29 @@ def _result(path: Path) -> dict[str, Any]:
     return result
 
 
-def _measurement(task: Task, result: dict[str, Any], phase: str, role: Role) -> Measurement:
+def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measurement:
     w = task.workload
     assert isinstance(w, DataWorkload)
-    walled = role == "measured" and w.stonewall is not None
+    walled = phase.last and w.stonewall is not None
     expected = w.footprint(task.nodes, task.processes_per_node)
     try:
-        numbers = result[phase]
+        numbers = result[phase.operation]
         moved, operations = int(numbers["io_bytes"]), int(numbers["total_ios"])
         milliseconds = int(numbers["runtime"])
         cut = walled and moved < expected
         if moved != expected and not (cut and moved):
-            raise RunFailed(f"fio moved {moved} of {expected} bytes in the {phase}")
-        if role == "measured" and milliseconds < SHORTEST_MS:
+            raise RunFailed(f"fio moved {moved} of {expected} bytes in the {phase.operation}")
+        if phase.last and milliseconds < SHORTEST_MS:
             raise RunFailed(
-                f"the {phase} took {milliseconds} ms and fio counts whole ones: give it more data "
+                f"the {phase.operation} took {milliseconds} ms and fio counts whole ones: give it more data "
                 f"(at least {SHORTEST_MS} ms)"
             )
         seconds = (milliseconds - 0.5) / 1000 if milliseconds else None
         latency = numbers["lat_ns"]
         busy = float(result["job_runtime"]) / 1000 / 100
         measurement = Measurement(
-            operation=phase, role=role, bytes_moved=moved, bytes_expected=expected,
+            operation=phase.operation, role=phase.role, phase=phase.index, bytes_moved=moved,
+            bytes_expected=expected,
             operations=operations, total_time=seconds,
             bandwidth=moved / seconds if seconds else None,
             operation_rate=operations / seconds if seconds else None,
@@ -215,6 +196,6 @@ def _measurement(task: Task, result: dict[str, Any], phase: str, role: Role) -> 
             setattr(measurement, f"latency_{field}", None if value is None else value / 1e9)
     except (KeyError, TypeError, ValueError) as error:
         raise RunFailed(f"fio's result lacks a usable {error}") from None
-    if phase == "read":
+    if phase.operation == "read":
         measurement.task_offset, measurement.cross_node_fraction = offset_of(task, w), 0.0
     return measurement

@@ -63,22 +63,22 @@ class IOKernel(Engine):
             return [_metadata_measurement(r, phase) for phase, r in enumerate(results)]
         workload = task.workload
         assert isinstance(workload, DataWorkload)
-        if workload.access_type == "RO":
-            setup, measured = _results(output / "write.json"), _results(output / "read.json")
-        else:
-            results = _results(output / "main.json")
-            setup, measured = results[:-1], results[-1:]
-        expected = _PHASES[workload.access_type].count(",") + 1 + (workload.access_type == "RO")
-        if len(setup) + len(measured) != expected:
+        cold = workload.access_type == "RO"
+        before = _results(output / "write.json") if cold else []
+        results = _results(output / ("read.json" if cold else "main.json"))
+        count = _PHASES[workload.access_type].count(",") + 1
+        if len(results) != count * workload.repeats or len(before) != cold:
             raise RunFailed(
-                f"iokernel reported {len(setup) + len(measured)} phases where {expected} were asked for"
+                f"iokernel reported {len(before) + len(results)} phases where "
+                f"{count * workload.repeats + cold} were asked for"
             )
-        found: list[Measurement] = []
-        for phase, (role, result) in enumerate(
-            [("setup", r) for r in setup] + [("measured", r) for r in measured]
-        ):
-            found.append(_data_measurement(result, phase, "measured" if role == "measured" else "setup"))
-        if workload.access_type == "RO":
+        phases = [before] * cold + [results[number::count] for number in range(count)]
+        last = len(phases) - 1
+        found = [
+            _united([_data_measurement(r, phase, "measured" if phase == last else "setup") for r in repeats])
+            for phase, repeats in enumerate(phases)
+        ]
+        if cold:
             found[-1].access = "RO"
         return found
 
@@ -122,6 +122,8 @@ class IOKernel(Engine):
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
         if w.reorder != "none" and "r" in phases and not (random and w.layout == "shared"):
             argv += ["--task-offset", str(w.reorder)] if isinstance(w.reorder, int) else ["-C"]
+        if w.repeats > 1 and not setup:
+            argv += ["-i", str(w.repeats)]
         if w.queue_depth > 1:
             argv += ["--queue-depth", str(w.queue_depth)]
         if w.stonewall is not None and not setup:
@@ -215,6 +217,33 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:
         raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+
+
+def _united(repeats: list[Measurement]) -> Measurement:
+    """Return the repeats of one phase as one: bytes, operations and times added up, rates anew.
+
+    Percentiles of the parts give none of the whole, so they stay missing; extremes and means do not.
+    """
+    first = repeats[0]
+    if len(repeats) == 1:
+        return first
+    sums = ("bytes_moved", "bytes_expected", "operations", "total_time", "open_time", "transfer_time",
+            "close_time", "cpu_user", "cpu_system")  # fmt: skip
+    for name in sums:
+        values = [getattr(r, name) for r in repeats]
+        setattr(first, name, None if None in values else sum(values))
+    for name in ("latency_max", "resident_fraction", "clock_skew"):
+        values = [v for r in repeats if (v := getattr(r, name)) is not None]
+        setattr(first, name, max(values, default=None))
+    # Each repeat does the same number of operations, so the mean of the means is the mean.
+    means = [r.latency_mean for r in repeats]
+    first.latency_mean = None if None in means else sum(m for m in means if m is not None) / len(means)
+    for name in ("latency_p50", "latency_p90", "latency_p99", "latency_p999"):
+        setattr(first, name, None)
+    assert first.total_time is not None and first.bytes_moved is not None and first.operations is not None
+    first.bandwidth = first.bytes_moved / first.total_time
+    first.operation_rate = first.operations / first.total_time
+    return first
 
 
 def _metadata_measurement(result: dict[str, Any], phase: int) -> Measurement:

@@ -16,20 +16,22 @@ Differences between versions that show in numbers:
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
-from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
-from tiercel.engines.cold import prepare_step, residency
+from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.ior_text import IorRow, parse_ior_text
 from tiercel.engines.probing import probe, release
+from tiercel.engines.sequence import (
+    Phase,
+    block_size,
+    cross_node_fraction,
+    measurements_of,
+    offset_of,
+    steps_of,
+)
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import DataWorkload, Workload
-
-#: The phases of each access type; the last is the measured one.
-PHASES = {
-    "WO": ("write",), "WAW": ("write", "write"), "WAR": ("write", "read", "write"),
-    "RO": ("write", "read"), "RAW": ("write", "read"), "RAR": ("write", "read", "read"),
-}  # fmt: skip
 
 _LINE_1 = re.compile(r"\AIOR-(\S+): MPI Coordinated Test of Parallel I/O")
 
@@ -53,6 +55,8 @@ class IOR(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload):
             return "IOR moves data only"
+        if workload.repeats > 1:
+            return "IOR's repetitions are not read as one run (repeats: 1)"
         if workload.queue_depth > 1:
             return "a process of IOR has one operation in flight"
         if workload.direct and workload.api == "mpiio":
@@ -71,46 +75,31 @@ class IOR(Engine):
         return None
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
-        w = task.workload
-        assert isinstance(w, DataWorkload)
-        phases = PHASES[w.access_type]
-        steps: list[Step] = []
-        for index, name in enumerate(step_names(phases)):
-            last = index == len(phases) - 1
-            if last and w.wants_cold:
-                ready = prepare_step(task, w, block_size(task, w), _reorder(task, w))
-                steps += [ready] if ready else []
-            steps.append(Step(name, self._argv(task, installation, w, index, last)))
-        return steps
+        return steps_of(task, partial(self._argv, task, installation), reorder=_reorder(task))
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         w = task.workload
         assert isinstance(w, DataWorkload)
-        phases = PHASES[w.access_type]
-        found = []
-        for index, name in enumerate(step_names(phases)):
-            last = index == len(phases) - 1
-            measurement = _measurement(_only_row(output / f"{name}.stdout", phases[index]), index, last)
-            measurement.access = w.access_type if last else access_after(phases[:index], phases[index])
-            if measurement.operation == "read":
+
+        def measure(phase: Phase) -> Measurement:
+            row = _only_row(output / f"{phase.name}.stdout", phase.operation)
+            measurement = _measurement(row, phase)
+            if phase.operation == "read":
                 measurement.task_offset = offset_of(task, w)
                 measurement.cross_node_fraction = cross_node_fraction(task, measurement.task_offset)
             _check_bytes(task, w, measurement)
-            if last and w.stonewall is not None:
-                measurement.stonewall_hit = (measurement.bytes_moved or 0) < w.footprint(
-                    task.nodes, task.processes_per_node
-                )
-            found.append(measurement)
-        if w.operation == "read" and w.wants_cold:
-            for key, value in residency(output).items():
-                setattr(found[-1], key, value)
-        return found
+            if phase.last and w.stonewall is not None:
+                whole = w.footprint(task.nodes, task.processes_per_node)
+                measurement.stonewall_hit = (measurement.bytes_moved or 0) < whole
+            return measurement
 
-    def _argv(
-        self, task: Task, installation: Installation, w: DataWorkload, index: int, last: bool
-    ) -> tuple[str, ...]:
-        phase = PHASES[w.access_type][index]
-        writes, version = phase == "write", release(installation.version)
+        return measurements_of(task, output, measure)
+
+    def _argv(self, task: Task, installation: Installation, phase: Phase) -> tuple[str, ...]:
+        w = task.workload
+        assert isinstance(w, DataWorkload)
+        index, last, writes = phase.index, phase.last, phase.operation == "write"
+        version = release(installation.version)
         per_process, block = w.bytes_per_process(task.processes_per_node), block_size(task, w)
         argv = [
             *(str(installation.programs["ior"]), "-a", w.api.upper(), "-w" if writes else "-r"),
@@ -135,52 +124,17 @@ class IOR(Engine):
         if w.verify:  # a later start checks what an earlier one wrote: both need the same data
             argv += ["-G", str(max(1, task.seed))]
         if not writes:
-            argv += _reorder(task, w)
+            argv += _reorder(task)
         if last and w.stonewall is not None:
             argv += ["-D", f"{w.stonewall:g}"]
             argv += ["-O", "stoneWallingWearOut=1"] if w.wear_out else []
         return tuple(argv)
 
 
-def block_size(task: Task, w: DataWorkload) -> int:
-    """Return -b. Random order lies within a block, so then all of a process is one block."""
-    if w.pattern == "random":
-        return w.bytes_per_process(task.processes_per_node)
-    return w.block_size or w.transfer_size
-
-
-def step_names(phases: tuple[str, ...]) -> list[str]:
-    """Return write, read, read-2...: a name of its own for every phase."""
-    names = []
-    for index, phase in enumerate(phases):
-        earlier = phases[:index].count(phase)
-        names.append(f"{phase}-{earlier + 1}" if earlier else phase)
-    return names
-
-
-def access_after(before: tuple[str, ...], phase: str) -> str:
-    """Return the access type of a phase that follows the phases `before`."""
-    if not before:
-        return "WO" if phase == "write" else "RO"
-    return f"{phase[0].upper()}A{before[-1][0].upper()}"
-
-
-def offset_of(task: Task, w: DataWorkload) -> int:
-    """Return how many processes away the writer of what a process reads is."""
-    if w.reorder == "none" or (w.pattern == "random" and w.layout == "shared"):
-        return 0
-    distance = w.reorder if isinstance(w.reorder, int) else task.processes_per_node
-    return distance % task.processes
-
-
-def cross_node_fraction(task: Task, offset: int) -> float:
-    """Return the share of processes that read what another node wrote, ranks filling node after node."""
-    per, processes = task.processes_per_node, task.processes
-    return sum(((r + offset) % processes) // per != r // per for r in range(processes)) / processes
-
-
-def _reorder(task: Task, w: DataWorkload) -> tuple[str, ...]:
+def _reorder(task: Task) -> tuple[str, ...]:
     """Return the options for that. -Q counts nodes, unless a node has one task, which -O can say."""
+    w = task.workload
+    assert isinstance(w, DataWorkload)
     offset = offset_of(task, w)
     if not offset:
         return ()
@@ -208,10 +162,9 @@ def _only_row(path: Path, access: str) -> IorRow:
     return rows[0]
 
 
-def _measurement(row: IorRow, index: int, last: bool) -> Measurement:
-    role: Role = "measured" if last else "setup"
+def _measurement(row: IorRow, phase: Phase) -> Measurement:
     return Measurement(
-        operation=row.access, role=role, phase=index, bandwidth=row.bandwidth,
+        operation=row.access, role=phase.role, phase=phase.index, bandwidth=row.bandwidth,
         operation_rate=row.operations / row.total_time if row.operations else None,
         bytes_moved=row.bytes_moved, bytes_expected=row.bytes_expected, operations=row.operations,
         total_time=row.total_time, open_time=row.open_time, transfer_time=row.transfer_time,

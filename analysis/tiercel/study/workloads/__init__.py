@@ -8,10 +8,23 @@ from pydantic import BeforeValidator, Discriminator, Tag
 
 from tiercel.errors import suggest
 from tiercel.study.workloads.base import Workload, workload_kinds
+from tiercel.study.workloads.caching import CheckpointWorkload, StreamWorkload
 from tiercel.study.workloads.data import DataWorkload
+from tiercel.study.workloads.deep_learning import DeepLearningWorkload
 from tiercel.study.workloads.metadata import MetadataWorkload
+from tiercel.study.workloads.replay import ReplayWorkload
 
-__all__ = ["AnyWorkload", "DataWorkload", "MetadataWorkload", "Workload", "workload_kinds"]
+__all__ = [
+    "AnyWorkload",
+    "CheckpointWorkload",
+    "DataWorkload",
+    "DeepLearningWorkload",
+    "MetadataWorkload",
+    "ReplayWorkload",
+    "StreamWorkload",
+    "Workload",
+    "workload_kinds",
+]
 
 
 def _tag(kind: type[Workload]) -> str:

@@ -46,6 +46,9 @@ class DataWorkload(Workload):
     reorder: Literal["none", "node"] | int = Field(
         default="node", description="a process reads what the process this far away wrote"
     )
+    repeats: int = Field(
+        default=1, ge=1, le=1000, description="all phases again, in the same program start, on a new file"
+    )
     verify: bool = False
     stonewall: Duration | None = Field(default=None, gt=0)
     wear_out: bool = False
@@ -76,6 +79,8 @@ class DataWorkload(Workload):
             raise ValueError("preallocate needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
+        if self.repeats > 1 and self.stonewall is not None:
+            raise ValueError("repeats above 1 excludes stonewall")
         if self.queue_depth > 1 and self.api != "posix":
             raise ValueError("queue_depth above 1 needs api: posix")
         if self.access and self.access not in (_READS if self.operation == "read" else _WRITES):

@@ -1,0 +1,88 @@
+"""``tiercel dl verify``: do the deep-learning engines do the I/O of a real training?"""
+# ruff: noqa: PLC0415 (the comparison reads traces, which takes a second to import)
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli.options import Json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``tiercel dl``."""
+    app.command()(verify)
+
+
+def verify(
+    workloads: Annotated[list[str] | None, typer.Argument(help="Default: all that can be verified.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer files, two repetitions.")] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", help="Keep datasets, traces and logs here; default: a temporary folder."),
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option("--repetitions", min=1)] = None,
+    processes: Annotated[int | None, typer.Option("--processes", "-n", min=1, help="Ranks.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the I/O of dlkernel, upstream DLIO and real trainings by their traces (cosine similarity)."""
+    from tiercel.dl.running import place
+    from tiercel.dl.verify.cases import known
+    from tiercel.dl.verify.compare import verify as compare
+    from tiercel.errors import UserError, suggest
+
+    for name in workloads or []:
+        if name not in known():
+            raise UserError(f"dl verify: no workload named {name!r}: {suggest(name, known())}")
+    if folder is not None and folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: is not empty: name a new folder")
+    with place(folder) as data:
+        rows = compare(
+            data, quick=quick, workloads=workloads or (), repetitions=repetitions, processes=processes,
+            say=lambda line: print(line, file=sys.stderr),
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps(rows))
+    else:
+        _show(rows)
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    console = Console()
+    table = Table(title="Similarity of I/O, 1 is equal (goal: above 0.95)")
+    for heading in ("workload", "program", "compared with", "similarity", "requests", "closeness",
+                    "itself"):  # fmt: skip
+        table.add_column(heading)
+    for row in rows:
+        itself = row["reference_with_itself"]["similarity"]
+        table.add_row(
+            row["workload"], row["engine"], row["reference"], f"{row['similarity']:.3f}",
+            f"{row['similarity_of_requests']:.3f}", f"{row['closeness']:.3f}",
+            "-" if itself is None else f"{itself:.3f}",
+        )  # fmt: skip
+    console.print(table)
+    for row in rows:
+        console.print(f"{row['workload']}: {row['engine']} and {row['reference']}:", markup=False)
+        metrics = Table("metric", row["engine"], row["reference"], "ratio")
+        for name, metric in row["metrics"].items():
+            cells = [_amount(metric[key], metric["unit"]) for key in ("value", "reference")]
+            metrics.add_row(name, *cells, "-" if metric["ratio"] is None else f"{metric['ratio']:.3f}")
+        console.print(metrics)
+        console.print(row["explanation"], markup=False)
+
+
+def _amount(value: float | None, unit: str) -> str:
+    from tiercel.units import format_bandwidth, format_latency, format_size
+
+    if value is None:
+        return "-"
+    if unit == "":
+        return f"{value:g}"
+    ways = {"B": format_size, "B/s": format_bandwidth, "s": format_latency}
+    return ways[unit](value) if unit in ways else f"{value:.1%}"

@@ -1,0 +1,48 @@
+"""Makes the dataset of a workload with dlkernel, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tiercel.dl.workload import DLWorkload
+from tiercel.errors import UserError
+from tiercel.study.deep_learning.spec import spec_of
+from tiercel.study.workloads import DeepLearningWorkload
+
+
+def only_generating(workload: DLWorkload) -> DLWorkload:
+    """Return `workload` with nothing to do but to make its dataset."""
+    work = {
+        "generate_data": True,
+        "train": False,
+        "evaluation": workload.workflow.evaluation,
+        "checkpoint": False,
+    }
+    return workload.model_copy(update={"workflow": workload.workflow.model_copy(update=work)})
+
+
+def generate_only(
+    workload: DeepLearningWorkload, folder: Path, output: Path, processes: int
+) -> dict[str, Any]:
+    """Make the dataset in `folder`; return files, bytes, kept (there already) and seconds.
+
+    Raises UserError for whatever dlkernel says is wrong.
+    """
+    found, scale = workload.resolved(1, processes)
+    if found.dataset.format == "synthetic":
+        raise UserError(f"workload {workload.workload}: its samples are made in memory: there is no dataset")
+    spec = {**spec_of(only_generating(found), scale), "evaluate": False}
+    argv = [
+        sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec), "--data", str(folder),
+        "--output", str(output), "--processes", str(processes),
+    ]  # fmt: skip
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        lines = answer.stderr.strip().splitlines() or [f"dlkernel ended with exit code {answer.returncode}"]
+        raise UserError(lines[-1])
+    made: dict[str, Any] = json.loads((output / "dlkernel.json").read_text())["generated"]
+    return made

@@ -1,0 +1,75 @@
+"""Entry point of one process (or of all of a node, with --processes): see ``--help``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from tiercel.dl.kernel.comm import MPI, Comm, forked
+from tiercel.dl.kernel.failure import Failure, OtherRankFailed
+from tiercel.dl.kernel.formats import format_of
+from tiercel.dl.kernel.run import Places, run
+from tiercel.dl.kernel.spec import Spec, read_spec
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="dlkernel", description="Runs a deep-learning workload.")
+    parser.add_argument("--spec", required=True, help="values of the workload, as JSON")
+    parser.add_argument("--data", required=True, type=Path, help="folder of the dataset")
+    parser.add_argument(
+        "--checkpoints", type=Path, help="folder of checkpoints (default: beside the dataset)"
+    )
+    parser.add_argument("--output", required=True, type=Path, help="folder of results")
+    parser.add_argument("--cold", choices=("none", "first", "every"), default="first", help="cold epochs")
+    parser.add_argument("--trace", action="store_true", help="write a DFTracer-schema trace")
+    started = parser.add_mutually_exclusive_group()
+    started.add_argument("--processes", type=int, default=1, help="fork so many on this node")
+    started.add_argument("--mpi", action="store_true", help="be one process of an MPI launcher")
+    return parser.parse_args()
+
+
+def _work(spec: Spec, places: Places, comm: Comm) -> int:
+    """Run on one process; what goes wrong is said once, and the others are stopped."""
+    code = 1
+    try:
+        run(spec, places, comm)
+        return 0
+    except Failure as failure:
+        print(f"dlkernel: error: {failure}", file=sys.stderr, flush=True)
+        code = 2
+    except OtherRankFailed:
+        pass
+    except MemoryError:
+        print("dlkernel: error: out of memory", file=sys.stderr, flush=True)
+    comm.fail()
+    return code
+
+
+def main() -> int:
+    given = _arguments()
+    try:
+        spec = read_spec(given.spec)
+    except Failure as failure:
+        print(f"dlkernel: error: {failure}", file=sys.stderr)
+        return 2
+    checkpoints = given.checkpoints or given.data.parent / "checkpoints"
+    trace = given.trace or os.environ.get("TIERCEL_TRACE", "") == "1"
+    places = Places(given.data, checkpoints, given.output, given.cold, trace)
+    if given.mpi:
+        return _work(spec, places, MPI())
+    try:
+        format_of(spec.format).prepare()  # once, before the others are forked
+    except Failure as failure:
+        print(f"dlkernel: error: {failure}", file=sys.stderr)
+        return 2
+    return forked(given.processes, partial(_work, spec, places))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,168 @@
+"""The dataset as it lies there: found, compared with the workload, and shared out over the processes."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
+from tiercel.dl.kernel.formats import Format
+from tiercel.dl.kernel.generate import MANIFEST, companions, read_manifest
+from tiercel.dl.kernel.spec import Spec
+
+#: Files whose headers each process looks at, where sizes alone do not tell.
+_LOOK_AT = 4
+#: Share by which a sample of foreign files may differ from the workload's (their shape is drawn).
+_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Split:
+    """Files of one split (train, valid), in order; the same on all processes."""
+
+    name: str
+    paths: tuple[str, ...]
+    per_file: int
+
+    @property
+    def samples(self) -> int:
+        return len(self.paths) * self.per_file
+
+
+def find(spec: Spec, folder: Path, comm: Comm, split: str) -> Split:
+    """Return a split of the dataset in `folder`; Failure where files are missing or too many."""
+    count = file_count(spec, split)
+    if not spec.reads_files:
+        return Split(split, tuple(path_of(spec, split, n) for n in range(count)), spec.per_file)
+    paths: list[str] = []
+    problem = ""
+    if comm.rank == 0:  # one process looks, the others are told
+        try:
+            paths = _listed(spec, folder, split)
+        except Failure as failure:
+            problem = str(failure)
+    problem, paths = comm.gather((problem, paths))[0]
+    if problem:
+        raise Failure(problem)
+    return Split(split, tuple(paths), spec.per_file)
+
+
+def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
+    where, count, ending = folder / split, file_count(spec, split), "." + extension(spec)
+    known = read_manifest(folder)
+    if known is not None and known != spec.dataset_key():
+        raise Failure(
+            f"{folder}: holds a dataset of other parameters than the workload ({MANIFEST}): generate it anew "
+            "in an empty folder, or name the right one"
+        )
+    try:
+        found = sorted(str(p) for p in where.rglob(f"*{ending}") if p.is_file())
+    except OSError as error:
+        raise Failure(f"{where}: cannot be read: {error.strerror}") from None
+    if len(found) != count:
+        key = "num_files_train" if split == "train" else "num_files_eval"
+        there = f"{len(found)} files" if where.is_dir() else "no such folder"
+        raise Failure(f"{where}: {there} where dataset.{key} says {count} (*{ending}): generate the dataset")
+    expected = {str(folder / path_of(spec, split, n)) for n in range(count)}
+    if expected == set(found):  # numbered order, which need not be the alphabetical one
+        return [str(folder / path_of(spec, split, n)) for n in range(count)]
+    return found
+
+
+def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> None:
+    """Compare this process' share of the files with the workload; Failure that names the first wrong one.
+
+    Every size is compared where the workload determines it; headers of some files where it does not.
+    """
+    if not spec.reads_files:
+        return
+    ours = read_manifest(folder) == spec.dataset_key()
+    looked = 0
+    for number in range(comm.rank, len(split.paths), comm.size):
+        path = split.paths[number]
+        file = file_spec(spec, split.name, number)
+        expected = handler.expected_size(file, spec) if ours or not spec.stdev else None
+        try:
+            sizes = [Path(p).stat().st_size for p in companions(path, spec)]
+        except OSError as error:
+            raise Failure(f"{error.filename}: {error.strerror}") from None
+        if min(sizes) == 0:
+            raise Failure(f"{path}: is empty")
+        if expected is not None and sizes[0] != expected:
+            raise Failure(f"{path}: has {sizes[0]} bytes where the workload's samples make {expected}")
+        if expected is None and looked < _LOOK_AT:
+            looked += 1
+            _look(spec, handler, path, file.sample_bytes)
+
+
+def _look(spec: Spec, handler: Format, path: str, expected: int) -> None:
+    samples, each = handler.describe(path, spec)
+    if samples is not None and samples != spec.per_file:
+        raise Failure(
+            f"{path}: holds {samples} samples where dataset.num_samples_per_file says {spec.per_file}"
+        )
+    if each is not None and not spec.stdev and abs(each - expected) > _TOLERANCE * expected:
+        raise Failure(f"{path}: its samples have {each} bytes where the workload says {expected}")
+
+
+def steps_of(spec: Spec, split: Split, comm: Comm, streams: bool) -> int:
+    """Return the steps of an epoch, the same on all processes; Failure where there are too few samples."""
+    batch = spec.batch if split.name == "train" else spec.batch_eval
+    least = split.samples // comm.size
+    if streams and len(split.paths) >= comm.size:
+        least = len(split.paths) // comm.size * split.per_file
+    steps = least // batch
+    if not steps:
+        key = "batch_size" if split.name == "train" else "batch_size_eval"
+        raise Failure(
+            f"dataset: {split.samples} samples in {len(split.paths)} files are too few for {comm.size} "
+            f"processes with reader.{key}: {batch}"
+        )
+    if split.name == "train" and spec.steps:
+        return min(steps, spec.steps)
+    return steps
+
+
+def order(spec: Spec, split: Split, epoch: int, nonce: int) -> list[int]:
+    """Return the files of an epoch in the order in which they are used; the same on all processes."""
+    numbers = list(range(len(split.paths)))
+    if spec.file_shuffle != "off":
+        _generator(spec, spec.file_shuffle, epoch, nonce, "files").shuffle(numbers)
+    return numbers
+
+
+def share(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> array[int]:
+    """Return this process' samples of an epoch, as file * samples in a file + sample.
+
+    As in DLIO a process owns a run of consecutive samples, and shuffles within it.
+    """
+    files = order(spec, split, epoch, nonce)
+    each = -(-split.samples // comm.size)
+    mine = range(comm.rank * each, min((comm.rank + 1) * each, split.samples))
+    # Sample numbers go along the files as they are ordered in this epoch.
+    found = array("q", (files[n // split.per_file] * split.per_file + n % split.per_file for n in mine))
+    if spec.sample_shuffle != "off":
+        _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}").shuffle(found)
+    return found
+
+
+def files_of(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> Sequence[int]:
+    """Return the files that this process streams in an epoch: its share, or all where they are too few."""
+    files = order(spec, split, epoch, nonce)
+    return files[comm.rank :: comm.size] if len(files) >= comm.size else files
+
+
+def node_share(spec: Spec, split: Split, comm: Comm) -> list[str]:
+    """Return the files whose cached pages this process sees to: the processes of a node share all files."""
+    here = max(1, comm.size // comm.nodes)
+    return [p for path in split.paths[comm.local_rank % here :: here] for p in companions(path, spec)]
+
+
+def _generator(spec: Spec, kind: str, epoch: int, nonce: int, what: str) -> random.Random:
+    seed = nonce if kind == "random" else spec.seed
+    return random.Random(f"{seed}:{epoch if spec.seed_change_epoch else 0}:{what}")

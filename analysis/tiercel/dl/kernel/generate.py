@@ -1,0 +1,136 @@
+"""Makes a dataset: the files are shared out over the processes, and are the same for every number of them.
+
+A file gets its name when it is whole, so an interrupted generation goes on where it stopped. ``dataset.json``
+in the data folder says what was generated, so that a dataset for other parameters is never read by mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+
+from tiercel.dl.kernel.cold import sync_filesystem
+from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.files import file_count, file_spec, path_of
+from tiercel.dl.kernel.formats import Format
+from tiercel.dl.kernel.formats.indexed_binary import OFFSETS, SIZES
+from tiercel.dl.kernel.spec import Spec
+
+MANIFEST = "dataset.json"
+SPLITS = ("train", "valid")
+#: Files from this size on are synced one by one, and written back while the next is made.
+_LARGE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What one process made: files and bytes, those found whole already, seconds up to durable."""
+
+    files: int
+    bytes: int
+    kept: int
+    seconds: float
+
+
+def generate(spec: Spec, handler: Format, folder: Path, comm: Comm) -> Generated:
+    """Make what of the dataset is not there yet; returns on all processes when all of it is durable.
+
+    Raises Failure for a folder that holds another dataset, and for a disk that is full.
+    """
+    began = time()
+    if comm.rank == 0:
+        _prepare(spec, folder)
+    comm.barrier()
+    files = size = kept = 0
+    large: list[str] = []
+    every = [(split, n) for split in SPLITS for n in range(file_count(spec, split))]
+    for split, number in every[comm.rank :: comm.size]:
+        file = file_spec(spec, split, number)
+        path = folder / file.path
+        if path.exists():
+            kept += 1
+            continue
+        part = f"{path}.part"
+        try:
+            handler.write(part, file, spec)
+            length = Path(part).stat().st_size
+            Path(part).rename(path)
+            size += length
+            if length >= _LARGE:
+                large.append(str(path))
+                _begin_writing_back(str(path))
+        except OSError as error:
+            raise Failure(f"{path}: cannot be generated: {error.strerror or error}") from None
+        files += 1
+    # The data must be durable before it can be evicted. Small files by the file system as a whole: a sync of
+    # each of many thousands would take longer than the data.
+    for name in large:
+        _sync(name)
+    small = comm.gather(files > len(large))
+    if any(small) and comm.local_rank == 0:
+        sync_filesystem(str(folder))
+    comm.barrier()
+    return Generated(files, size, kept, time() - began)
+
+
+def _begin_writing_back(path: str) -> None:
+    """Let the storage write a file while the next one is made (dropping dirty pages starts that)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(spec: Spec, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        known = read_manifest(folder)
+        if known is None and any((folder / split).is_dir() and _any(folder / split) for split in SPLITS):
+            raise Failure(
+                f"{folder}: holds files that were not generated here: choose an empty folder, or set "
+                "workflow.generate_data to false to read them"
+            )
+        if known is not None and known != spec.dataset_key():
+            raise Failure(f"{folder}: holds another dataset ({MANIFEST}): remove it or choose another folder")
+        for split in SPLITS:
+            for number in range(file_count(spec, split)):
+                (folder / path_of(spec, split, number)).parent.mkdir(parents=True, exist_ok=True)
+                if (spec.subfolders if split == "train" else spec.subfolders_eval) <= 1:
+                    break
+        text = json.dumps({"dataset": spec.dataset_key(), "name": spec.name, "format": spec.format})
+        (folder / f"{MANIFEST}.part").write_text(text)
+        (folder / f"{MANIFEST}.part").rename(folder / MANIFEST)
+    except OSError as error:
+        raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _any(folder: Path) -> bool:
+    return any(True for _ in folder.iterdir())
+
+
+def read_manifest(folder: Path) -> str | None:
+    """Return the key of the dataset that was generated in `folder`, None where nothing says so."""
+    try:
+        return str(json.loads((folder / MANIFEST).read_text())["dataset"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def companions(path: str, spec: Spec) -> list[str]:
+    """Return the files that belong to a data file, itself included."""
+    if spec.format in ("indexed_binary", "mmap_indexed_binary"):
+        return [path, path + OFFSETS, path + SIZES]
+    return [path]

@@ -1,0 +1,169 @@
+"""Every call that dlkernel makes on a file of the dataset: done, timed, counted, traced where asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import time
+
+from tiercel.dl.kernel.spans import Pairs, Spans
+from tiercel.dl.kernel.trace import Tracer
+
+
+@dataclass
+class Counts:
+    """What a process read: bytes, calls, opened files, and when (see `spans`)."""
+
+    bytes: int = 0
+    reads: int = 0
+    opens: int = 0
+    spans: Spans = field(default_factory=Spans)
+
+
+class IO:
+    """The calls of one process. Threads share it."""
+
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self.tracer = tracer
+        self.counts = Counts()
+        self._lock = threading.Lock()
+
+    def take(self) -> tuple[int, int, int, Pairs]:
+        """Return bytes, reads, opens and spans since the last call, and begin anew."""
+        with self._lock:
+            done, self.counts = self.counts, Counts()
+        return done.bytes, done.reads, done.opens, done.spans.merged()
+
+    def note(self, began: float, ended: float, moved: int = 0, reads: int = 0, opens: int = 0) -> None:
+        """Count I/O that a library did."""
+        with self._lock:
+            counts = self.counts
+            counts.bytes += moved
+            counts.reads += reads
+            counts.opens += opens
+            counts.spans.add(began, ended)
+
+    def open(self, path: str, flags: int = os.O_RDONLY) -> int:
+        began = time()
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
+        ended = time()
+        self.note(began, ended, opens=1)
+        if self.tracer:
+            self._trace("open64", began, ended, path, descriptor)
+        return descriptor
+
+    def close(self, descriptor: int, path: str) -> None:
+        began = time()
+        os.close(descriptor)
+        ended = time()
+        self.note(began, ended)
+        if self.tracer:
+            self._trace("close", began, ended, path, 0)
+
+    def pread(self, descriptor: int, path: str, buffer: memoryview, offset: int) -> int:
+        """Read into `buffer` from `offset`; return the bytes read, 0 at the end."""
+        began = time()
+        got = os.preadv(descriptor, [buffer], offset)
+        ended = time()
+        self.note(began, ended, got, 1)
+        if self.tracer:
+            self._trace("pread", began, ended, path, got, offset, len(buffer))
+        return got
+
+    def read(self, descriptor: int, path: str, buffer: memoryview) -> int:
+        """Read into `buffer` from where the file stands; return the bytes read, 0 at the end."""
+        began = time()
+        got = os.readv(descriptor, [buffer])
+        ended = time()
+        self.note(began, ended, got, 1)
+        if self.tracer:
+            self._trace("read", began, ended, path, got, None, len(buffer))
+        return got
+
+    def create(self, path: str) -> int:
+        """Open a new file for writing."""
+        began = time()
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        ended = time()
+        self.note(began, ended, opens=1)
+        if self.tracer:
+            self._trace("open64", began, ended, path, descriptor)
+        return descriptor
+
+    def write(self, descriptor: int, path: str, data: memoryview) -> int:
+        """Write where the file stands; return the bytes written."""
+        began = time()
+        put = os.write(descriptor, data)
+        ended = time()
+        self.note(began, ended, put, 1)
+        if self.tracer:
+            self._trace("write", began, ended, path, put, None, len(data))
+        return put
+
+    def fsync(self, descriptor: int, path: str) -> None:
+        began = time()
+        os.fsync(descriptor)
+        ended = time()
+        self.note(began, ended)
+        if self.tracer:
+            self._trace("fsync", began, ended, path, 0)
+
+    def library(self, name: str, category: str, began: float, path: str, moved: int = 0) -> None:
+        """Count and trace a call of a library that began at `began`, ends now, and moved so many bytes."""
+        ended = time()
+        self.note(began, ended, moved, 1 if moved else 0, 1 if "open" in name else 0)
+        if self.tracer:
+            start = int(began * 1e6)
+            self.tracer.call(name, start, int(ended * 1e6) - start, path, moved, category=category)
+
+    def span(self, name: str, category: str, began: float, arguments: dict[str, int] | None = None) -> None:
+        """Trace something that began at `began` (seconds since 1970) and ends now."""
+        if self.tracer:
+            start = int(began * 1e6)
+            self.tracer.event(name, category, start, int(time() * 1e6) - start, arguments)
+
+    def _trace(
+        self, name: str, began: float, ended: float, path: str, returned: int,
+        offset: int | None = None, count: int | None = None,
+    ) -> None:  # fmt: skip
+        start = int(began * 1e6)
+        assert self.tracer is not None
+        self.tracer.call(name, start, int(ended * 1e6) - start, path, returned, offset, count)
+
+
+class RawFile(io.RawIOBase):
+    """A file for libraries that want a Python file object; its reads are ours, in the sizes they ask for."""
+
+    def __init__(self, calls: IO, path: str) -> None:
+        self._calls, self._path = calls, path
+        self._descriptor = calls.open(path)
+        self._size = os.fstat(self._descriptor).st_size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Sequence[int] | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        got = self._calls.pread(self._descriptor, self._path, view, self._position)
+        self._position += got
+        return got
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            self._calls.close(self._descriptor, self._path)
+        super().close()

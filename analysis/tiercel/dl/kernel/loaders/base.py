@@ -1,0 +1,193 @@
+"""What a loader is to the training loop, and the reading that all of them do."""
+
+from __future__ import annotations
+
+import resource
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import time
+
+from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.dataset import Split, share
+from tiercel.dl.kernel.draw import drawing, wait
+from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.formats import Format, Opened
+from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.spans import Pairs
+from tiercel.dl.kernel.spec import Spec
+
+#: Files that a reader keeps open at most, where it keeps files open at all.
+_KEEP_OPEN = 64
+_READERS = {"npz": "NPZReader", "npy": "NPYReader", "hdf5": "HDF5Reader", "hdf5_opt": "HDF5Reader",
+            "csv": "CSVReader", "jpeg": "ImageReader", "png": "ImageReader", "tfrecord": "TFReader",
+            "indexed_binary": "IndexedBinaryReader", "mmap_indexed_binary": "IndexedBinaryMMapReader",
+            "synthetic": "SyntheticReader"}  # fmt: skip
+
+
+@dataclass
+class Usage:
+    """What reading took: bytes, calls, opened files, spans of time in I/O, CPU seconds of the readers."""
+
+    bytes: int = 0
+    reads: int = 0
+    opens: int = 0
+    spans: Pairs = field(default_factory=list)
+    cpu: float = 0.0
+
+    def add(self, other: Usage) -> None:
+        self.bytes += other.bytes
+        self.reads += other.reads
+        self.opens += other.opens
+        self.spans += other.spans
+        self.cpu += other.cpu
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a loader has to read."""
+
+    spec: Spec
+    split: Split
+    handler: Format
+    comm: Comm
+    calls: IO
+    nonce: int
+
+    @property
+    def batch(self) -> int:
+        return self.spec.batch if self.split.name == "train" else self.spec.batch_eval
+
+    @property
+    def reader(self) -> str:
+        """The reader's name in traces, as DLIO's."""
+        return _READERS[self.spec.format]
+
+
+class Loader(ABC):
+    """Gives batches, as bytes read for each; the samples themselves stay where they were read."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    @abstractmethod
+    def epoch(self, number: int, steps: int) -> Iterator[int]:
+        """Yield `steps` batches of epoch `number` (1, 2, ...): the bytes of each."""
+
+    def usage(self) -> Usage:
+        """Return what was read since the last call."""
+        return Usage(*self.work.calls.take())
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the reader processes or threads."""
+
+
+class Reading:
+    """Reads samples by number, in one thread or process."""
+
+    def __init__(self, work: Work, calls: IO, seed: str) -> None:
+        self._work, self._calls = work, calls
+        # An index sampler asks for any sample at any time, and opens its file for it; an iterative one stays
+        # with a file. Samples of a file that was read to memory cost nothing any more.
+        self._keep = work.spec.memory or work.spec.sampler == "iterative" or work.spec.access != "multi"
+        self._limit = len(work.split.paths) if work.spec.memory else _KEEP_OPEN
+        self._open: OrderedDict[int, Opened | Remembered] = OrderedDict()
+        self._preprocess = drawing(work.spec.preprocess, f"{work.spec.seed}:preprocess:{seed}")
+
+    def move_to(self, calls: IO, seed: str) -> None:
+        """Go on in a forked process, with what is in memory."""
+        self._calls = calls
+        self._preprocess = drawing(self._work.spec.preprocess, f"{self._work.spec.seed}:preprocess:{seed}")
+
+    def batch(self, samples: Sequence[int]) -> int:
+        """Read samples (numbers as `dataset.share` gives them) and return their bytes."""
+        return sum(self.sample(number) for number in samples)
+
+    def sample(self, number: int) -> int:
+        began = time()
+        file, sample = divmod(number, self._work.split.per_file)
+        opened = self._open.get(file)
+        if opened is None:
+            opened = self._opened(file)
+        size = opened.read(sample)
+        if not self._keep:
+            opened.close()
+        wait(self._preprocess())
+        if self._calls.tracer:
+            self._calls.span(f"{self._work.reader}.read_index", "reader", began, {"image_idx": number})
+        return size
+
+    def remember(self, files: Sequence[int]) -> None:
+        """Read whole files into memory."""
+        for file in files:
+            self._opened(file)
+
+    def _opened(self, file: int) -> Opened | Remembered:
+        work, path = self._work, self._work.split.paths[file]
+        began = time()
+        try:
+            whole = work.handler.open(path, work.spec, self._calls)
+            self._calls.span(f"{work.reader}.open", "reader", began)
+            opened: Opened | Remembered = (
+                Remembered(whole, work.split.per_file) if work.spec.memory else whole
+            )
+        except OSError as error:
+            raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
+        if self._keep:
+            self._open[file] = opened
+            if len(self._open) > self._limit:
+                _, oldest = self._open.popitem(last=False)
+                oldest.close()
+        return opened
+
+    def close(self) -> None:
+        for opened in self._open.values():
+            opened.close()
+        self._open.clear()
+
+
+class Remembered:
+    """A file of which every sample was read, once."""
+
+    def __init__(self, opened: Opened, samples: int) -> None:
+        self._sizes = [opened.read(sample) for sample in range(samples)]
+        opened.close()
+
+    def read(self, sample: int) -> int:
+        return self._sizes[sample]
+
+    def close(self) -> None:
+        pass
+
+
+def batches(work: Work, epoch: int, steps: int) -> list[Sequence[int]]:
+    """Return the sample numbers of each step of this process."""
+    mine = share(work.spec, work.split, epoch, work.nonce, work.comm)
+    size = work.batch
+    return [mine[n * size : (n + 1) * size] for n in range(steps)]
+
+
+def memory_files(work: Work, epoch: int) -> list[int]:
+    """Return the files that a process reads into memory before the first step."""
+    mine = share(work.spec, work.split, epoch, work.nonce, work.comm)
+    return sorted({number // work.split.per_file for number in mine})
+
+
+def cpu_seconds() -> float:
+    """Return user and system CPU time of this process."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def guarded(work: Callable[[], None], report: Callable[[Exception], None]) -> Callable[[], None]:
+    """Return `work` as the body of a thread that reports what went wrong instead of dying unseen."""
+
+    def body() -> None:
+        try:
+            work()
+        except Exception as error:  # handed to the thread that waits
+            report(error)
+
+    return body

@@ -1,0 +1,67 @@
+"""The C library (native/dlkernel): CRC-32C, TFRecord and CSV scans. Without it plain Python does the same.
+
+``TIERCEL_DLKERNEL`` names another library, or is ``off``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_ABI = 1
+_NAME = "libdlkernel.so"
+
+
+class TFRecordScan(ctypes.Structure):
+    """See native/dlkernel/src/dlkernel.h."""
+
+    _fields_ = [
+        ("records", ctypes.c_uint64), ("payload", ctypes.c_uint64), ("offset", ctypes.c_uint64),
+        ("length", ctypes.c_uint64), ("done", ctypes.c_uint64), ("crc", ctypes.c_uint32),
+        ("have", ctypes.c_uint32), ("part", ctypes.c_uint32), ("check", ctypes.c_uint32),
+        ("head", ctypes.c_ubyte * 16),
+    ]  # fmt: skip
+
+
+class CSVScan(ctypes.Structure):
+    _fields_ = [
+        ("rows", ctypes.c_uint64), ("columns", ctypes.c_uint64), ("values", ctypes.c_uint64),
+        ("have", ctypes.c_uint64), ("word", ctypes.c_char * 64), ("sum", ctypes.c_double),
+    ]  # fmt: skip
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """Return the library: the one named by the environment, the installed one, the checkout's; or None."""
+    named = os.environ.get("TIERCEL_DLKERNEL", "")
+    if named == "off":
+        return None
+    checkout = Path(__file__).resolve().parents[4] / "native" / "dlkernel" / "build"
+    places = [Path(named)] if named else [Path(sys.prefix) / "lib" / _NAME, checkout / _NAME]
+    for place in places:
+        try:
+            found = ctypes.CDLL(str(place))
+            if found.dlkernel_abi() == _ABI:
+                return _declared(found)
+        except (OSError, AttributeError):
+            continue
+    return None
+
+
+def _declared(found: ctypes.CDLL) -> ctypes.CDLL:
+    found.dlkernel_crc32c.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t]
+    found.dlkernel_crc32c.restype = ctypes.c_uint32
+    found.dlkernel_tfrecord_feed.argtypes = [ctypes.POINTER(TFRecordScan), ctypes.c_void_p, ctypes.c_size_t]
+    found.dlkernel_csv_feed.argtypes = [
+        ctypes.POINTER(CSVScan), ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+    ]  # fmt: skip
+    return found
+
+
+def address(buffer: Any) -> int:
+    """Return where a writable buffer begins in memory."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))

@@ -1,0 +1,249 @@
+"""A whole run on one process: generate, check, make cold, train, evaluate, save and load, report."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import resource
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime, time
+from typing import Any
+
+from tiercel.dl.kernel import report
+from tiercel.dl.kernel.checkpoint import Checkpoints
+from tiercel.dl.kernel.cold import Residency, evict, residency
+from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.dataset import Split, check, find, node_share, steps_of
+from tiercel.dl.kernel.draw import drawing, wait
+from tiercel.dl.kernel.epoch import Epoch, Runner
+from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.formats import Format, format_of
+from tiercel.dl.kernel.generate import Generated, generate
+from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.loaders import Loader, Work, loader_for
+from tiercel.dl.kernel.spec import Spec
+from tiercel.dl.kernel.trace import Tracer
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders of a run, and how it is to be carried out."""
+
+    data: Path
+    checkpoints: Path
+    output: Path
+    cold: str = "first"
+    """Which epochs begin with none of the dataset in the page cache: none, first, every."""
+    trace: bool = False
+
+
+def run(spec: Spec, places: Places, comm: Comm) -> None:
+    """Carry out the run; Failure for everything that the user can mend."""
+    handler = format_of(spec.format)
+    handler.prepare()
+    _check_access(spec, comm)
+    tracer = None
+    if comm.rank == 0:
+        _make(places)
+    comm.barrier()
+    if places.trace:
+        tracer = Tracer(places.output / "trace", comm.rank, comm.size)
+    calls = IO(tracer)
+    began = time()
+    try:
+        _Job(spec, places, comm, handler, calls, began).carry_out()
+    finally:
+        if tracer:
+            tracer.close()
+
+
+def _make(places: Places) -> None:
+    try:
+        (places.output / "trace" if places.trace else places.output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"{places.output}: cannot be written: {error.strerror}") from None
+
+
+def _check_access(spec: Spec, comm: Comm) -> None:
+    """Refuse collective access where the libraries cannot do it."""
+    if spec.access != "collective":
+        return
+    if type(comm).__name__ != "MPI":
+        raise Failure("reader.file_access: collective needs MPI: start it by an MPI launcher, with mpi4py")
+    if spec.format in ("hdf5", "hdf5_opt") and not importlib.import_module("h5py").get_config().mpi:
+        raise Failure(
+            "reader.file_access: collective with HDF5 needs an h5py that is built with parallel HDF5; "
+            "use shared, or format indexed_binary"
+        )
+
+
+class _Job:
+    """What the parts of a run share on one process."""
+
+    def __init__(
+        self, spec: Spec, places: Places, comm: Comm, handler: Format, calls: IO, began: float
+    ) -> None:
+        self.spec, self.places, self.comm, self.handler, self.calls = spec, places, comm, handler, calls
+        self.began = began
+        self.rows: list[report.Row] = []
+        self.epochs: list[Epoch] = []
+        self.runner = Runner(spec, comm, calls)
+        # Their own calls: an epoch's bytes and times are those of reading the dataset.
+        self.checkpoints = Checkpoints(spec, places.checkpoints, comm, IO(calls.tracer))
+        self.generated: Generated | None = None
+        self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
+        self.startup = 0.0
+
+    def carry_out(self) -> None:
+        spec = self.spec
+        if spec.generate and spec.reads_files:
+            self.generated = generate(spec, self.handler, self.places.data, self.comm)
+        if spec.train or spec.evaluate:
+            self._learn()
+        elif spec.checkpoint:
+            self._checkpoints_only()
+        self.calls.span("DLIOBenchmark.run", "dlio_benchmark", self.began)
+        self._report()
+
+    def _learn(self) -> None:
+        spec = self.spec
+        splits = {
+            name: self._split(name)
+            for name, wanted in (("train", spec.train), ("valid", spec.evaluate))
+            if wanted
+        }
+        steps = {n: steps_of(spec, s, self.comm, self.handler.streams) for n, s in splits.items()}
+        self.comm.barrier()  # all processes agree that the dataset is right before anybody trains
+        self.startup = _since_start() - (self.generated.seconds if self.generated else 0.0)
+        loaders = {
+            name: loader_for(Work(spec, split, self.handler, self.comm, self.calls, self.nonce))
+            for name, split in splits.items()
+        }
+        try:
+            for number in range(1, spec.epochs + 1):
+                if spec.train:
+                    self._train(number, steps["train"], loaders["train"], splits["train"])
+                if spec.evaluate and self._due(number, spec.eval_after, spec.eval_every):
+                    self._evaluate(number, steps["valid"], loaders["valid"], splits["valid"])
+            for epoch, step in self.checkpoints.written[-spec.ckpt_read :] if spec.ckpt_read else []:
+                self._add(report.checkpoint_row(self.comm, self.checkpoints.load(epoch, step)))
+        finally:
+            for loader in loaders.values():
+                loader.close()
+
+    def _split(self, name: str) -> Split:
+        split = find(self.spec, self.places.data, self.comm, name)
+        check(self.spec, self.handler, split, self.places.data, self.comm)
+        return split
+
+    def _train(self, number: int, steps: int, loader: Loader, split: Split) -> None:
+        spec = self.spec
+        before = self._cold(number, split)
+        draw = drawing(spec.compute, f"{spec.seed}:compute:{number}:{self.comm.rank}")
+
+        def after_step(step: int) -> bool:
+            if not (spec.checkpoint and spec.ckpt_steps and step % spec.ckpt_steps == 0):
+                return False
+            self._save(number, step)
+            return True
+
+        cpu = _cpu()
+        epoch = self.runner.run("train", number, steps, loader, draw, after_step)
+        self._note(epoch, before, _cpu() - cpu + epoch.usage.cpu)
+        if spec.checkpoint and not spec.ckpt_steps and self._due(number, spec.ckpt_after, spec.ckpt_epochs):
+            self._save(number, steps)
+
+    def _evaluate(self, number: int, steps: int, loader: Loader, split: Split) -> None:
+        before = self._cold(number, split)
+        draw = drawing(self.spec.eval_time, f"{self.spec.seed}:eval:{number}:{self.comm.rank}")
+        cpu = _cpu()
+        epoch = self.runner.run("eval", number, steps, loader, draw)
+        self._note(epoch, before, _cpu() - cpu + epoch.usage.cpu)
+
+    def _note(self, epoch: Epoch, before: Residency | None, cpu: float) -> None:
+        self.epochs.append(epoch)
+        self._add(report.epoch_row(self.spec, self.comm, epoch, before, cpu))
+
+    def _add(self, row: report.Row | None) -> None:
+        if row is not None:
+            self.rows.append(row)
+
+    def _save(self, epoch: int, step: int) -> None:
+        self._add(report.checkpoint_row(self.comm, self.checkpoints.save(epoch, step)))
+
+    def _checkpoints_only(self) -> None:
+        spec = self.spec
+        self.startup = _since_start()
+        between = drawing(spec.ckpt_between, f"{spec.seed}:between")
+        for step in range(1, spec.ckpt_write + 1):
+            wait(between())
+            self.comm.barrier()
+            self._save(1, step)
+        for epoch, step in self.checkpoints.written[: spec.ckpt_read]:
+            wait(between())
+            self.comm.barrier()
+            self._add(report.checkpoint_row(self.comm, self.checkpoints.load(epoch, step)))
+
+    def _cold(self, number: int, split: Split) -> Residency | None:
+        """Drop the dataset from the page cache where the epoch is to be cold; return what is in it."""
+        if not self.spec.reads_files:
+            return None
+        paths = node_share(self.spec, split, self.comm)
+        wanted = self.places.cold == "every" or (self.places.cold == "first" and number == 1)
+        if wanted:
+            evict(paths)
+            self.comm.barrier()
+        return residency(paths)
+
+    @staticmethod
+    def _due(number: int, first: int, every: int) -> bool:
+        return number >= first and (number - first) % every == 0
+
+    def _report(self) -> None:
+        output: dict[str, Any] = {"hostname": os.uname().nodename}
+        for epoch in self.epochs:
+            entry = output.setdefault(str(epoch.number), {})
+            for key, value in epoch.as_output(self.spec).items():
+                entry.setdefault(key, {}).update(value)
+        report.write(self.places.output, f"{self.comm.rank}_output.json", output)
+        made = self.comm.gather(asdict(self.generated) if self.generated else None)
+        skew = self._skew()
+        if self.comm.rank:
+            return
+        summary = report.summary(self.spec, self.comm, self.rows, self.began, time())
+        details = {
+            "engine": "dlkernel", "workload": self.spec.name, "format": self.spec.format,
+            "processes": self.comm.size, "nodes": self.comm.nodes, "scale": self.spec.scale,
+            "au_goal": self.spec.au, "batch": self.spec.batch, "startup": self.startup,
+            "cold": self.places.cold, "clock_skew": skew, "generated": _generated(made), "rows": self.rows,
+        }  # fmt: skip
+        report.write(self.places.output, "summary.json", {**summary, "scale": self.spec.scale})
+        report.write(self.places.output, "per_epoch_stats.json", report.per_epoch(self.rows))
+        report.write(self.places.output, "dlkernel.json", details)
+
+    def _skew(self) -> float:
+        """Return the largest difference of the clocks, seen right after a barrier."""
+        self.comm.barrier()
+        seen = self.comm.gather(time())
+        return max(seen) - min(seen) if self.comm.nodes > 1 else 0.0
+
+
+def _generated(parts: list[dict[str, Any] | None]) -> dict[str, Any] | None:
+    known = [p for p in parts if p]
+    if not known:
+        return None
+    found = {key: sum(p[key] for p in known) for key in ("files", "bytes", "kept")}
+    return {**found, "seconds": max(p["seconds"] for p in known)}
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _since_start() -> float:
+    """Return seconds since this process was started by the kernel."""
+    fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+    return clock_gettime(CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")

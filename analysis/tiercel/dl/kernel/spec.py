@@ -1,0 +1,99 @@
+"""What to run: the values of a workload file, as `tiercel.study.deep_learning.spec` writes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiercel.dl.kernel.failure import Failure
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Sizes in bytes, times in seconds (as distributions, see `draw`). Names: see the workload's keys."""
+
+    name: str
+    framework: str
+    format: str
+    prefix: str
+    files: int
+    files_eval: int
+    per_file: int
+    subfolders: int
+    subfolders_eval: int
+    shape: list[int]
+    element: str
+    element_bytes: int
+    record_length: int
+    stdev: int
+    chunk_bytes: int
+    chunk_dims: list[int]
+    datasets: int
+    compression: str
+    compression_level: int
+    keep_files: bool
+    loader: str
+    sampler: str
+    batch: int
+    batch_eval: int
+    read_threads: int
+    compute_threads: int
+    prefetch: int
+    file_shuffle: str
+    sample_shuffle: str
+    shuffle_size: int
+    access: str
+    memory: bool
+    transfer: int
+    direct: bool
+    preprocess: dict[str, Any]
+    generate: bool
+    train: bool
+    evaluate: bool
+    checkpoint: bool
+    epochs: int
+    steps: int
+    seed: int
+    seed_change_epoch: bool
+    compute: dict[str, Any]
+    eval_time: dict[str, Any]
+    eval_after: int
+    eval_every: int
+    ckpt_after: int
+    ckpt_epochs: int
+    ckpt_steps: int
+    ckpt_type: str
+    ckpt_fsync: bool
+    ckpt_sync_ranks: bool
+    ckpt_between: dict[str, Any]
+    ckpt_write: int
+    ckpt_read: int
+    ckpt_shift: bool
+    model: dict[str, Any]
+    exclude_start: int
+    exclude_end: int
+    au: float
+    scale: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reads_files(self) -> bool:
+        return self.format != "synthetic"
+
+    def dataset_key(self) -> str:
+        """Return a hash of everything that determines the files of the dataset."""
+        names = ("format", "prefix", "files", "files_eval", "per_file", "subfolders", "subfolders_eval",
+                 "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "datasets", "compression",
+                 "compression_level", "seed")  # fmt: skip
+        image = {"record_length": self.record_length} if self.format in ("jpeg", "png") else {}
+        text = json.dumps({**{n: getattr(self, n) for n in names}, **image}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_spec(text: str) -> Spec:
+    """Return the spec in JSON `text`; Failure for one of another version of tiercel."""
+    try:
+        return Spec(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise Failure(f"the spec is not one of this version: {error}") from None

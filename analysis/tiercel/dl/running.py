@@ -1,0 +1,194 @@
+"""Runs one workload once, outside of a study: `tiercel dl run`, the benchmarks, the search for settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tiercel.dl.workload import Scale
+from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.errors import RunFailed, UserError, one_line
+from tiercel.launchers import Launcher, resolve
+from tiercel.study.workloads import DeepLearningWorkload
+
+_TIMEOUT_S = 6 * 3600.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished run. `output` holds the engine's files; `seconds` is from its start to its end."""
+
+    workload: DeepLearningWorkload
+    engine: str
+    version: str
+    processes: int
+    scale: Scale
+    measurements: list[Measurement]
+    seconds: float
+    output: Path
+    cpu: float = 0.0
+    """CPU seconds of all its processes, start included."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, operation: str) -> Measurement:
+        """Return the measurement of an operation; RunFailed where there is none."""
+        found = next((m for m in self.measurements if m.operation == operation), None)
+        if found is None:
+            raise RunFailed(f"{self.engine} reported no {operation}")
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {
+            "workload": self.workload.workload,
+            "engine": self.engine,
+            "engine_version": self.version,
+            "processes": self.processes,
+            "scale": self.scale.as_dict(),
+            "overrides": self.workload.overrides,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu,
+            "measurements": [
+                {k: v for k, v in asdict(m).items() if v is not None} for m in self.measurements
+            ],
+            **self.details,
+        }
+
+
+def deep_learning(
+    name: str, overrides: dict[str, Any] | None = None, scale: float = 1.0, **more: Any
+) -> DeepLearningWorkload:
+    """Return workload `name` as a study would have it; UserError for a wrong one."""
+    if not 0 < scale <= 1:
+        raise UserError(f"scale {scale:g}: must be above 0 and at most 1")
+    content = {"operation": "deep-learning", "workload": name, "overrides": overrides or {}, "scale": scale}
+    return DeepLearningWorkload.model_validate({**content, **more})
+
+
+def installed(name: str) -> tuple[Engine, Installation]:
+    """Return an engine and where it is installed; UserError where it is not."""
+    engine = engines.get(name)()
+    installation = engine.find()
+    if installation is None:
+        raise UserError(f"engine {name} is not installed: see docs/deep-learning.md")
+    return engine, installation
+
+
+@contextmanager
+def place(folder: Path | None) -> Iterator[Path]:
+    """Yield a folder for datasets: the one named, which stays, or a new one, which goes."""
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be made: {error.strerror}") from None
+        yield folder.resolve()
+        return
+    with TemporaryDirectory(prefix="tiercel-dl-", dir=os.environ.get("TMPDIR", "/var/tmp")) as made:
+        yield Path(made)
+
+
+def run_once(
+    workload: DeepLearningWorkload,
+    engine_name: str,
+    folder: Path,
+    output: Path,
+    processes: int = 1,
+    trace: bool = False,
+    seed: int = 1,
+) -> Ran:
+    """Run a workload with its dataset in `folder` and the engine's files in `output`.
+
+    Raises UserError for an engine that cannot do it, and for whatever the engine says is wrong.
+    """
+    engine, installation = installed(engine_name)
+    reason = engine.unsupported(workload, 1)
+    if reason:
+        raise UserError(f"workload {workload.workload}: {reason}")
+    _check_space(workload, folder, processes)
+    launcher = resolve("auto" if engine.needs_mpi else "fork")
+    task = Task(workload, 1, processes, folder, output, seed, launcher.name)
+    environment: dict[str, str] = {}
+    if trace:
+        own = engine.tracing(output)
+        if own is None:
+            raise UserError(f"engine {engine_name} writes no trace of its own: trace it in a study")
+        environment = dict(own)
+    began, used = time.monotonic(), os.times()
+    for step in engine.steps(task, installation):
+        _carry_out(step, launcher, processes, output, environment, engine_name)
+    seconds, after = time.monotonic() - began, os.times()
+    try:
+        measurements = engine.parse(task, output)
+    except RunFailed as failure:
+        raise UserError(f"workload {workload.workload}: {failure}") from None
+    _, scale = workload.resolved(1, processes)
+    cpu = after.children_user + after.children_system - used.children_user - used.children_system
+    return Ran(
+        workload, engine_name, installation.version, processes, scale, measurements, seconds, output, cpu,
+        _details(output),
+    )  # fmt: skip
+
+
+def _check_space(workload: DeepLearningWorkload, folder: Path, processes: int) -> None:
+    space = os.statvfs(folder)
+    free, needed = space.f_bavail * space.f_frsize, workload.footprint(1, processes)
+    if needed > free:
+        raise UserError(
+            f"{folder}: {free / 1024**3:.1f} GiB are free and workload {workload.workload} needs "
+            f"{needed / 1024**3:.1f} GiB: name another --folder or a smaller --scale"
+        )
+
+
+def _carry_out(
+    step: Step, launcher: Launcher, processes: int, output: Path, environment: dict[str, str], engine: str
+) -> None:
+    argv = list(step.argv)
+    if step.launch == "parallel":
+        argv = launcher.command(argv, 1, processes)
+    with (
+        (output / f"{step.name}.stdout").open("wb") as out,
+        (output / f"{step.name}.stderr").open("wb") as err,
+    ):
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            env={**os.environ, **launcher.environment(), **step.environment, **environment},
+        )  # fmt: skip
+        try:
+            code = process.wait(_TIMEOUT_S)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if code not in step.ok_codes:
+        said = _said(output / f"{step.name}.stderr") or _said(output / f"{step.name}.stdout")
+        raise UserError(said or f"{engine}: {step.name} ended with exit code {code} and said nothing")
+
+
+def _said(path: Path) -> str:
+    """Return the line in which an engine says what went wrong."""
+    lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower()]
+    return one_line((telling[:1] or lines[-1:] or [""])[0])
+
+
+def _details(output: Path) -> dict[str, Any]:
+    """Return DLIO's summary and the rows of dlkernel, where they are."""
+    found: dict[str, Any] = {}
+    for key, name in (("summary", "summary.json"), ("run", "dlkernel.json")):
+        try:
+            content = json.loads((output / name).read_text())
+        except (OSError, ValueError):
+            continue
+        found[key] = (
+            content if key == "summary" else {k: content[k] for k in ("startup", "generated", "rows")}
+        )
+    return found

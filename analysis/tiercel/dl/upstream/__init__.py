@@ -1,0 +1,1 @@
+"""What runs inside upstream DLIO's own environment; the adapter is ``tiercel.engines.dlio``."""

@@ -1,0 +1,187 @@
+"""Starts upstream DLIO in its own environment: ``python start.py OVERRIDE...``.
+
+``python start.py --versions`` says what is there instead. Runs with the interpreter of that environment,
+where tiercel is not installed: imports nothing of tiercel. It mends what keeps DLIO 2.0.0 from doing what its
+workload file says with the packages of today:
+
+- pydftracer 2 has no module ``dftracer.logger``; the same names are in ``dftracer.python``. That imports a
+  part for PyTorch's compiler, which DLIO does not use and which refuses to be traced with PyTorch 1.
+- TensorFlow is imported even where nothing of it is used: without it, its profiler is a stand-in.
+- Writing TFRecord calls ``tfrecord2idx``, a program of NVIDIA DALI, for each file: where there is none, the
+  same index is written here.
+- ``compression``, ``file_shuffle`` and ``read_type`` are left as texts and then compared with enumerations,
+  which makes ``off`` mean on and loses the compression level: they become what they are compared with.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def versions() -> dict[str, Any]:
+    """Return the versions of DLIO and of what it may use; empty for what is not there. Imports none of it."""
+    found: dict[str, Any] = {
+        name: _version(module)
+        for name, module in (("dlio", "dlio_benchmark"), ("tensorflow", "tensorflow"), ("torch", "torch"),
+                             ("dftracer", "dftracer"))
+    }  # fmt: skip
+    dlio = importlib.util.find_spec("dlio_benchmark")
+    places = dlio.submodule_search_locations if dlio else None
+    config = Path(next(iter(places))) / "utils" / "config.py" if places else None
+    found["renamed_keys"] = bool(config and config.is_file() and "record_length_bytes" in config.read_text())
+    return found
+
+
+def _version(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    if spec is None:
+        return ""
+    for name in (module, module.replace("_", "-"), f"{module}-cpu"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    # Distributions' packages often lack Python's metadata.
+    for place in spec.submodule_search_locations or ():
+        file = Path(place) / "version.py"
+        match = re.search(r"__version__\s*=\s*['\"]([^'\"]+)", file.read_text()) if file.is_file() else None
+        if match:
+            return match[1]
+    return "unknown"
+
+
+def trace_spans_too() -> None:
+    """Under DFTracer's preload library: start again with DFTracer inside Python.
+
+    The preload library logs system calls only, and forgets to which rank a loader's worker belongs.
+    """
+    if os.environ.get("DFTRACER_ENABLE") != "1" or os.environ.get("DFTRACER_INIT") != "PRELOAD":
+        return
+    if importlib.util.find_spec("dftracer") is None:
+        return
+    environment = {**os.environ, "DFTRACER_INIT": "FUNCTION"}
+    preloaded = environment.pop("LD_PRELOAD", "").split(":")
+    if others := [library for library in preloaded if library and "libdftracer" not in library]:
+        environment["LD_PRELOAD"] = ":".join(others)
+    os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+
+
+def keep_traces_together() -> None:
+    """Let DLIO write its traces where DFTRACER_LOG_FILE says, not among its results."""
+    log = os.environ.get("DFTRACER_LOG_FILE")
+    if os.environ.get("DFTRACER_ENABLE") != "1" or not log:
+        return
+    utility = importlib.import_module("dlio_benchmark.utils.utility")
+    name = utility.get_trace_name
+    utility.get_trace_name = lambda _folder, use_pid=False: name(str(Path(log).parent), use_pid)  # type: ignore[attr-defined]
+    drop_empty_traces()
+
+
+def drop_empty_traces() -> None:
+    """Remove what the preload library opened, and never wrote to, before this process started again."""
+    log = Path(os.environ["DFTRACER_LOG_FILE"])
+    for trace in log.parent.glob(f"{log.name}-*-preload.pfw.gz"):
+        try:
+            if trace.stat().st_size == 0:
+                trace.unlink()
+        except FileNotFoundError:  # another rank was quicker
+            continue
+
+
+def alias_dftracer() -> None:
+    """Offer ``dftracer.python`` under the name that DLIO 2.0.0 imports."""
+    if importlib.util.find_spec("dftracer") is None or importlib.util.find_spec("dftracer.logger"):
+        return
+    sys.modules["dftracer.python.dynamo"] = types.ModuleType("dftracer.python.dynamo")
+    sys.modules["dftracer.logger"] = importlib.import_module("dftracer.python")
+
+
+def stand_in_for_tensorflow() -> None:
+    """Let DLIO's profiler factory be imported without TensorFlow; the profiler itself then says why not."""
+    if importlib.util.find_spec("tensorflow"):
+        return
+
+    class TFProfiler:
+        @staticmethod
+        def get_instance() -> TFProfiler:
+            raise SystemExit("dlio: the tensorboard profiler needs TensorFlow, which is not installed here")
+
+    module = types.ModuleType("dlio_benchmark.profiler.tf_profiler")
+    module.TFProfiler = TFProfiler  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+
+
+def index_tfrecord(records: Path, index: Path) -> None:
+    """Write DALI's index of a TFRecord file: a line ``offset size`` for each record."""
+    lines = []
+    with records.open("rb") as file:
+        offset = 0
+        while head := file.read(8):
+            # A record: length (8 bytes), its CRC (4), the data, its CRC (4).
+            size = 8 + 4 + struct.unpack("<Q", head)[0] + 4
+            lines.append(f"{offset} {size}\n")
+            offset += size
+            file.seek(offset)
+    index.write_text("".join(lines))
+
+
+def stand_in_for_dali() -> None:
+    """Answer DLIO's calls of ``tfrecord2idx`` in this process, where there is no such program."""
+    if shutil.which("tfrecord2idx"):
+        return
+    call = subprocess.call
+
+    def answered(command: Sequence[str], *arguments: Any, **options: Any) -> int:
+        if not isinstance(command, str) and command[0] == "tfrecord2idx":
+            index_tfrecord(Path(command[1]), Path(command[2]))
+            return 0
+        return call(command, *arguments, **options)
+
+    subprocess.call = answered  # type: ignore[assignment]
+
+
+def mend_enumerations() -> None:
+    """Let DLIO turn three settings into the enumerations that it compares them with."""
+    kinds = importlib.import_module("dlio_benchmark.common.enumerations")
+    config = importlib.import_module("dlio_benchmark.utils.config")
+    load = config.LoadConfig
+    settings = {"compression": kinds.Compression, "file_shuffle": kinds.Shuffle, "read_type": kinds.ReadType}
+
+    def loaded(args: Any, content: Any) -> Any:
+        answer = load(args, content)
+        for name, kind in settings.items():
+            value = getattr(args, name, None)
+            if isinstance(value, str):
+                setattr(args, name, kind(value))
+        return answer
+
+    config.LoadConfig = loaded  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--versions"]:
+        print(json.dumps(versions()))
+        return
+    trace_spans_too()
+    alias_dftracer()
+    stand_in_for_tensorflow()
+    stand_in_for_dali()
+    keep_traces_together()
+    mend_enumerations()
+    importlib.import_module("dlio_benchmark.main").main()
+
+
+if __name__ == "__main__":
+    main()

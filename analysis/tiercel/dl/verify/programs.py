@@ -1,0 +1,200 @@
+"""The programs that are compared: dlkernel, upstream DLIO, and real trainings.
+
+Each trains on a dataset that is already there and leaves its trace (DFTracer's schema).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.dl.workload import DLWorkload, Scale
+from tiercel.engines import Task, engines
+from tiercel.engines.dlio import DLIO
+from tiercel.engines.dlio_environment import FOLDERS, environment_for
+from tiercel.engines.dlkernel import DLKernel
+from tiercel.errors import RunFailed, UserError
+from tiercel.launchers import resolve
+from tiercel.runs.tracing import tracing_environment
+from tiercel.study.deep_learning.spec import spec_of
+from tiercel.study.workloads import DeepLearningWorkload
+
+TRAINING = Path(__file__).parent / "training"
+_TIMEOUT_S = 1800
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One comparison: everybody gets this workload, as is, and this dataset. Times in seconds."""
+
+    workload: DeepLearningWorkload
+    found: DLWorkload
+    folder: Path
+    """Holds ``dataset/``."""
+    processes: int
+
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "dataset"
+
+
+class Program(ABC):
+    """One of the programs."""
+
+    name: str
+
+    @abstractmethod
+    def missing(self, found: DLWorkload) -> str | None:
+        """Return why it cannot take part, or None."""
+
+    @abstractmethod
+    def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
+        """Return the command line, and whether an MPI launcher starts it on every process."""
+
+    def tracing(self, setting: Setting, output: Path) -> Mapping[str, str]:
+        """Return the variables that make it leave ``trace/`` in `output`."""
+        environment = tracing_environment(output, setting.dataset)
+        if not environment:
+            raise UserError("dl verify: DFTracer is not installed: there is no wheel of it for this machine")
+        return environment
+
+
+class Kernel(Program):
+    """dlkernel, the embedded engine."""
+
+    name = "dlkernel"
+
+    def missing(self, found: DLWorkload) -> str | None:
+        return None
+
+    def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
+        work = setting.found.workflow.model_copy(update={"generate_data": False})
+        spec = spec_of(setting.found.model_copy(update={"workflow": work}), Scale())
+        return [
+            sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec),
+            "--data", str(setting.dataset), "--output", str(output), "--cold", "none",
+            "--processes", str(setting.processes),
+        ], False  # fmt: skip
+
+    def tracing(self, setting: Setting, output: Path) -> Mapping[str, str]:
+        # Its own log, in DFTracer's schema: DFTracer does not see preadv, by which dlkernel reads.
+        return DLKernel().tracing(output)
+
+
+class Upstream(Program):
+    """Upstream DLIO."""
+
+    name = "dlio"
+
+    def missing(self, found: DLWorkload) -> str | None:
+        engine = engines.get(self.name)()
+        content = {"operation": "deep-learning", "workload": "", "content": found.model_dump(mode="json")}
+        return engine.unsupported(DeepLearningWorkload.model_validate(content), 1)
+
+    def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
+        task = Task(
+            setting.workload,
+            1,
+            setting.processes,
+            setting.folder,
+            output,
+            setting.found.train.seed,
+            "mpiexec",
+        )
+        return list(DLIO().step(task, setting.found, "train").argv), True
+
+
+class Training(Program):
+    """A real training: ResNet on JPEG files in PyTorch, a 3D CNN on TFRecord files in TensorFlow."""
+
+    name = "training"
+    _SCRIPTS = {("pytorch", "jpeg"): "resnet_torch.py", ("tensorflow", "tfrecord"): "cnn3d_tensorflow.py"}
+
+    def missing(self, found: DLWorkload) -> str | None:
+        pair = (found.framework, found.dataset.format)
+        if pair not in self._SCRIPTS:
+            return f"no real training reads {pair[1]} with {pair[0]}"
+        if environment_for(found.framework) is None:
+            command = list(FOLDERS.values())[found.framework == "pytorch"]
+            return f"no environment with {found.framework}: run `{command}`"
+        return None
+
+    def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
+        found, reader = setting.found, setting.found.reader
+        environment = environment_for(found.framework)
+        assert environment is not None
+        script = TRAINING / self._SCRIPTS[found.framework, found.dataset.format]
+        argv = [
+            str(environment.python), str(script), "--data", str(setting.dataset),
+            "--report", str(output / "training.json"), "--epochs", str(found.train.epochs),
+            "--batch-size", str(reader.batch_size), "--read-threads", str(reader.read_threads),
+            "--computation-threads", str(reader.computation_threads),
+            "--prefetch-size", str(reader.prefetch_size), "--transfer-size", str(reader.transfer_size or 0),
+            "--shuffle-size", str(reader.shuffle_size), "--seed", str(found.train.seed),
+        ]  # fmt: skip
+        return argv + (["--shuffle"] if reader.sample_shuffle != "off" else []), True
+
+
+PROGRAMS: Mapping[str, type[Program]] = {p.name: p for p in (Kernel, Upstream, Training)}
+
+
+def compute_seconds(output: Path) -> float | None:
+    """Return the median computation of a step of a training that ended, None for other programs."""
+    try:
+        seconds = json.loads((output / "training.json").read_text())["compute_seconds"]
+    except FileNotFoundError:
+        return None
+    return float(seconds)
+
+
+def traced(program: Program, setting: Setting, output: Path) -> Path:
+    """Run `program` and return the folder of its trace.
+
+    RunFailed, with what it said last, for one that fails or outlives the time limit.
+    """
+    output.mkdir(parents=True)
+    environment = program.tracing(setting, output)
+    argv, parallel = program.command(setting, output)
+    argv = ["env", *(f"{name}={value}" for name, value in environment.items()), *argv]
+    launcher = resolve("mpiexec" if parallel else "fork")
+    lacking = launcher.missing()
+    if lacking:
+        raise UserError(f"dl verify: {program.name}: {lacking}")
+    _start(
+        launcher.command(argv, 1, setting.processes) if parallel else argv,
+        {**os.environ, **launcher.environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONNOUSERSITE": "1"},
+        output,
+        program.name,
+    )
+    return output / "trace"
+
+
+def _start(argv: list[str], environment: Mapping[str, str], output: Path, name: str) -> None:
+    with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=output,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = process.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"{name}: stopped after {_TIMEOUT_S} s") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if code:
+        lines = [
+            line for line in (output / "stderr").read_text(errors="replace").splitlines() if line.strip()
+        ]
+        telling = [line for line in lines if "Error" in line or "error" in line]
+        raise RunFailed(
+            f"{name}: exit code {code}: {(telling or lines or ['it said nothing'])[-1].strip()[:300]}"
+        )

@@ -1,0 +1,1 @@
+"""Real trainings. Started by path in an environment of DLIO: nothing of tiercel imports them."""

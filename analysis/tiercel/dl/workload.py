@@ -1,0 +1,27 @@
+"""Deep-learning workload files (DLIO's YAML schema): load, override, scale.
+
+    workload = load_workload("cosmoflow", {"reader.read_threads": 8})
+    smaller, scale = scaled(workload, 0.001, processes=2)
+
+Source of the schema: argonne-lcf/dlio_benchmark; of the values in ``workflows/dl-workloads``: each file.
+"""
+
+from __future__ import annotations
+
+from tiercel.study.deep_learning.dataset import ELEMENT_BYTES, Dataset, Hdf5
+from tiercel.study.deep_learning.load import (
+    FOLDER,
+    known_workloads,
+    load_workload,
+    overrides_of,
+    workload_path,
+)
+from tiercel.study.deep_learning.model import DLWorkload
+from tiercel.study.deep_learning.parts import Checkpoint, Duration, Evaluation, Model, Reader, Train, Workflow
+from tiercel.study.deep_learning.scale import Scale, scaled
+
+__all__ = [
+    "ELEMENT_BYTES", "FOLDER", "Checkpoint", "DLWorkload", "Dataset", "Duration", "Evaluation", "Hdf5",
+    "Model", "Reader", "Scale", "Train", "Workflow", "known_workloads", "load_workload", "overrides_of",
+    "scaled", "workload_path",
+]  # fmt: skip

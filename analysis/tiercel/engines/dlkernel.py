@@ -1,0 +1,172 @@
+"""dlkernel, the embedded deep-learning engine (tiercel.dl.kernel): DLIO's workloads without frameworks."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tiercel
+from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.errors import RunFailed, UserError
+from tiercel.study.deep_learning.spec import cannot, spec_of
+from tiercel.study.workloads import DeepLearningWorkload, Workload
+
+_MODULE = "tiercel.dl.kernel"
+#: The variable that makes dlkernel write a trace into ``trace/`` beside its results.
+TRACE = "TIERCEL_TRACE"
+_LIBRARIES = {"hdf5": "h5py", "hdf5_opt": "h5py", "jpeg": "PIL", "png": "PIL"}
+_OPERATIONS = {
+    "eval": "evaluate",
+    "checkpoint-write": "checkpoint-write",
+    "checkpoint-read": "checkpoint-read",
+}
+
+
+@engines.register("dlkernel")
+class DLKernel(Engine):
+    name = "dlkernel"
+    needs_mpi = False
+
+    def find(self) -> Installation | None:
+        return Installation(self.name, f"{tiercel.__version__}+{_digest()}", {"python": Path(sys.executable)})
+
+    def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        if not isinstance(workload, DeepLearningWorkload):
+            return f"dlkernel does deep-learning workloads, not {workload.operation}"
+        found, _ = workload.resolved()
+        library = _LIBRARIES.get(found.dataset.format)
+        if library and importlib.util.find_spec(library) is None:
+            return f"format {found.dataset.format} needs {library}, which is not installed"
+        if nodes > 1 and not has_mpi4py():
+            return "several nodes need mpi4py, which is not installed"
+        return cannot(found)
+
+    def steps(self, task: Task, installation: Installation) -> list[Step]:
+        return [self.step(task, installation)]
+
+    def tracing(self, folder: Path) -> Mapping[str, str]:
+        # Its own events and its calls on files, in one log; a preload library would know only the calls.
+        return {TRACE: "1"}
+
+    def step(self, task: Task, installation: Installation, cold: str | None = None) -> Step:
+        """Return the command of a run; `cold` in place of the workload's."""
+        workload = _deep_learning(task.workload)
+        found, scale = workload.resolved(task.nodes, task.processes_per_node)
+        # A run's folder is its own and empty, so the dataset is made first.
+        generates = found.workflow.model_copy(update={"generate_data": True})
+        spec = spec_of(found.model_copy(update={"workflow": generates}), scale)
+        mpi = task.launcher != "fork" and has_mpi4py()
+        argv = [
+            str(installation.programs["python"]), "-m", _MODULE,
+            "--spec", json.dumps({**spec, "seed": task.seed}, separators=(",", ":")),
+            "--data", str(task.data / "dataset"), "--checkpoints", str(task.data / "checkpoints"),
+            "--output", str(task.output), "--cold", cold or workload.cold,
+            *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
+        ]  # fmt: skip
+        return Step("train", tuple(argv), launch="parallel" if mpi else "once")
+
+    def parse(self, task: Task, output: Path) -> list[Measurement]:
+        content = _content(output / "dlkernel.json")
+        workload = _deep_learning(task.workload)
+        try:
+            return _measurements(content, workload)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise RunFailed(f"dlkernel.json is not a whole result: {error!r}") from None
+
+
+@cache
+def has_mpi4py() -> bool:
+    """Return whether processes can find each other by MPI."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+@cache
+def _digest() -> str:
+    """Identify the engine's code: builds that may perform differently have different versions."""
+    folder = Path(tiercel.__file__).parent / "dl" / "kernel"
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:8]
+
+
+def _deep_learning(workload: Workload) -> DeepLearningWorkload:
+    if not isinstance(workload, DeepLearningWorkload):
+        raise UserError(f"dlkernel does deep-learning workloads, not {workload.operation}")
+    return workload
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+    if not isinstance(content, dict):
+        raise RunFailed(f"{path.name} is not a result of dlkernel")
+    return content
+
+
+def _measurements(content: dict[str, Any], workload: DeepLearningWorkload) -> list[Measurement]:
+    """Return the dataset's generation, the first epoch, the later ones together, evaluations, checkpoints.
+
+    The first epoch is apart because it alone reads from a cold storage.
+    """
+    found: list[Measurement] = []
+    made = content["generated"]
+    if made and made["files"]:
+        found.append(
+            Measurement(
+                "generate", "setup", bandwidth=made["bytes"] / made["seconds"], bytes_moved=made["bytes"],
+                operations=made["files"], total_time=made["seconds"],
+            )
+        )  # fmt: skip
+    rows = content["rows"]
+    train = [r for r in rows if r["kind"] == "train"]
+    groups = [("train", train[:1]), ("train-later", train[1:])]
+    groups += [(name, [r for r in rows if r["kind"] == kind]) for kind, name in _OPERATIONS.items()]
+    for operation, group in groups:
+        if group:
+            cold = workload.cold == "every" or (workload.cold == "first" and operation == "train")
+            one = _together(operation, group, content, cold or operation == "checkpoint-read")
+            one.phase = len(found)
+            found.append(one)
+    if len(found) <= bool(made and made["files"]):
+        raise RunFailed("dlkernel reported no epoch and no checkpoint")
+    return found
+
+
+def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any], cold: bool) -> Measurement:
+    seconds, moved = sum(r["seconds"] for r in rows), sum(r["bytes"] for r in rows)
+    one = Measurement(
+        operation, bandwidth=moved / seconds, bytes_moved=moved, total_time=seconds,
+        began=min(r["began"] for r in rows), clock_skew=content["clock_skew"],
+    )  # fmt: skip
+    resident = [r["resident_fraction"] for r in rows if r["resident_method"] is not None]
+    if resident:
+        one.resident_fraction = None if None in resident else max(resident)
+        one.resident_method = rows[0]["resident_method"]
+        one.memory_backed = any(r["memory_backed"] for r in rows)
+    if operation != "checkpoint-write" and moved:
+        one.access = "RO" if cold else "RAR"
+    if "samples" not in rows[0]:
+        one.operations, one.operation_rate = len(rows), len(rows) / seconds
+        return one
+    one.epochs, one.samples = len(rows), sum(r["samples"] for r in rows)
+    one.operations, one.operation_rate = one.samples, one.samples / seconds
+    one.samples_per_second = sum(r["samples_per_second"] for r in rows) / len(rows)
+    one.au, one.au_goal = sum(r["au"] for r in rows) / len(rows), content["au_goal"]
+    one.cpu_user = sum(r["cpu"] for r in rows)
+    for name, key in (("io_time", "io"), ("overlapped_io",) * 2, ("nonoverlapped_io",) * 2,
+                      ("compute_time", "compute"), ("compute_alone",) * 2):  # fmt: skip
+        setattr(one, name, sum(r[key] for r in rows))
+    one.app_throughput = moved / one.nonoverlapped_io if one.nonoverlapped_io else None
+    one.system_throughput = moved / one.io_time if one.io_time else None
+    return one

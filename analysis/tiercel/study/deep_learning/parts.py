@@ -1,0 +1,270 @@
+"""The parts of a deep-learning workload file that stand by themselves: model, reader, train, checkpoint...
+
+The keys and their meaning are DLIO's (argonne-lcf/dlio_benchmark, version 3 of its workload files); the keys
+of DLIO 2.0.0 that were renamed since (``record_length``, ``model_size``, ``data_reader``) are taken too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from tiercel.documents import Document
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Shuffle = Literal["off", "seed", "random"]
+Loader = Literal["tensorflow", "pytorch", "dali", "native_dali", "synthetic", "none", "custom"]
+
+#: What a file writes for "no": YAML reads the word off as a truth value.
+_OFF = BeforeValidator(lambda value: "off" if value is False else value)
+
+
+def renamed(content: Any, names: dict[str, str]) -> Any:
+    """Return `content` with old keys under their new names; both at once is an error."""
+    if not isinstance(content, dict):
+        return content
+    found = dict(content)
+    for old, new in names.items():
+        if old in found:
+            if new in found:
+                raise ValueError(f"{old} and {new} are the same key: write only {new}")
+            found[new] = found.pop(old)
+    return found
+
+
+class Duration(Document):
+    """A time in seconds that is drawn anew for each step: fixed, or from a distribution."""
+
+    mean: float = Field(default=0.0, ge=0)
+    stdev: float = Field(default=0.0, ge=0)
+    type: Literal["normal", "uniform", "gamma", "exponential", "poisson"] = "normal"
+    min: float | None = Field(default=None, ge=0, description="of type uniform")
+    max: float | None = Field(default=None, ge=0, description="of type uniform")
+    shape: float | None = Field(default=None, gt=0, description="of type gamma")
+    scale: float | None = Field(default=None, ge=0, description="of types gamma and exponential")
+    lam: float | None = Field(default=None, ge=0, description="of type poisson")
+
+    @model_validator(mode="after")
+    def _known(self) -> Duration:
+        needed = {"uniform": ("min", "max"), "gamma": ("shape", "scale"), "exponential": ("scale",),
+                  "poisson": ("lam",)}.get(self.type, ())  # fmt: skip
+        lacking = [name for name in needed if getattr(self, name) is None]
+        if lacking:
+            raise ValueError(f"type: {self.type} needs {' and '.join(lacking)}")
+        if self.type == "uniform" and (self.max or 0) < (self.min or 0):
+            raise ValueError("max must not be less than min")
+        return self
+
+    @property
+    def expected(self) -> float:
+        """Return the mean in seconds."""
+        if self.type == "uniform":
+            return ((self.min or 0) + (self.max or 0)) / 2
+        if self.type == "gamma":
+            return (self.shape or 0) * (self.scale or 0)
+        return {"exponential": self.scale, "poisson": self.lam}.get(self.type) or self.mean
+
+    def times(self, factor: float) -> Duration:
+        """Return this time made `factor` times as long. (For poisson the numbers, not the shape, change.)"""
+        names = ("mean", "stdev", "min", "max", "scale", "lam")
+        values = {n: getattr(self, n) * factor for n in names if getattr(self, n) is not None}
+        return self.model_copy(update=values)
+
+
+def _as_duration(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a time in seconds, or a mapping with mean and stdev")
+    return {"mean": value} if isinstance(value, int | float) else ({} if value is None else value)
+
+
+Time = Annotated[Duration, BeforeValidator(_as_duration)]
+
+
+def _with_stdev(content: Any, key: str) -> Any:
+    """Join the keys `key` and `key_stdev` of a file to one time."""
+    if not isinstance(content, dict) or f"{key}_stdev" not in content:
+        return content
+    found = dict(content)
+    stdev = found.pop(f"{key}_stdev")
+    time = found.get(key)
+    found[key] = {**(time if isinstance(time, dict) else {"mean": time or 0.0}), "stdev": stdev}
+    return found
+
+
+class Parallelism(Document):
+    tensor: Positive = 1
+    pipeline: Positive = 1
+    data: int = -1
+    zero_stage: Literal[0, 1, 2, 3] = 0
+
+
+class Transformer(Document):
+    vocab_size: Positive = 32000
+    hidden_size: Positive = 2048
+    ffn_hidden_size: Positive = 8192
+    num_attention_heads: Positive = 32
+    num_kv_heads: Positive = 8
+
+
+class Model(Document):
+    """What is trained: only its size matters, for checkpoints."""
+
+    name: str = "default"
+    type: str | None = None
+    model_size_bytes: Count | None = None
+    optimization_groups: list[Count] = []
+    num_layers: int = -1
+    layer_parameters: list[Count] = []
+    model_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp16"
+    optimizer_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp32"
+    parallelism: Parallelism = Parallelism()
+    transformer: Transformer | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, content: Any) -> Any:
+        return renamed(content, {"model_size": "model_size_bytes"})
+
+
+class Storage(Document):
+    storage_type: Literal["local_fs", "parallel_fs", "s3", "aistore"] = "local_fs"
+    storage_root: str = "./"
+    storage_options: dict[str, Any] | None = None
+
+
+class Workflow(Document):
+    """Which parts of the work are done."""
+
+    generate_data: bool = False
+    train: bool = True
+    evaluation: bool = False
+    checkpoint: bool = False
+    profiling: bool = False
+
+
+class Reader(Document):
+    """How samples get from files to the training loop."""
+
+    data_loader: Loader | None = Field(default=None, description="default: the framework's")
+    batch_size: Positive = 1
+    batch_size_eval: Positive = 1
+    read_threads: Count = Field(default=1, description="0: the training process itself reads")
+    computation_threads: Positive = Field(default=1, description="that prepare samples (tf.data's map)")
+    prefetch_size: Count = Field(default=2, description="batches")
+    file_shuffle: Annotated[Shuffle, _OFF] = "off"
+    sample_shuffle: Annotated[Shuffle, _OFF] = "off"
+    shuffle_size: Positive = Field(default=1024, description="samples in the buffer that is drawn from")
+    file_access: Literal["multi", "shared", "collective"] = "multi"
+    read_type: Literal["on_demand", "memory"] = "on_demand"
+    transfer_size: int | None = Field(default=None, ge=0, description="bytes of one read")
+    preprocess_time: Time = Duration()
+    odirect: bool = False
+    dont_use_mmap: bool = False
+    pin_memory: bool = True
+    multiprocessing_context: Literal["fork", "spawn", "forkserver"] = "fork"
+    data_loader_sampler: Literal["iterative", "index", "none"] | None = None
+    data_loader_classname: str | None = None
+    reader_classname: str | None = None
+    transformed_record_dims: list[Positive] = []
+    transformed_record_element_type: str = "uint8"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _joined(cls, content: Any) -> Any:
+        return _with_stdev(content, "preprocess_time")
+
+    @field_validator("transfer_size")
+    @classmethod
+    def _unset(cls, value: int | None) -> int | None:
+        return value or None  # 0 in MLPerf Storage's runs: the framework's own choice
+
+
+class Train(Document):
+    epochs: Positive = 1
+    total_training_steps: int = Field(default=-1, description="of one epoch and rank; -1: all data")
+    seed_change_epoch: bool = True
+    seed: int = Field(default=123, ge=0)
+    computation_time: Time = Duration()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _joined(cls, content: Any) -> Any:
+        return _with_stdev(content, "computation_time")
+
+    @field_validator("total_training_steps")
+    @classmethod
+    def _some(cls, value: int) -> int:
+        if value == 0:
+            raise ValueError("must be 1 or more steps, or -1 for all data")
+        return value
+
+
+class Evaluation(Document):
+    eval_time: Time = Duration()
+    eval_after_epoch: Positive = 1
+    epochs_between_evals: Positive = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _joined(cls, content: Any) -> Any:
+        return _with_stdev(content, "eval_time")
+
+
+class Ksm(Document):
+    madv_mergeable_id: int = 12
+    high_ram_trigger: float = 30.0
+    low_ram_exit: float = 15.0
+    await_time: int = 200
+
+
+class Checkpoint(Document):
+    checkpoint_folder: str = "./checkpoints/"
+    checkpoint_after_epoch: Positive = 1
+    epochs_between_checkpoints: Positive = 1
+    steps_between_checkpoints: int = -1
+    type: Literal["rank_zero", "all_ranks"] = "rank_zero"
+    mode: Literal["default", "subset"] = "default"
+    checkpoint_mechanism_classname: str | None = None
+    fsync: bool = False
+    time_between_checkpoints: Time = Duration()
+    rank_sync: bool = False
+    recovery_rank_shift: bool = False
+    num_checkpoints_write: int = -1
+    num_checkpoints_read: int = -1
+    randomize_tensor: bool = True
+    ksm: Ksm | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> Checkpoint:
+        if self.steps_between_checkpoints == 0:
+            raise ValueError("steps_between_checkpoints must be 1 or more, or -1 for checkpoints by epoch")
+        if 0 < self.num_checkpoints_write < self.num_checkpoints_read:
+            raise ValueError(
+                f"num_checkpoints_read: {self.num_checkpoints_read} is more than "
+                f"num_checkpoints_write: {self.num_checkpoints_write}"
+            )
+        return self
+
+
+class Metric(Document):
+    """Steps that are left out of utilisation and throughput."""
+
+    exclude_start_steps: Count = 1
+    exclude_end_steps: Count = 0
+
+
+class Output(Document):
+    folder: str | None = None
+    log_file: str = "dlio.log"
+    metric: Metric = Metric()
+
+
+class Profiling(Document):
+    profiler: Literal["none", "iostat", "darshan", "tensorboard"] = "iostat"
+    iostat_devices: list[str] | str = []
+
+
+class Goal(Document):
+    au: float = Field(default=0.90, gt=0, le=1, description="accelerator utilisation that passes")

@@ -1,0 +1,113 @@
+"""A workload as plain values for the program that runs it (`tiercel.dl.kernel`), which parses no YAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tiercel.errors import UserError
+from tiercel.study.deep_learning.dataset import ELEMENT_BYTES
+from tiercel.study.deep_learning.model import DLWorkload
+from tiercel.study.deep_learning.parts import Duration
+from tiercel.study.deep_learning.scale import Scale
+
+#: Loaders by how they read: processes as PyTorch's, threads as tf.data's.
+_LOADERS = {"pytorch": "processes", "tensorflow": "threads", "dali": "threads", "native_dali": "threads",
+            "synthetic": "threads", "none": "threads"}  # fmt: skip
+
+
+def cannot(workload: DLWorkload) -> str | None:
+    """Return why dlkernel cannot run `workload`, or None."""
+    if workload.storage.storage_type in ("s3", "aistore"):
+        return f"storage.storage_type: {workload.storage.storage_type} is not a file system"
+    classes = {
+        "reader.data_loader_classname": workload.reader.data_loader_classname,
+        "reader.reader_classname": workload.reader.reader_classname,
+        "checkpoint.checkpoint_mechanism_classname": workload.checkpoint.checkpoint_mechanism_classname,
+    }
+    for key, value in classes.items():
+        if value:
+            return f"{key}: {value} is a class for DLIO itself: use engine dlio"
+    if workload.loader == "custom":
+        return "reader.data_loader: custom is for DLIO itself: use engine dlio"
+    return None
+
+
+def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
+    """Return the values of `workload`; UserError where dlkernel cannot run it."""
+    reason = cannot(workload)
+    if reason:
+        raise UserError(f"workload {workload.model.name}: {reason}")
+    data, reader, train = workload.dataset, workload.reader, workload.train
+    evaluation, checkpoint = workload.evaluation, workload.checkpoint
+    sampler = reader.data_loader_sampler
+    loader = "none" if reader.read_threads == 0 else _LOADERS[workload.loader]
+    return {
+        "name": workload.model.name,
+        "framework": workload.framework,
+        "format": data.format,
+        "prefix": data.file_prefix,
+        "files": data.num_files_train,
+        "files_eval": data.num_files_eval if workload.workflow.evaluation else 0,
+        "per_file": data.num_samples_per_file,
+        "subfolders": data.num_subfolders_train,
+        "subfolders_eval": data.num_subfolders_eval,
+        "shape": list(data.shape),
+        "element": data.record_element_type,
+        "element_bytes": ELEMENT_BYTES[data.record_element_type],
+        "record_length": data.record_length_bytes,
+        "stdev": data.record_length_bytes_stdev,
+        "chunk_bytes": data.chunk_size if data.enable_chunking else 0,
+        "chunk_dims": list(data.hdf5.chunk_dims),
+        "datasets": data.hdf5.num_dset_per_record,
+        "compression": data.compression,
+        "compression_level": data.compression_level,
+        "keep_files": data.keep_files,
+        "loader": loader,
+        "sampler": sampler
+        if sampler in ("index", "iterative")
+        else ("index" if _LOADERS[workload.loader] == "processes" else "iterative"),
+        "batch": reader.batch_size,
+        "batch_eval": reader.batch_size_eval,
+        "read_threads": reader.read_threads,
+        "compute_threads": reader.computation_threads,
+        "prefetch": reader.prefetch_size,
+        "file_shuffle": reader.file_shuffle,
+        "sample_shuffle": reader.sample_shuffle,
+        "shuffle_size": reader.shuffle_size,
+        "access": reader.file_access,
+        "memory": reader.read_type == "memory",
+        "transfer": reader.transfer_size or 0,
+        "direct": reader.odirect,
+        "preprocess": _time(reader.preprocess_time),
+        "generate": workload.workflow.generate_data,
+        "train": workload.workflow.train,
+        "evaluate": workload.workflow.evaluation,
+        "checkpoint": workload.workflow.checkpoint,
+        "epochs": train.epochs,
+        "steps": max(0, train.total_training_steps),
+        "seed": train.seed,
+        "seed_change_epoch": train.seed_change_epoch,
+        "compute": _time(train.computation_time),
+        "eval_time": _time(evaluation.eval_time),
+        "eval_after": evaluation.eval_after_epoch,
+        "eval_every": evaluation.epochs_between_evals,
+        "ckpt_after": checkpoint.checkpoint_after_epoch,
+        "ckpt_epochs": checkpoint.epochs_between_checkpoints,
+        "ckpt_steps": max(0, checkpoint.steps_between_checkpoints),
+        "ckpt_type": checkpoint.type,
+        "ckpt_fsync": checkpoint.fsync,
+        "ckpt_sync_ranks": checkpoint.rank_sync,
+        "ckpt_between": _time(checkpoint.time_between_checkpoints),
+        "ckpt_write": max(0, checkpoint.num_checkpoints_write),
+        "ckpt_read": max(0, checkpoint.num_checkpoints_read),
+        "ckpt_shift": checkpoint.recovery_rank_shift,
+        "model": workload.model.model_dump(),
+        "exclude_start": workload.output.metric.exclude_start_steps,
+        "exclude_end": workload.output.metric.exclude_end_steps,
+        "au": workload.metric.au,
+        "scale": (scale or Scale()).as_dict(),
+    }
+
+
+def _time(time: Duration) -> dict[str, Any]:
+    return {name: value for name, value in time.model_dump().items() if value is not None}

@@ -1,0 +1,60 @@
+"""`tiercel dl`: commands, their JSON, and one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def tiercel(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tiercel", "dl", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_list() -> None:
+    rows = json.loads(tiercel("list", "--json").stdout)
+    unet = next(r for r in rows if r["workload"] == "unet3d-h100")
+    assert unet["computation_time"] == 0.323
+    assert "cosmic-tagger" in tiercel("list").stdout
+
+
+def test_run_tells_scale_and_utilisation(tmp_path: Path) -> None:
+    answer = tiercel("run", "cosmoflow-vast", "--engine", "dlkernel", "--scale", "0.01", "-n", "2", "--json",
+                     "--folder", str(tmp_path / "d"), "--set", "train.epochs=1")  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found["scale"]["asked"] == 0.01
+    assert {m["operation"] for m in found["measurements"]} == {"generate", "train"}
+    assert found["summary"]["metric"]["train_au_meet_expectation"] in ("success", "fail")
+    assert (tmp_path / "d" / "dataset" / "dataset.json").exists()
+
+
+def test_generate_goes_on(tmp_path: Path) -> None:
+    arguments = ("generate", "resnet50-vast", "--scale", "0.02", "--folder", str(tmp_path / "d"), "--json")
+    first, second = (json.loads(tiercel(*arguments).stdout) for _ in range(2))
+    assert (first["files"], first["kept"]) == (second["kept"], second["files"])
+    assert first["bytes"] > 0
+    assert second["bytes"] == 0
+
+
+def test_mistakes_are_one_line() -> None:
+    cases = {
+        ("run", "cosmoflw"): "did you mean cosmoflow",
+        ("run", "cosmoflow", "--scale", "2"): "must be above 0 and at most 1",
+        ("run", "cosmoflow", "--engine", "nope"): "no engine named",
+        ("run", "unet3d-h100", "--scale", "0.01", "--set", "reader.batchsize=1"): "did you mean batch_size",
+        ("run", "cosmoflow", "--trace"): "--trace needs --output",
+        ("generate", "l2hmc", "--folder", "/tmp/none"): "made in memory",
+    }
+    for arguments, telling in cases.items():
+        answer = tiercel(*arguments)
+        assert answer.returncode == 2, arguments
+        assert telling in answer.stderr
+        assert len(answer.stderr.strip().splitlines()) == 1

@@ -1,0 +1,40 @@
+"""Accelerator utilisation and throughput, counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tiercel.dl.kernel.epoch import Block, Epoch
+
+from .kernel import spec
+
+
+def block(steps: int, load: float = 1.0, compute: float = 3.0) -> Block:
+    return Block(0.0, steps * (load + compute), [load] * steps, [load + compute] * steps, [compute] * steps)
+
+
+def test_the_first_step_is_left_out() -> None:
+    slow = block(5)
+    slow.proc[0], slow.ended = 14.0, slow.ended + 10
+    # Four steps of 3 s computation in 30 - 14 = 16 s; two samples each.
+    assert slow.utilisation(1, 0, 2) == (0.75, 0.5, 4)
+
+
+def test_the_last_steps_too() -> None:
+    # Of five steps the middle three count: 9 s computation in 12 s.
+    assert block(5).utilisation(1, 1, 1) == (0.75, 0.25, 3)
+
+
+def test_too_few_steps_count_all() -> None:
+    assert block(1).utilisation(1, 0, 1) == (0.75, 0.25, 1)
+
+
+def test_blocks_weigh_by_their_steps() -> None:
+    epoch = Epoch("train", 1, 0.0, blocks=[block(3), block(5, load=3.0)])
+    au, _ = epoch.utilisation(spec())
+    # 0.75 over two steps, 0.5 over four.
+    assert au == pytest.approx((2 * 0.75 + 4 * 0.5) / 6)
+
+
+def test_no_block_has_no_utilisation() -> None:
+    assert Epoch("train", 1, 0.0).utilisation(spec()) == (0.0, 0.0)

@@ -1,0 +1,72 @@
+"""Scaling: data and computation shrink together, and the result says by how much."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tiercel.dl.workload import DLWorkload, known_workloads, load_workload, scaled
+from tiercel.errors import UserError
+
+
+def per_step(w: DLWorkload) -> float:
+    """Return bytes that one second of computation asks for."""
+    return w.reader.batch_size * w.dataset.sample_bytes / w.train.computation_time.expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    name=st.sampled_from(known_workloads()),
+    factor=st.floats(min_value=1e-6, max_value=1, exclude_max=True),
+    processes=st.integers(1, 16),
+)
+def test_what_a_second_of_computation_reads_stays(name: str, factor: float, processes: int) -> None:
+    whole = load_workload(name)
+    small, scale = scaled(whole, factor, processes)
+    assert small.dataset.samples_train <= whole.dataset.samples_train
+    assert small.dataset.sample_bytes <= whole.dataset.sample_bytes
+    assert scale.asked == factor
+    assert 0 < scale.compute <= 1
+    if whole.dataset.format != "synthetic":
+        # Sides of samples are whole numbers, so a sample of a few kilobytes is some per cent off.
+        assert per_step(small) == pytest.approx(per_step(whole), rel=0.1)
+        assert scale.data == pytest.approx(scale.compute, rel=0.1)
+
+
+@pytest.mark.parametrize("name", known_workloads())
+def test_every_process_keeps_steps(name: str) -> None:
+    whole = load_workload(name)
+    small, _ = scaled(whole, 1e-6, processes=4)
+    steps = small.dataset.samples_train // small.reader.batch_size // 4
+    assert steps >= min(10, whole.dataset.samples_train // whole.reader.batch_size // 4)
+
+
+def test_numbers_of_one_case() -> None:
+    # UNet3D, 1 %: 168 files are needed for 10 steps of 7 samples for 4 processes (280), so all stay, and
+    # each sample becomes 1 % of 146,600,628 bytes; so does a step's 0.323 s.
+    small, scale = scaled(load_workload("unet3d-h100"), 0.01, processes=4)
+    assert small.dataset.num_files_train == 168
+    assert small.dataset.record_length_bytes == 1466006
+    assert small.train.computation_time.mean == pytest.approx(0.00323)
+    assert scale.samples == 1
+    assert "1.00% of the data" in str(scale)
+
+
+def test_full_size_is_unchanged() -> None:
+    whole = load_workload("cosmoflow")
+    small, scale = scaled(whole, 1.0)
+    assert small == whole
+    assert scale.full
+    assert str(scale) == "full size"
+
+
+def test_checkpoints_shrink_too() -> None:
+    small, _ = scaled(load_workload("unet3d-h100"), 0.01)
+    assert small.model.model_size_bytes == 4991532
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1.5])
+def test_a_factor_out_of_range_is_refused(factor: float) -> None:
+    with pytest.raises(UserError, match="scale"):
+        scaled(load_workload("cosmoflow"), factor)

@@ -1,0 +1,82 @@
+"""The comparison of programs: what it says, and small real ones where the environments are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tiercel.cli.main import app
+from tiercel.dl.verify.compare import explain, typical, verify
+from tiercel.dl.verify.metrics import METRICS
+from tiercel.errors import UserError
+
+from ..upstream.runs import environment
+
+
+def _metrics(**values: float) -> dict[str, float | None]:
+    return {name: values.get(name) for name in METRICS}
+
+
+def test_typical_is_the_median_of_what_is_known() -> None:
+    runs = [_metrics(io_time=3.0), _metrics(io_time=1.0, bytes_read=5.0), _metrics(io_time=2.0)]
+    found = typical(runs)
+    assert (found["io_time"], found["bytes_read"], found["write_bandwidth"]) == (2.0, 5.0, None)
+
+
+def test_the_sentence_keeps_requests_and_speed_apart() -> None:
+    compared: dict[str, dict[str, Any]] = {
+        "io_time": {"ratio": 2.0}, "bytes_read": {"ratio": 1.02}, "transfer_mean": {"ratio": 0.5},
+    }  # fmt: skip
+    assert explain(compared) == (
+        "They ask for different things: transfer_mean (0.50 times). "
+        "Calls were answered at different speeds: io_time (2.00 times)."
+    )
+    assert explain({"bytes_read": {"ratio": 1.02}}) == "They ask the storage for the same within 5 %."
+
+
+def test_nothing_to_compare_with_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TIERCEL_DLIO_PYTHON", raising=False)
+    monkeypatch.setattr("tiercel.engines.dlio_environment.project_root", lambda: tmp_path)
+    monkeypatch.setattr("tiercel.engines.dlio_environment.program", lambda _name: None)
+    heard: list[str] = []
+    with pytest.raises(UserError, match="nothing to compare dlkernel with"):
+        verify(tmp_path / "v", quick=True, say=heard.append)
+    assert any("left out: dlio" in line for line in heard)
+    assert any("left out: training" in line for line in heard)
+
+
+def test_unknown_workload_and_used_folder(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(app, ["dl", "verify", "resnet50"])
+    assert isinstance(answer.exception, UserError) and "did you mean resnet50-vast" in str(answer.exception)
+    (tmp_path / "kept").touch()
+    answer = CliRunner().invoke(app, ["dl", "verify", "--folder", str(tmp_path)])
+    assert isinstance(answer.exception, UserError) and "not empty" in str(answer.exception)
+
+
+def _rows(arguments: list[str]) -> list[dict[str, Any]]:
+    answer = CliRunner().invoke(app, ["dl", "verify", "--quick", "--json", *arguments])
+    assert answer.exit_code == 0, answer.output
+    rows: list[dict[str, Any]] = json.loads(answer.stdout)
+    return rows
+
+
+@pytest.mark.mpi
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("framework", "workload"), [("pytorch", "resnet50-vast"), ("tensorflow", "cosmoflow-vast")]
+)
+def test_the_engines_ask_for_what_a_real_training_asks_for(
+    tmp_path: Path, framework: str, workload: str
+) -> None:
+    """Requests, not times: a loaded machine must not fail this."""
+    environment(framework)
+    rows = _rows([workload, "--repetitions", "1", "--folder", str(tmp_path / "v")])
+    assert [(r["engine"], r["reference"]) for r in rows] == [
+        ("dlkernel", "dlio"), ("dlkernel", "training"), ("dlio", "training"),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["similarity_of_requests"] > 0.95, row["explanation"]
