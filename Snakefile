@@ -11,7 +11,10 @@ from snakemake.utils import min_version
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
 from tiercel.runs.plan_table import print_plan
+from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site, make_plan
+from tiercel.runs.scheduling import batch_resources
+from tiercel.stack import prepare
 
 min_version("9.0")
 
@@ -22,12 +25,17 @@ DRY_RUN = any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in
 
 try:
     ROOT = project_root()
+    if workflow.is_main_process and not DRY_RUN:
+        prepare(SITE, STUDY, ROOT)
     PROJECT = make_plan(SITE, STUDY, ROOT)
     if workflow.is_main_process:
         if DRY_RUN:
             print_plan(PROJECT, sys.stderr)
         else:
             check_site(PROJECT)
+            take_over(PROJECT, ROOT, results_folder(ROOT, SITE))
+    # What a batch asks of the site's scheduler; nothing where there is none.
+    SCHEDULED = batch_resources(PROJECT, results_folder(ROOT, SITE), DRY_RUN)
 except UserError as error:
     print(f"tiercel: {error}", file=sys.stderr)
     sys.exit(2)
@@ -35,11 +43,15 @@ except UserError as error:
 RESULTS = results_folder(ROOT, SITE).relative_to(ROOT)
 TIERCEL = [sys.executable, "-m", "tiercel"]
 BATCHES = {batch.name: batch for batch in PROJECT.plan.batches}
+# The job stops cleanly before its time is over, and goes on when it is submitted again.
+WALLTIME = "--minutes {resources.runtime}" if SCHEDULED else ""
 STAMPS = RESULTS / "batches" / PROJECT.plan.study.study
 
 
 localrules:
     all,
+    collect,
+    report,
 
 
 rule all:
@@ -49,6 +61,7 @@ rule all:
         RESULTS / "dataset.nc",
 
 
+include: "workflows/stack.smk"
 include: "workflows/measure.smk"
 include: "workflows/results.smk"
 

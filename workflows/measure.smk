@@ -18,7 +18,8 @@ rule batch:
     resources:
         # One measurement at a time: jobs on one machine disturb each other whatever they test.
         measuring=1,
+        **SCHEDULED,
     params:
         call=TIERCEL + ["batch", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} --name {wildcards.batch:q} --stamp {output.stamp:q}"
+        "{params.call:q} --name {wildcards.batch:q} --stamp {output.stamp:q} " + WALLTIME

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
+_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*")
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?\s*", re.IGNORECASE)
@@ -53,6 +54,20 @@ def parse_duration(value: object) -> float:
     if not match:
         raise ValueError(f"{value!r} is not a duration: write 30, 30s, 5min, 2h or 250ms")
     return float(match[1]) * _SECONDS[(match[2] or "").lower()]
+
+
+def parse_rate(value: object) -> float:
+    """Return bytes per second for ``"100Gb/s"`` (bits), ``"12.5GB/s"`` (bytes), ``"2GiB/s"``.
+
+    Links are sold in decimal bits, devices in decimal bytes; here, other than in sizes, the units say
+    which, so they are read as they stand: b is a bit, B a byte, G 10^9, Gi 2^30. ValueError for others.
+    """
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        raise ValueError(f"{value!r} is not a rate: write 100Gb/s (bits), 12.5GB/s or 2GiB/s (bytes)")
+    number, prefix, binary, unit = match.groups()
+    scale: int = (1024 if binary else 1000) ** _POWER[prefix.lower()]
+    return float(number) * scale / (8 if unit == "b" else 1)
 
 
 def format_size(size: float, digits: int = 3) -> str:
@@ -117,6 +132,12 @@ def _duration_field(value: Any) -> Any:
     return None if value is None else parse_duration(value)
 
 
+def _rate_field(value: Any) -> Any:
+    # Plain numbers are what a dumped document holds: bytes per second.
+    return value if value is None or isinstance(value, float) else parse_rate(value)
+
+
 #: Fields of site and study files.
 Size = Annotated[int, BeforeValidator(_size_field)]
 Duration = Annotated[float, BeforeValidator(_duration_field)]
+Rate = Annotated[float, BeforeValidator(_rate_field)]

@@ -14,12 +14,19 @@ from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.results import show
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.runs.batch import retry_failed, run_batch
+from tiercel.runs.batch import OutOfTime, retry_failed, run_batch
+from tiercel.runs.cost_table import print_cost
+from tiercel.runs.execute import JobBroken
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import Project, check_site, make_plan
 from tiercel.runs.scratch import leftovers, remove_run_folder
+from tiercel.site import load_site
+from tiercel.stack import prepare
 from tiercel.units import format_size
+
+#: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
+TRY_AGAIN = 75
 
 
 def register(app: typer.Typer) -> None:
@@ -35,8 +42,14 @@ def evaluate(
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
     root = project_root()
+    load_site(site, root)  # an unknown one is told with those that there are
     if not (root / site / "config.yaml").is_file():
-        raise UserError(f"site {site}: no Snakemake profile {site}/config.yaml in {root}")
+        profiles = sorted(p.parent.name for p in root.glob("*/config.yaml"))
+        raise UserError(
+            f"site {site}: no Snakemake profile {site}/config.yaml in {root}: link it with "
+            f"`ln -s site-configs/{site} {site}` (there are: {', '.join(profiles)})"
+        )
+    prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--profile", site, "--quiet", "all"]
@@ -49,9 +62,18 @@ def evaluate(
     show(site=site, study=study)
 
 
-def plan(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
+def plan(
+    site: Site = "local",
+    study: Study = "quick",
+    as_json: Json = False,
+    cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
+) -> None:
     """Show what a study would run on a site."""
-    project = make_plan(site, study, project_root())
+    root = project_root()
+    project = make_plan(site, study, root)
+    if cost:
+        print_cost(project, results_folder(root, site), as_json)
+        return
     if as_json:
         print(json.dumps([run.row() for run in project.plan.runs]))
         return
@@ -70,6 +92,7 @@ def batch(
     study: Annotated[str, typer.Option()],
     name: Annotated[str, typer.Option()],
     stamp: Annotated[Path, typer.Option(help="Written when the batch is done.")],
+    minutes: Annotated[float | None, typer.Option(help="What the job has; it stops cleanly before.")] = None,
 ) -> None:
     """Carry out one job of the plan (called by Snakemake)."""
     root = project_root()
@@ -77,7 +100,15 @@ def batch(
     chosen = project.plan.batch(name)
     if chosen is None:
         raise UserError(f"batch {name}: the plan has changed; start the workflow again")
-    counts = run_batch(project, chosen, results_folder(root, site))
+    try:
+        counts = run_batch(project, chosen, results_folder(root, site), minutes and minutes * 60)
+    except (OutOfTime, JobBroken) as error:
+        print(f"tiercel: {error}; submitted again, the batch goes on", file=sys.stderr)
+        raise typer.Exit(TRY_AGAIN) from None
+    if counts["over budget"]:
+        print(
+            f"tiercel: {counts['over budget']} runs left out: limits.core_hours are used up", file=sys.stderr
+        )
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(json.dumps(counts) + "\n")
 
@@ -88,6 +119,9 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     project: Project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
+            if project.plan.site.node_local(stack.storage):
+                print(f"{stack.name}: node-local: the next job on each node removes what is left there")
+                continue
             for folder in leftovers(stack):
                 size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
                 remove_run_folder(folder)

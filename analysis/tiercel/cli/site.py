@@ -1,7 +1,9 @@
-"""Commands on sites: what is known, what was found."""
+"""Commands on sites: what is known, what was found, a new one."""
+# ruff: noqa: PLC0415 (templates are needed by `new` only)
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,6 +12,7 @@ from rich.table import Table
 
 from tiercel.cli.options import Json
 from tiercel.project import project_root
+from tiercel.runs.site_check import problems
 from tiercel.site import known_sites, load_site
 from tiercel.site.discover import discover
 from tiercel.units import format_size
@@ -21,6 +24,33 @@ app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
 def list_sites() -> None:
     """Name the sites under site-configs/."""
     print("\n".join(known_sites(project_root())))
+
+
+@app.command()
+def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")]) -> None:
+    """Write a site folder for this machine from what is found; questions stay in it as comments."""
+    from tiercel.site.new import new_site
+    from tiercel.site.survey import survey
+
+    root, found = project_root(), survey()
+    folder = new_site(name, root, found)
+    load_site(name, root)
+    print(f"wrote {folder.relative_to(root)} and the link {name}")
+    for question in found.questions:
+        print(f"question: {question}")
+    print(f"next: edit {folder.relative_to(root)}/site.yaml, then `tiercel site check {name}`")
+
+
+@app.command()
+def check(site: Annotated[str, typer.Argument()] = "local") -> None:
+    """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
+    root = project_root()
+    found = problems(load_site(site, root), root)
+    for problem in found:
+        print(f"tiercel: site {site}: {problem}", file=sys.stderr)
+    if found:
+        raise typer.Exit(1)
+    print(f"site {site}: nothing amiss from here")
 
 
 @app.command()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from tiercel.registry import Registry
+from tiercel.site.variables import expand
 
 
 class Launcher(ABC):
@@ -14,10 +16,21 @@ class Launcher(ABC):
     name: str
     mpi: bool
     """Whether the processes find each other by MPI; otherwise the engine forks them itself."""
+    several_nodes: bool = True
+    program: str = ""
+    """The program that it calls, looked for on PATH."""
 
-    @abstractmethod
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        """`options`: more words of a site for every start; $VARIABLES are expanded when it starts."""
+        self._options = tuple(options)
+
+    @property
+    def options(self) -> list[str]:
+        return [expand(word, "launcher_options") for word in self._options]
+
     def missing(self) -> str | None:
         """Return what is lacking to use this launcher, or None."""
+        return None if shutil.which(self.program) else f"no {self.program} on PATH"
 
     @abstractmethod
     def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:
@@ -31,9 +44,9 @@ class Launcher(ABC):
 launchers: Registry[type[Launcher]] = Registry("launcher")
 
 
-def resolve(name: str) -> Launcher:
+def resolve(name: str, options: Sequence[str] = ()) -> Launcher:
     """Return launcher `name`; ``auto`` is mpiexec where there is one, else fork. UserError for others."""
     if name != "auto":
-        return launchers.get(name)()
-    mpi = launchers.get("mpiexec")()
+        return launchers.get(name)(options)
+    mpi = launchers.get("mpiexec")(options)
     return launchers.get("fork")() if mpi.missing() else mpi

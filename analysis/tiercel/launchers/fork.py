@@ -11,6 +11,7 @@ from tiercel.launchers.base import Launcher, launchers
 class Fork(Launcher):
     name = "fork"
     mpi = False
+    several_nodes = False
 
     def missing(self) -> str | None:
         return None

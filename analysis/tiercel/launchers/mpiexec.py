@@ -34,7 +34,7 @@ class Mpiexec(Launcher):
             head += ["--map-by", f"ppr:{processes_per_node}:node"] if nodes > 1 else []
         elif nodes > 1:
             head += ["-ppn", str(processes_per_node)]
-        return [*head, *argv]
+        return [*head, *self.options, *argv]
 
     def environment(self) -> Mapping[str, str]:
         # Open MPI refuses to start as root without being told twice; containers often have only root.

@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
+from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
+from tiercel.runs.estimate import seconds_of
 from tiercel.runs.execute import Equipment, execute
 from tiercel.runs.history import History
+from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
@@ -24,14 +27,26 @@ class Interrupted(BaseException):
     """SIGTERM from a scheduler or a user: like KeyboardInterrupt, it unwinds and cleans up."""
 
 
-def run_batch(project: Project, batch: Batch, results: Path) -> Counter[str]:
-    """Do what is still wanted of `batch`; return how many runs were ok, failed, done before, not needed."""
+class OutOfTime(Exception):
+    """The job's time does not suffice for another run; submitted again, the batch goes on."""
+
+
+def run_batch(project: Project, batch: Batch, results: Path, walltime: float | None = None) -> Counter[str]:
+    """Do what is still wanted of `batch`; return how many runs were ok, failed, done before, not needed.
+
+    `walltime`: seconds that the job has left (None: no end). OutOfTime when they do not suffice,
+    JobBroken when a node of the job is gone: both times what was measured is kept, and the rest is to go
+    again.
+    """
     store = RawStore(results)
     before = signal.signal(signal.SIGTERM, _interrupt)
     counts: Counter[str] = Counter()
+    started = False  # the first run always goes: what it took so far may have been bad luck
     try:
         with SiteLock(results) as lock:
             history = History.load(project.plan, store)
+            wanted = any(not store.finished(run.id) and history.wanted(run) for run in batch.runs)
+            job = look_at_job(project, batch, walltime) if wanted else Allocation()
             later = _later_runs(project, batch, store)
             progress = Progress(*_totals(project, store))
             try:
@@ -41,9 +56,15 @@ def run_batch(project: Project, batch: Batch, results: Path) -> Counter[str]:
                     elif not history.wanted(run):
                         counts["unneeded"] += 1
                         progress.skip(certain(project, run))
+                    elif over_budget(project, history):
+                        counts["over budget"] += 1
+                        progress.skip(certain(project, run))
+                    elif started and not job.time_for(seconds_of(run, history)):
+                        raise OutOfTime(f"{len(batch.runs) - position} runs of this batch are left")
                     else:
+                        started = True
                         progress.start(run)
-                        outcome = execute(run, _equipment(project, run, store, lock.descriptor))
+                        outcome = execute(run, _equipment(project, run, store, lock.descriptor, job))
                         history.add(outcome)
                         counts[outcome.status] += 1
                         rest = [r for r in batch.runs[position + 1 :] if not store.finished(r.id)]
@@ -56,6 +77,13 @@ def run_batch(project: Project, batch: Batch, results: Path) -> Counter[str]:
     return counts
 
 
+def over_budget(project: Project, history: History) -> bool:
+    """Return whether the study has used the core-hours that its site allows it (limits.core_hours)."""
+    site = project.plan.site
+    most = site.limits.core_hours
+    return most is not None and history.node_hours * site.cores >= most
+
+
 def retry_failed(project: Project, results: Path) -> int:
     """Set the plan's failed runs aside, so that they go again; return how many."""
     store = RawStore(results)
@@ -65,17 +93,20 @@ def retry_failed(project: Project, results: Path) -> int:
     return len(failed)
 
 
-def _equipment(project: Project, run: Run, store: RawStore, lock: int) -> Equipment:
-    engine = run.configuration.engine
+def _equipment(project: Project, run: Run, store: RawStore, lock: int, job: Allocation) -> Equipment:
+    engine, launcher = run.configuration.engine, run.configuration.launcher
+    same = launcher == project.launcher.name
     return Equipment(
         engine=project.engines[engine],
         installation=project.installations[engine],
-        launcher=project.launcher,
+        launcher=project.launcher if same else resolve(launcher),
         store=store,
         timeout=project.plan.study.timeout,
         inherit=(lock,),
         site=project.plan.site,
         layers=project.layers,
+        around=job.around.get(run.configuration.stack.name, {}),
+        nodes_answer=job.nodes_answer,
     )
 
 

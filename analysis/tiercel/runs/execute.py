@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,8 @@ from tiercel.launchers import Launcher
 from tiercel.layers import Layer, Place, View, merged
 from tiercel.results.raw import RECORD, RawStore, write_json
 from tiercel.runs.context import Sample, between, surroundings
-from tiercel.runs.scratch import Scratch, space_problem
+from tiercel.runs.places import Nodes, scratch_of
+from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import tracing_environment
 from tiercel.site.model import Site
 from tiercel.study.plan import Run
@@ -37,6 +38,10 @@ _TELLING = re.compile(r"error|^iokernel: |exit string", re.IGNORECASE)
 _GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that the child between fork and exec need not
+
+
+class JobBroken(Exception):
+    """The job lost a node: what fails then says nothing of the storage and is not recorded."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,10 @@ class Equipment:
     site: Site | None = None
     layers: Mapping[str, tuple[Layer, Installation]] = field(default_factory=dict)
     """The layers that the plan's stacks name."""
+    nodes_answer: Callable[[], bool] = lambda: True
+    """Asked when a run failed: a node that died is no result, and the run is to go again."""
+    around: Mapping[str, Any] = field(default_factory=dict)
+    """What is known of the job's nodes (runs.job): it wins over what this process sees of its own."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +88,12 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
     measurements: list[Measurement] = []
     reason = ""
     try:
-        problem = space_problem(run.configuration.stack, _footprint(run))
+        nodes = _elsewhere(run, equipment)
+        problem = None if nodes else space_problem(run.configuration.stack, _footprint(run))
         if problem:
             raise RunFailed(problem)
-        with Scratch(run.configuration.stack, run.id) as scratch:
-            around = surroundings(run.configuration.stack)
+        with scratch_of(run.configuration.stack, run.id, nodes, _footprint_of_node(run)) as scratch:
+            around = {**({} if nodes else surroundings(run.configuration.stack)), **equipment.around}
             before = Sample.take()
             try:
                 with _through_layers(run, equipment, scratch.data, folder) as view:
@@ -92,10 +102,13 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
                         steps.append(_carry_out(step, run, equipment, view, folder))
                         _check(step, steps[-1], folder)
             finally:
-                write_json(folder / "context.json", {**around, **between(before, Sample.take())})
+                here = {} if _on_service(equipment) else between(before, Sample.take())
+                write_json(folder / "context.json", {**around, **here})
         measurements = equipment.engine.parse(task, folder)
     except RunFailed as failure:
         reason = one_line(str(failure))
+        if not equipment.nodes_answer():
+            raise JobBroken(f"{run.id}: {reason}: a node of the job is gone") from None
     outcome = Outcome(
         run,
         status="failed" if reason else "ok",
@@ -115,9 +128,30 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
     return outcome
 
 
+def _on_service(equipment: Equipment) -> bool:
+    """Whether this process runs on another machine than the engines (LSF's launch node, say)."""
+    scheduler = equipment.site.scheduler if equipment.site else None
+    return scheduler is not None and scheduler.head == "service"
+
+
+def _elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
+    """Return the run's nodes where its storage is another one on each, None where this one will do."""
+    c, site = run.configuration, equipment.site
+    if site is None or not site.node_local(c.stack.storage):
+        return None
+    if c.nodes == 1 and not _on_service(equipment):
+        return None
+    return Nodes(equipment.launcher, c.nodes)
+
+
 def _footprint(run: Run) -> int:
     c = run.configuration
     return c.workload.footprint(c.nodes, c.processes_per_node)
+
+
+def _footprint_of_node(run: Run) -> int:
+    c = run.configuration
+    return c.workload.footprint(1, c.processes_per_node)
 
 
 def _task(run: Run, equipment: Equipment, data: Path, output: Path) -> Task:
@@ -151,12 +185,14 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: P
     """Run one command to its end (or the time limit) and return what is recorded of it."""
     c = run.configuration
     argv = [*view.command, *step.argv]
-    tracing = tracing_environment(folder, view.data) if run.traced else {}
+    tracing = _tracing(equipment.engine, folder, view.data) if run.traced else {}
     private = merged(view.environment, tracing)
     if private:  # for the engine alone: the launcher's own I/O is nobody's business
         argv = ["env", *(f"{name}={value}" for name, value in private.items()), *argv]
     if step.launch == "parallel":
         argv = equipment.launcher.command(argv, c.nodes, c.processes_per_node)
+    elif _on_service(equipment):
+        argv = equipment.launcher.command(argv, 1, 1)
     environment = {**os.environ, **equipment.launcher.environment(), **step.environment}
     began = time.monotonic()
     with (
@@ -188,6 +224,12 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: P
         "cpu_user": after.ru_utime - before.ru_utime,
         "cpu_system": after.ru_stime - before.ru_stime,
     }
+
+
+def _tracing(engine: Engine, folder: Path, data: Path) -> Mapping[str, str]:
+    """Return the variables that make an engine leave a trace: its own, or that of a preload library."""
+    own = engine.tracing(folder)
+    return tracing_environment(folder, data) if own is None else own
 
 
 def _check(step: Step, done: Mapping[str, Any], folder: Path) -> None:

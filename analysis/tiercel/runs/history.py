@@ -31,6 +31,7 @@ class History:
         self._by_experiment: dict[str, list[float]] = defaultdict(list)
         self._failures: dict[str, int] = defaultdict(int)
         self.engine_time = 0.0
+        self.node_hours = 0.0
 
     @classmethod
     def load(cls, plan: Plan, store: RawStore) -> History:
@@ -77,13 +78,18 @@ class History:
 
     def seconds(self, run: Run) -> float | None:
         """Return how long `run` will take, judged by its likes; None before any have run."""
+        likes = self.seconds_of_likes(run)
+        if likes is not None:
+            return likes
+        everything = [s for times in self._by_experiment.values() for s in times]
+        return fmean(everything) if everything else None
+
+    def seconds_of_likes(self, run: Run) -> float | None:
+        """Return how long runs of the same configuration took, or else of the same experiment."""
         likes = self._seconds.get(run.configuration.key) or self._by_experiment.get(
             run.configuration.experiment
         )
-        if likes:
-            return fmean(likes)
-        everything = [s for times in self._by_experiment.values() for s in times]
-        return fmean(everything) if everything else None
+        return fmean(likes) if likes else None
 
     def _add(
         self, run: Run, ok: bool, duration: float, engine_time: float, measurements: list[Measurement]
@@ -92,6 +98,7 @@ class History:
         self._seconds[key].append(duration)
         self._by_experiment[run.configuration.experiment].append(duration)
         self.engine_time += engine_time
+        self.node_hours += duration * run.configuration.nodes / 3600
         self._failures[key] = 0 if ok else self._failures[key] + 1
         if ok and not run.traced and run.twin == "a":
             for m in measurements:

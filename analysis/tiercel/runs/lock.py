@@ -7,14 +7,19 @@ beside orphans.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 
 from tiercel.errors import UserError
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class SiteLock:
@@ -42,6 +47,15 @@ class SiteLock:
                     print("tiercel: waiting for another tiercel that measures on this site", file=sys.stderr)
                     told = True
                 time.sleep(0.2)
+            except OSError as error:
+                if error.errno not in _NO_LOCKS or self._path.parent == Path(tempfile.gettempdir()):
+                    raise
+                # Lustre without -o flock: a lock for this node, and jobs are kept apart by the scheduler.
+                os.close(self.descriptor)
+                name = hashlib.sha256(str(self._path.resolve()).encode()).hexdigest()[:16]
+                own = Path(tempfile.gettempdir()) / f"tiercel-{os.getuid()}-{name}.lock"
+                self.descriptor = os.open(own, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+                self._path = own
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:

@@ -36,6 +36,7 @@ def print_plan(project: Project, stream: TextIO | None = None) -> None:
     groups: dict[tuple[str, str], list[Configuration]] = {}
     for c in plan.configurations:
         groups.setdefault((c.experiment, c.name), []).append(c)
+    groups, least, most = _folded(project, groups, least, most)
     for key, members in groups.items():
         table.add_row(
             *key,
@@ -50,3 +51,27 @@ def print_plan(project: Project, stream: TextIO | None = None) -> None:
     console.print(
         f"{sum(least.values())} runs, {sum(most.values())} at most (repetitions follow the spread)."
     )
+
+
+def _folded(
+    project: Project,
+    groups: dict[tuple[str, str], list[Configuration]],
+    least: Counter[tuple[str, str]],
+    most: Counter[tuple[str, str]],
+) -> tuple[dict[tuple[str, str], list[Configuration]], Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """Return the same with the hundreds of workloads of a sweep in one row."""
+    swept = {
+        (name, workload)
+        for name, experiment in project.plan.study.experiments.items()
+        for workload in (experiment.sweep.workloads if experiment.sweep else {})
+    }
+    sizes = Counter(experiment for experiment, _ in swept)
+    rows: dict[tuple[str, str], list[Configuration]] = {}
+    few: Counter[tuple[str, str]] = Counter()
+    many: Counter[tuple[str, str]] = Counter()
+    for key, members in groups.items():
+        row = (key[0], f"sweep of {sizes[key[0]]} workloads") if key in swept else key
+        rows.setdefault(row, []).extend(members)
+        few[row] += least[key]
+        many[row] += most[key]
+    return rows, few, many

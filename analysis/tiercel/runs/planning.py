@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from tiercel.engines import Engine, Installation, engines
 from tiercel.errors import UserError
 from tiercel.launchers import Launcher, launchers, resolve
 from tiercel.layers import Layer, layers
+from tiercel.programs import use_stack
+from tiercel.project import results_folder
 from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import check_scratch, space_problem
 from tiercel.runs.tracing import preload_library
+from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
-from tiercel.site.model import Site
+from tiercel.site.model import Site, Stack
+from tiercel.site.mounts import read_mounts
+from tiercel.study.assumptions import assumed_seconds
 from tiercel.study.expand import expand
 from tiercel.study.load import load_study
 from tiercel.study.model import Study
-from tiercel.study.plan import Plan, Run, order_runs
+from tiercel.study.plan import Configuration, Plan, Run, order_runs
 from tiercel.study.workloads import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
@@ -42,8 +49,10 @@ class Project:
 
 def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     """Return the plan of a study on a site. UserError for anything that would make a run impossible."""
+    use_stack(results_folder(root, site_name) / "stack")
     site, study = load_site(site_name, root), load_study(study_name, root)
-    launcher = resolve(site.launcher)
+    launcher = resolve(site.launcher, site.launcher_options)
+    scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
     notes: list[str] = []
     adapters: dict[str, Engine] = {}
     found: dict[str, Installation] = {}
@@ -61,8 +70,8 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     def unsupported(engine: str, workload: Workload, nodes: int) -> str | None:
         if adapters[engine].needs_mpi and not launcher.mpi:
             return f"needs MPI and launcher {launcher.name} has none"
-        if launcher.name == "fork" and nodes > 1:
-            return "launcher fork starts processes on one node only"
+        if nodes > 1 and not launcher.several_nodes:
+            return f"launcher {launcher.name} starts processes on one node only"
         return adapters[engine].unsupported(workload, nodes)
 
     in_front = _find_layers(site, study)
@@ -73,10 +82,22 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     versions = {name: installation.version for name, installation in found.items()}
     layer_versions = {name: installation.version for name, (_, installation) in in_front.items()}
     configurations = expand(
-        study, site, versions, launcher.name, unsupported, layer_versions, layer_unsupported
+        study, site, versions, launcher.name, unsupported, layer_versions, layer_unsupported, notes
     )
-    plan = order_runs(site, study, configurations, PART_SIZE)
+    plan = order_runs(site, study, configurations, partial(part_size, site, configurations))
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
+
+
+def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -> int:
+    """Return how many runs on so many nodes go in one job: by assumed times, to end within the walltime.
+
+    By assumption only, never by what was measured: another cut gives jobs other names, and what was done
+    would wait in the queue again.
+    """
+    if site.scheduler is None:
+        return PART_SIZE
+    mean = fmean(assumed_seconds(c) for c in configurations if c.nodes == nodes)
+    return max(1, min(PART_SIZE, int(site.scheduler.walltime / 2 / mean)))
 
 
 def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installation]]:
@@ -102,15 +123,26 @@ def certain(project: Project, run: Run) -> bool:
 
 
 def check_site(project: Project) -> None:
-    """Raise UserError when the site cannot carry out the plan: mounts, permissions, space, launcher."""
+    """Raise UserError when the site cannot carry out the plan: mounts, permissions, space, launcher.
+
+    Where a scheduler brings the runs to other nodes, only what can be seen from here is checked, and the
+    rest when the job has its nodes (runs.job).
+    """
     plan = project.plan
-    missing = project.launcher.missing()
-    if missing:
-        raise UserError(
-            f"site {plan.site.site}: launcher {project.launcher.name}: {missing} "
-            f"(allowed: auto, {', '.join(launchers)})"
-        )
+    scheduler = scheduler_of(plan.site)
     stacks = {c.stack.name: c.stack for c in plan.configurations}
+    if scheduler is None:
+        missing = project.launcher.missing()
+        if missing:
+            raise UserError(
+                f"site {plan.site.site}: launcher {project.launcher.name}: {missing} "
+                f"(allowed: auto, {', '.join(launchers)})"
+            )
+    else:
+        missing = scheduler.missing()
+        if missing:
+            raise UserError(f"site {plan.site.site}: scheduler {scheduler.name}: {missing}")
+        stacks = {name: stack for name, stack in stacks.items() if _visible(stack)}
     for stack in stacks.values():
         check_scratch(stack)
         largest = max(
@@ -122,7 +154,16 @@ def check_site(project: Project) -> None:
         problem = space_problem(stack, largest.workload.footprint(nodes, largest.processes_per_node))
         if problem:
             raise UserError(f"study {plan.study.study}: {largest.experiment}.{largest.name}: {problem}")
-    check_launcher(project)
+    if scheduler is None:
+        check_launcher(project)
+
+
+def _visible(stack: Stack) -> bool:
+    """Whether a login node has this storage too. A shared one whose variables are not set is an error."""
+    if not stack.storage.shared:
+        return False
+    stack.storage.scratch_path()
+    return stack.storage.mount_path() in {mount.point for mount in read_mounts()}
 
 
 def check_launcher(project: Project) -> None:

@@ -86,9 +86,10 @@ def check_scratch(stack: Stack) -> None:
     if not existing.is_dir():
         raise UserError(f"{where}: {existing} is not a folder")
     mount = mount_of(existing, read_mounts())
-    if mount is None or mount.point != Path(storage.mount):
+    wanted = storage.mount_path()
+    if mount is None or mount.point != wanted:
         found = mount.point if mount else "nothing"
-        raise UserError(f"{where}: lies on {found}, not on {storage.mount}: is {storage.mount} mounted?")
+        raise UserError(f"{where}: lies on {found}, not on {wanted}: is {wanted} mounted?")
     if mount.read_only:
         raise UserError(f"{where}: {storage.mount} is mounted read-only")
     if not os.access(existing, os.W_OK | os.X_OK):

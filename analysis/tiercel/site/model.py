@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tiercel.documents import Document
 from tiercel.errors import UserError
 from tiercel.site.mounts import Medium
+from tiercel.site.scheduler import Limits, SchedulerSettings
+from tiercel.site.topology import Stage
+from tiercel.site.variables import expand
 from tiercel.units import Size
 
-#: ``$NAME``, ``${NAME}``, and ``$$`` for a dollar sign that is part of the path.
-_VARIABLE = re.compile(r"\$\$|\$(\w+)|\$\{(\w+)\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
+    """Return `name`; ValueError unless it can name a site, a storage, a study or a workload."""
     # Names become folder names, dimension values and run names.
     if not _NAME.fullmatch(name) or len(name) > 60:
         raise ValueError(f"{name!r} must be lower-case letters, digits and dashes, 60 at most")
     return name
 
 
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[str, AfterValidator(check_name)]
 
 
 class Storage(Document):
@@ -46,21 +47,26 @@ class Storage(Document):
         default=0.8, gt=0, le=1, description="refuse to fill the file system beyond this"
     )
 
+    licence: str = Field(default="", description="of the scheduler: a job that measures here holds it")
+    topology: list[Stage] = Field(default=[], description="from the client to the media")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _network_is_shared(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "shared" not in content:
+            return {**content, "shared": content.get("medium") == "network"}
+        return content
+
     def scratch_path(self) -> Path:
         """Return the scratch folder with variables expanded; UserError for an unset one."""
-        path = Path(_VARIABLE.sub(self._expand, self.scratch)).expanduser()
+        path = Path(expand(self.scratch, "scratch")).expanduser()
         if not path.is_absolute():
             raise UserError(f"scratch {self.scratch}: must be an absolute path")
         return path
 
-    def _expand(self, match: re.Match[str]) -> str:
-        if match[0] == "$$":
-            return "$"
-        name = match[1] or match[2]
-        value = os.environ.get(name)
-        if not value:
-            raise UserError(f"scratch {self.scratch}: environment variable {name} is not set")
-        return value
+    def mount_path(self) -> Path:
+        """Return the mount point with variables expanded; UserError for an unset one."""
+        return Path(expand(self.mount, "mount"))
 
 
 class Site(Document):
@@ -69,12 +75,27 @@ class Site(Document):
     site: Name
     description: str = ""
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
+    launcher_options: list[str] = Field(
+        default=[], description="more words for the launcher; $VARIABLES are expanded"
+    )
+    scheduler: SchedulerSettings | None = Field(default=None, description="none: jobs run where they start")
+    limits: Limits = Limits()
     nodes: int = Field(default=1, ge=1)
     processes_per_node: int = Field(default=1, ge=1, description="the most that an experiment may use")
+    cores_per_node: int | None = Field(default=None, ge=1, description="what a node-hour costs in core-hours")
     memory_per_node: Size | None = None
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
     storages: dict[Name, Storage] = {}
+
+    @property
+    def cores(self) -> int:
+        """Cores that a job pays for on each node."""
+        return self.cores_per_node or self.processes_per_node
+
+    def node_local(self, storage: Storage) -> bool:
+        """Return whether a storage is another one on each of the nodes that a scheduler gives."""
+        return not storage.shared and self.scheduler is not None
 
     @field_validator("exclude")
     @classmethod

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Stack
 from tiercel.study.model import Experiment, Study
+from tiercel.study.node_local import node_local
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
 
@@ -26,13 +27,14 @@ def stacks_of(study: Study, site: Site, layer_versions: Mapping[str, str]) -> li
     stacks = []
     for choice in study.stacks:
         name, layers = (choice, []) if isinstance(choice, str) else (choice.storage, choice.choices())
-        if name not in site.storages:
+        if name not in site.storages and name != "all":
             raise UserError(
                 f"study {study.study}: stacks: no storage named {name!r} on site {site.site}: "
                 + suggest(name, site.storages)
             )
         versions = tuple(layer_versions[c.layer] for c in layers)
-        stacks.append(Stack(name, site.storages[name], tuple(layers), versions))
+        for each in site.storages if name == "all" else [name]:
+            stacks.append(Stack(each, site.storages[each], tuple(layers), versions))
     return stacks
 
 
@@ -44,20 +46,24 @@ def expand(
     unsupported: Unsupported,
     layer_versions: Mapping[str, str] | None = None,
     layer_unsupported: LayerUnsupported = lambda _layer, _engine, _workload, _nodes: None,
+    notes: list[str] | None = None,
 ) -> list[Configuration]:
     """Return every configuration of `study` on `site`.
 
     `versions` maps each engine that is there to its version. A workload that none of them can do, and
     a scale that the site does not have, are UserErrors. A workload that a layer has no part in (an
-    HDF5 layer and metadata) does not run on that layer's stacks.
+    HDF5 layer and metadata) does not run on that layer's stacks; what node-local storage cannot
+    do over several nodes is left out there, with a sentence in `notes`.
     """
     found = []
     stacks = stacks_of(study, site, layer_versions or {})
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
         for nodes, processes in _scales(experiment, site, where):
-            for workload_name, workload in experiment.workloads.items():
+            for workload_name, workload in experiment.all_workloads().items():
                 reasons = {e: unsupported(e, workload, nodes) for e in versions}
+                if experiment.launcher == "fork" and getattr(workload, "api", "posix") != "posix":
+                    raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
                 if all(reasons.values()):
                     why = "; ".join(f"{e}: {r}" for e, r in reasons.items())
                     raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
@@ -67,21 +73,36 @@ def expand(
                         study=study.study,
                         experiment=experiment_name,
                         name=workload_name,
-                        workload=workload,
+                        workload=each,
                         stack=stack,
                         engine=engine,
                         engine_version=versions[engine],
-                        launcher=launcher,
+                        launcher="fork" if experiment.launcher == "fork" else launcher,
                         nodes=nodes,
                         processes_per_node=processes,
                         seed=study.seed,
                     )
                     for engine, reason in reasons.items()
                     if reason is None
-                    for stack in stacks
+                    for stack, each in _on_stacks(workload_name, workload, nodes, stacks, site, notes)
                     if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
                 ]
     return found
+
+
+def _on_stacks(
+    name: str, workload: Workload, nodes: int, stacks: list[Stack], site: Site, notes: list[str] | None
+) -> Iterator[tuple[Stack, Workload]]:
+    """Yield the stacks that can do a workload on so many nodes, each with the workload as it goes there."""
+    for stack in stacks:
+        if not site.node_local(stack.storage):
+            yield stack, workload
+            continue
+        each, note = node_local(workload, nodes)
+        if note and notes is not None and (sentence := f"{name} on {stack.name}: {note}") not in notes:
+            notes.append(sentence)
+        if each is not None:
+            yield stack, each
 
 
 def _scales(experiment: Experiment, site: Site, where: str) -> Iterator[tuple[int, int]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from tiercel.documents import Document
 from tiercel.site.model import LayerChoice, Name
-from tiercel.study.workloads import AnyWorkload
+from tiercel.study.sweep import Sweep
+from tiercel.study.workloads import AnyWorkload, Workload
 from tiercel.units import Duration
 
 Count = Annotated[int, Field(ge=1)]
@@ -37,15 +38,24 @@ class Experiment(Document):
     title: str = ""
     nodes: list[Count] = [1]
     processes_per_node: list[Processes] = ["max"]
-    workloads: dict[Name, AnyWorkload]
+    launcher: Literal["site", "fork"] = Field(
+        default="site", description="fork: the engine starts its own processes, on one node and without MPI"
+    )
+    workloads: dict[Name, AnyWorkload] = {}
+    sweep: Sweep | None = Field(default=None, description="a designed sample of workloads beside the named")
     repetitions: Repetitions | None = None
 
-    @field_validator("workloads")
-    @classmethod
-    def _some(cls, value: dict[str, AnyWorkload]) -> dict[str, AnyWorkload]:
-        if not value:
-            raise ValueError("at least one workload is required")
-        return value
+    @model_validator(mode="after")
+    def _some(self) -> Experiment:
+        if not self.workloads and self.sweep is None:
+            raise ValueError("workloads: at least one workload is required (or a sweep)")
+        if self.launcher == "fork" and any(n > 1 for n in self.nodes):
+            raise ValueError("launcher: fork starts processes on one node only (nodes: [1])")
+        return self
+
+    def all_workloads(self) -> dict[str, Workload]:
+        """Return the named workloads and those of the sweep."""
+        return {**self.workloads, **(self.sweep.workloads if self.sweep else {})}
 
 
 class StackChoice(Document):

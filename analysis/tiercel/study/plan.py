@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -160,12 +160,18 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def order_runs(site: Site, study: Study, configurations: Iterable[Configuration], part_size: int) -> Plan:
+def order_runs(
+    site: Site,
+    study: Study,
+    configurations: Iterable[Configuration],
+    part_size: int | Callable[[int], int],
+) -> Plan:
     """Return the plan: round after round, each a random order over all configurations.
 
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for the
     largest scale of each workload on each stack, in the minimum rounds. The traced runs come last.
-    Rounds are cut where the number of nodes changes, and into parts of `part_size` runs.
+    Rounds are cut where the number of nodes changes, and into parts of `part_size` runs (a
+    number, or a function of the number of nodes).
     """
     configurations = tuple(configurations)
     largest = largest_scales(configurations)
@@ -198,12 +204,13 @@ def largest_scales(configurations: Iterable[Configuration]) -> set[str]:
     return {c.key for c in best.values()}
 
 
-def _cut(runs: list[Run], number: int, part_size: int) -> list[Batch]:
+def _cut(runs: list[Run], number: int, part_size: int | Callable[[int], int]) -> list[Batch]:
     by_nodes: dict[int, list[Run]] = {}
     for run in runs:
         by_nodes.setdefault(run.configuration.nodes, []).append(run)
-    return [
-        Batch(number, nodes, part, tuple(group[start : start + part_size]))
-        for nodes, group in sorted(by_nodes.items())
-        for part, start in enumerate(range(0, len(group), part_size))
-    ]
+    batches = []
+    for nodes, group in sorted(by_nodes.items()):
+        size = part_size if isinstance(part_size, int) else part_size(nodes)
+        for part, start in enumerate(range(0, len(group), size)):
+            batches.append(Batch(number, nodes, part, tuple(group[start : start + size])))
+    return batches

@@ -1,0 +1,20 @@
+"""srun of Slurm, inside a job of Slurm. `--mpi=` of the site goes into launcher_options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tiercel.launchers.base import Launcher, launchers
+
+
+@launchers.register("srun")
+class Srun(Launcher):
+    name = "srun"
+    mpi = True
+    program = "srun"
+
+    def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:
+        head = ["srun", f"--nodes={nodes}", f"--ntasks={nodes * processes_per_node}"]
+        # Block: neighbours in rank share a node, so that a shift by a node's processes leaves it.
+        head += [f"--ntasks-per-node={processes_per_node}", "--distribution=block", "--kill-on-bad-exit=1"]
+        return [*head, *self.options, *argv]

@@ -1,0 +1,64 @@
+"""One Snakemake at a time submits jobs for a site, and it begins with the jobs of one that was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+from tiercel.errors import UserError
+from tiercel.runs.planning import Project
+from tiercel.schedulers import scheduler_of
+
+_POLL_S = 3.0
+
+#: Kept open, and so locked, until this process ends.
+_held: list[int] = []
+
+
+def take_over(project: Project, root: Path, results: Path) -> None:
+    """Become the one that submits jobs for this site; nothing to do for a site without a scheduler.
+
+    Jobs that a killed Snakemake left in the queue: those that wait are cancelled, for those that run this
+    waits, since what they measure counts. Submitted again while they run, they would measure each other.
+    UserError when another Snakemake is at work.
+    """
+    site = project.plan.site.site
+    scheduler = scheduler_of(project.plan.site)
+    if scheduler is None:
+        return
+    _lock(results / ".controller", site)
+    jobs = scheduler.left_behind(site, root)
+    waiting = [job for job in jobs if not job.running]
+    if waiting:
+        print(
+            f"tiercel: cancelled {len(waiting)} waiting jobs of a Snakemake that was killed", file=sys.stderr
+        )
+        scheduler.cancel(waiting)
+    running = [job for job in jobs if job.running]
+    if running:
+        print(
+            f"tiercel: waiting for {len(running)} jobs of a Snakemake that was killed; to end them instead: "
+            + scheduler.how_to_cancel(running),
+            file=sys.stderr,
+        )
+    while any(job.running for job in scheduler.left_behind(site, root)):
+        time.sleep(_POLL_S)
+
+
+def _lock(path: Path, site: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise UserError(f"site {site}: another snakemake already submits jobs for it ({who})") from None
+    except OSError:
+        pass  # a file system without locks: then nobody tells us, and jobs are still kept apart by resources
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
+    _held.append(descriptor)

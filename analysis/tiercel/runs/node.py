@@ -1,0 +1,67 @@
+"""What the harness asks of every node: ``python -m tiercel.runs.node ACTION NAME STORAGE RUN BYTES``.
+
+The site's launcher starts one on each node. Each prints one line of JSON about its node; a node that cannot
+answers with ``error``. STORAGE is the storage NAME as JSON, its variables are expanded on the node itself;
+BYTES is what the run will write on this node.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from contextlib import suppress
+from typing import Any
+
+from tiercel.errors import RunFailed, UserError
+from tiercel.runs.context import surroundings
+from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder, space_problem
+from tiercel.site.model import Stack, Storage
+
+#: Begins each answer: launchers and login scripts print lines of their own.
+MARK = "tiercel-node "
+
+
+def answer(action: str, stack: Stack, run_id: str, footprint: int) -> dict[str, Any]:
+    """Return what this node says: its name, and with `make` the run's folder and the conditions.
+
+    Actions: ``look`` checks the storage; ``tidy`` also removes what killed runs left on this node's own;
+    ``make`` makes a run's folder, ``remove`` removes it.
+    """
+    host = platform.node()
+    try:
+        if action == "remove":
+            with suppress(FileNotFoundError):
+                Scratch(stack, run_id).__exit__()
+            return {"host": host}
+        check_scratch(stack)
+        problem = space_problem(stack, footprint)
+        if problem:
+            raise RunFailed(problem)
+        if action == "tidy":
+            tidy(stack)
+        found = {"host": host, "around": surroundings(stack)}
+        if action == "make":
+            found["data"] = str(Scratch(stack, run_id).__enter__().data)
+    except (UserError, RunFailed) as error:
+        return {"host": host, "error": str(error)}
+    return found
+
+
+def tidy(stack: Stack) -> None:
+    """Remove what killed runs left here. The job has this node alone, so nobody works in them."""
+    for folder in leftovers(stack):
+        remove_run_folder(folder)
+
+
+def main(arguments: list[str]) -> int:
+    """Answer; the exit code is 0 also for an error, which the answer names."""
+    action, name, storage, run_id, footprint = arguments
+    stack = Stack(name, Storage.model_validate_json(storage))
+    # One write for each line: the lines of several nodes never mix.
+    sys.stdout.write(MARK + json.dumps(answer(action, stack, run_id, int(footprint))) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

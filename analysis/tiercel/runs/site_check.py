@@ -1,0 +1,64 @@
+"""What of a site's folder does not fit the machine it is looked at from: ``tiercel site check``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tiercel.documents import read_yaml
+from tiercel.errors import UserError
+from tiercel.launchers import resolve
+from tiercel.runs.scratch import check_scratch
+from tiercel.schedulers import scheduler_of
+from tiercel.schedulers.base import account
+from tiercel.site.model import Site, Stack
+from tiercel.site.mounts import read_mounts
+
+
+def problems(site: Site, root: Path) -> list[str]:
+    """Return one sentence for each thing that would keep a study from running; empty for none."""
+    found: list[str] = []
+
+    def attempt(check: Callable[[], str | None]) -> None:
+        try:
+            problem = check()
+        except UserError as error:
+            problem = str(error)
+        if problem:
+            found.append(problem)
+
+    attempt(lambda: _profile(site, root))
+    launcher = resolve(site.launcher, site.launcher_options)
+    scheduler, settings = scheduler_of(site), site.scheduler
+    if scheduler is None or settings is None:
+        attempt(lambda: (m := launcher.missing()) and f"launcher {launcher.name}: {m}")
+    else:
+        attempt(lambda: (m := scheduler.missing()) and f"scheduler {scheduler.name}: {m}")
+        attempt(lambda: account(settings) and None)
+    for name, storage in site.storages.items():
+        if not site.node_local(storage):  # those are looked at in the job
+            attempt(lambda name=name, storage=storage: _mounted(Stack(name, storage), scheduler is not None))  # type: ignore[misc]
+    return found
+
+
+def _profile(site: Site, root: Path) -> str | None:
+    """Return what is wrong with the Snakemake profile, its link and its scripts."""
+    path = root / site.site / "config.yaml"
+    if not path.is_file():
+        return f"no Snakemake profile {site.site}/config.yaml: ln -s site-configs/{site.site} {site.site}"
+    profile = read_yaml(path)
+    if profile.get("configfile") != f"site-configs/{site.site}/site.yaml":
+        return f"{path}: configfile: must be site-configs/{site.site}/site.yaml"
+    for key in ("submit", "status", "cancel"):
+        command = str(profile.get(f"cluster-generic-{key}-cmd", "")).split()
+        if command and not os.access(root / command[0], os.X_OK):
+            return f"{path}: {command[0]}: is not there, or not executable"
+    return None
+
+
+def _mounted(stack: Stack, elsewhere: bool) -> str | None:
+    if elsewhere and stack.storage.mount_path() not in {mount.point for mount in read_mounts()}:
+        return f"storage {stack.name}: {stack.storage.mount_path()} is not mounted here"
+    check_scratch(stack)
+    return None

@@ -1,0 +1,84 @@
+"""What a scheduler is to the rest of the project.
+
+Snakemake submits the jobs: to Slurm by its Slurm executor, to the others by its cluster-generic executor
+and the site's own scripts (``site-configs/<site>/submit``, ``status``, ``cancel``). An adapter says which
+Snakemake resources make the right job, and finds jobs that a killed Snakemake left behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.registry import Registry
+from tiercel.site.model import Site
+from tiercel.site.scheduler import SchedulerSettings
+from tiercel.site.variables import expand
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a batch of runs asks for."""
+
+    site: Site
+    settings: SchedulerSettings
+    nodes: int
+    minutes: int
+    licences: tuple[str, ...] = ()
+    """Of the storage systems that the batch measures."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of ours that the scheduler still knows."""
+
+    id: str
+    running: bool
+
+
+class Scheduler(ABC):
+    """One scheduler."""
+
+    name: str
+    programs: tuple[str, ...]
+    """What must be on PATH where jobs are submitted; the first one submits."""
+
+    def missing(self) -> str | None:
+        """Return what is lacking to submit jobs from here, or None."""
+        lacking = [p for p in self.programs if not shutil.which(p)]
+        return f"no {', '.join(lacking)} on PATH: is this a login node of the site?" if lacking else None
+
+    @abstractmethod
+    def resources(self, request: Request) -> dict[str, int | str]:
+        """Return the Snakemake resources of a job."""
+
+    def left_behind(self, site: str, folder: Path) -> list[Job]:
+        """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`.
+
+        None where the executor itself takes up jobs that still run (cluster-generic).
+        """
+        return []
+
+    def cancel(self, jobs: Sequence[Job]) -> None:
+        """End jobs that left_behind() returned."""
+        raise NotImplementedError
+
+    def how_to_cancel(self, jobs: Sequence[Job]) -> str:
+        """Return the command with which a user ends jobs."""
+        raise NotImplementedError
+
+
+schedulers: Registry[type[Scheduler]] = Registry("scheduler")
+
+
+def scheduler_of(site: Site) -> Scheduler | None:
+    """Return the adapter of a site's scheduler, None for a site without; UserError for an unknown one."""
+    return schedulers.get(site.scheduler.name)() if site.scheduler else None
+
+
+def account(settings: SchedulerSettings) -> str:
+    """Return who pays, or nothing; UserError for an environment variable that is not set."""
+    return expand(settings.account, "scheduler.account") if settings.account else ""

@@ -1,0 +1,66 @@
+"""Slurm, through Snakemake's Slurm executor (checked with its version 2.8 and Slurm 22.05)."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tiercel.errors import UserError
+from tiercel.schedulers.base import Job, Request, Scheduler, account, schedulers
+
+_WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "SUSPENDED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
+
+
+@schedulers.register("slurm")
+class Slurm(Scheduler):
+    name = "slurm"
+    programs = ("sbatch", "squeue", "scancel", "srun")
+
+    def resources(self, request: Request) -> dict[str, int | str]:
+        settings = request.settings
+        # Whole nodes: a neighbour on the same node would be measured too.
+        extra = ["--exclusive", *settings.options]
+        if request.licences:
+            extra.append(f"--licenses={','.join(request.licences)}")
+        found: dict[str, int | str] = {
+            "nodes": request.nodes,
+            # The executor refuses an MPI job of one task; runs take what they need of these by srun.
+            "tasks_per_node": max(2, request.site.processes_per_node),
+            "runtime": request.minutes,
+            "mpi": "srun",  # the executor then starts the batch itself, without an srun around it
+            "slurm_extra": " ".join(shlex.quote(word) for word in extra),
+        }
+        if settings.partition:
+            found["slurm_partition"] = settings.partition
+        if settings.account:
+            found["slurm_account"] = account(settings)
+        return found
+
+    def left_behind(self, site: str, folder: Path) -> list[Job]:
+        # The executor names jobs <prefix>_<uuid of its run>; the profile's prefix names the site.
+        found = []
+        for line in _squeue("--me", "--format=%i|%T|%j|%Z").splitlines():
+            number, state, name, where = line.split("|", 3)
+            if name.startswith(f"tiercel-{site}_") and where == str(folder):
+                found.append(Job(number, state not in _WAITING))
+        return found
+
+    def cancel(self, jobs: Sequence[Job]) -> None:
+        subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, timeout=60, check=False)
+
+    def how_to_cancel(self, jobs: Sequence[Job]) -> str:
+        return " ".join(["scancel", *(job.id for job in jobs)])
+
+
+def _squeue(*options: str) -> str:
+    command = ["squeue", "--noheader", *options]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UserError(f"scheduler slurm: squeue does not answer: {error}") from None
+    if answer.returncode:
+        said = (answer.stderr.strip().splitlines() or [f"exit code {answer.returncode}"])[-1]
+        raise UserError(f"scheduler slurm: squeue does not answer: {said}")
+    return answer.stdout

@@ -1,0 +1,58 @@
+"""Makes the folder of a new site from what a survey of the machine found."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from tiercel.errors import UserError
+from tiercel.site.folder import render, site_files, write_folder
+from tiercel.site.model import Storage, check_name
+from tiercel.site.survey import Survey
+
+#: Without an answer of the scheduler.
+_WALLTIME_MINUTES = 60
+
+
+def new_site(name: str, root: Path, found: Survey) -> Path:
+    """Write ``site-configs/<name>`` and the link in the root that Snakemake needs; return the folder."""
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise UserError(f"site {error}") from None
+    folder, link = root / "site-configs" / name, root / name
+    if folder.exists() or link.is_symlink() or link.exists():
+        raise UserError(f"{folder if folder.exists() else link}: is there already: name another site")
+    scheduler = "slurm" if found.scheduler == "sbatch" else found.scheduler
+    storages = dict(found.storages) if scheduler else {}
+    if scheduler and not storages:
+        # Something to begin with, so that the file can be loaded and planned: the question says what to do.
+        storages["shared"] = Storage(
+            type="nfs", mount="$TIERCEL_SHARED", scratch="$TIERCEL_SHARED/tiercel", medium="network"
+        )
+    text = render(
+        "site",
+        {
+            "site": name, "scheduler": scheduler, "found": found,
+            "description": f"{found.nodes} nodes of {found.cores} cores ({found.processor})".replace(":", ""),
+            "walltime": min(found.walltime_minutes or _WALLTIME_MINUTES, 24 * 60),
+            "storages": {key: _without_user(storage) for key, storage in storages.items()},
+        },
+    )  # fmt: skip
+    write_folder(folder, {"site.yaml": text, **site_files(name, found.scheduler)})
+    link.symlink_to(Path("site-configs") / name)
+    return folder
+
+
+def _without_user(storage: Storage) -> Storage:
+    """Return `storage` with $USER for this user's name: the file is for everybody."""
+    user = os.environ.get("USER", "")
+    with suppress(KeyError, OSError):  # a user id without a name
+        user = user or getpass.getuser()
+    scratch = (
+        re.sub(rf"(?<=/){re.escape(user)}(?=/|$)", "$USER", storage.scratch) if user else storage.scratch
+    )
+    return storage.model_copy(update={"scratch": scratch.replace(f"tiercel-{os.getuid()}", "tiercel")})

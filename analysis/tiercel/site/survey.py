@@ -1,0 +1,136 @@
+"""What can be found out about an unknown machine from one of its login nodes."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tiercel.site.discover import discover
+from tiercel.site.machine import cores, memory
+from tiercel.site.model import Storage
+
+_PATIENCE_S = 20.0
+
+
+@dataclass
+class Survey:
+    """What was found. `questions` are for a person who knows the machine."""
+
+    scheduler: str = ""
+    """slurm, sbatch (Slurm with its own launcher), lsf, flux, cobalt, or empty."""
+    launcher: str = "auto"
+    launcher_options: list[str] = field(default_factory=list)
+    partition: str = ""
+    walltime_minutes: int | None = None
+    nodes: int = 1
+    cores: int = 1
+    memory_mib: int | None = None
+    processor: str = ""
+    modules: list[str] = field(default_factory=list)
+    storages: dict[str, Storage] = field(default_factory=dict)
+    questions: list[str] = field(default_factory=list)
+
+
+def survey() -> Survey:
+    """Look at this machine. Nothing is written, no job is submitted."""
+    found = Survey(cores=cores(), memory_mib=memory() // 1024**2, processor=_processor(), modules=_modules())
+    if shutil.which("sbatch"):
+        _slurm(found)
+    elif shutil.which("bsub"):
+        found.scheduler, found.launcher = "lsf", "jsrun"
+        found.questions.append("queue, nodes, cores and walltime: `bqueues -l` and the site's pages say")
+    elif shutil.which("flux"):
+        found.scheduler = found.launcher = "flux"
+        found.questions.append("queue, nodes, cores and walltime: `flux resource list` and `flux queue list`")
+    elif shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists()):
+        found.scheduler, found.launcher = "cobalt", "aprun" if shutil.which("aprun") else "mpiexec"
+        found.questions.append("queue, nodes, cores and walltime: the site's pages say")
+    elif shutil.which("qsub"):
+        found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
+    if found.scheduler:
+        found.questions.append(
+            "does a job's script run on its first node (head: compute) or elsewhere (service)?"
+        )
+    _storages(found)
+    return found
+
+
+def _slurm(found: Survey) -> None:
+    own = shutil.which("ibrun") is not None
+    found.scheduler, found.launcher = ("sbatch", "ibrun") if own else ("slurm", "srun")
+    lines = _answer("sinfo", "--noheader", "--format=%P|%D|%c|%m|%l").splitlines()
+    rows = [line.split("|") for line in lines if line.count("|") == 4]
+    chosen = next((row for row in rows if row[0].endswith("*")), rows[0] if rows else None)
+    if chosen is None:
+        found.questions.append("sinfo named no partition: partition, nodes and cores are guesses")
+    else:
+        found.partition = chosen[0].rstrip("*")
+        found.nodes, found.cores = max(1, _number(chosen[1])), max(1, _number(chosen[2]))
+        found.memory_mib = _number(chosen[3]) or None
+        found.walltime_minutes = _minutes(chosen[4])
+        if len(rows) > 1:
+            found.questions.append(f"other partitions: {', '.join(sorted({r[0].rstrip('*') for r in rows}))}")
+    kinds = re.findall(r"\bpmi2|\bpmix\w*", _answer("srun", "--mpi=list"))
+    if kinds and not own:
+        found.launcher_options = ["--mpi=pmi2" if "pmi2" in kinds else f"--mpi={kinds[0]}"]
+        found.questions.append(
+            f"srun knows --mpi={', '.join(dict.fromkeys(kinds))}: MPICH speaks pmi2, Open MPI pmix"
+        )
+
+
+def _storages(found: Survey) -> None:
+    storages = discover().storages
+    if not found.scheduler:
+        found.storages = storages
+        return
+    # The disks of a login node say nothing of the other nodes'.
+    found.storages = {name: s for name, s in storages.items() if s.medium == "network"}
+    if not found.storages:
+        found.questions.append(
+            "no network file system was found that this user can write: add the shared storage"
+        )
+    found.questions.append("node-local storage of the compute nodes: add it with its mount point there")
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    name = re.search(r"^(?:model name|cpu)\s*:\s*(.+)$", text, re.MULTILINE)
+    return f"{platform.machine()}, {name[1].strip()}" if name else platform.machine()
+
+
+def _modules() -> list[str]:
+    return [m for m in os.environ.get("LOADEDMODULES", "").split(":") if m]
+
+
+def _answer(*command: str) -> str:
+    try:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ended.stdout + ended.stderr
+
+
+def _number(text: str) -> int:
+    """Return the number in ``4000+`` (Slurm: nodes differ, this is the least)."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) if match else 0
+
+
+def _minutes(text: str) -> int | None:
+    """Return the minutes of Slurm's ``1-02:00:00``, ``2:00:00`` or ``30:00``; None for infinite."""
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if not match:
+        return None
+    days, hours, minutes, _ = (int(part or 0) for part in match.groups())
+    return days * 1440 + hours * 60 + minutes

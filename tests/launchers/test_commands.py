@@ -1,0 +1,45 @@
+"""The exact command line of every launcher, for two nodes of four processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.launchers import launchers, resolve
+
+ARGV = ["engine", "-o", "a file"]
+EXPECTED = {
+    "srun": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --kill-on-bad-exit=1",
+    "jsrun": "jsrun --nrs=2 --rs_per_host=1 --tasks_per_rs=4 --cpu_per_rs=ALL_CPUS "
+    "--launch_distribution=packed --bind=none",
+    "lrun": "lrun -N2 -T4",
+    "flux": "flux run --nodes=2 --ntasks=8 --exclusive",
+    "aprun": "aprun -n 8 -N 4 -cc none",
+    "ibrun": "env IBRUN_TASKS_PER_NODE=4 ibrun -n 8",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_command_line(name: str) -> None:
+    assert resolve(name).command(ARGV, 2, 4) == [*EXPECTED[name].split(), *ARGV]
+
+
+def test_every_launcher_has_its_line_here() -> None:
+    assert set(launchers) == {*EXPECTED, "fork", "mpiexec"}
+
+
+def test_options_of_the_site_come_before_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOSTS", "/tmp/my hosts")
+    command = resolve("srun", ["--mpi=pmi2", "--nodefile=$HOSTS"]).command(ARGV, 1, 1)
+    assert command[-5:] == ["--mpi=pmi2", "--nodefile=/tmp/my hosts", *ARGV]
+
+
+def test_an_unset_variable_in_the_options_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NODES_FILE", raising=False)
+    with pytest.raises(UserError, match="environment variable NODES_FILE is not set"):
+        resolve("srun", ["--nodefile=$NODES_FILE"]).command(ARGV, 1, 1)
+
+
+def test_unknown_launcher_names_those_that_there_are() -> None:
+    with pytest.raises(UserError, match=r"did you mean srun\?"):
+        resolve("srunn")

@@ -1,0 +1,223 @@
+"""The sites' submit, status and cancel scripts: the exact commands that they give, by recording stand-ins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tiercel.site.folder import site_files, write_folder
+
+SITES = Path(__file__).resolve().parents[2] / "site-configs"
+
+#: Writes its words, one a line, and what it reads; then says what the test put into `answer`.
+STAND_IN = """#!/bin/sh
+{ echo "$0" | sed 's|.*/||'; printf '%s\\n' "$@"; } >"$RECORD/words"
+[ "${0##*/}" != bsub ] || cat >"$RECORD/input"
+cat "$RECORD/answer"
+exit "$(cat "$RECORD/code")"
+"""
+
+
+class Machine:
+    """A PATH on which a scheduler's commands are recording stand-ins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in (
+            "bsub",
+            "bjobs",
+            "bkill",
+            "flux",
+            "qsub",
+            "qstat",
+            "qdel",
+            "sbatch",
+            "squeue",
+            "scancel",
+            "sacct",
+        ):
+            (self.bin / name).write_text(STAND_IN)
+            (self.bin / name).chmod(0o755)
+
+    def call(
+        self, script: Path, *words: str, answer: str = "", code: int = 0, account: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        (self.folder / "answer").write_text(answer)
+        (self.folder / "code").write_text(str(code))
+        environment = {
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "RECORD": str(self.folder),
+            **({"TIERCEL_ACCOUNT": account} if account else {}),
+        }
+        return subprocess.run(
+            [script, *words], env=environment, cwd=self.folder, capture_output=True, text=True, check=False
+        )
+
+    @property
+    def words(self) -> list[str]:
+        return (self.folder / "words").read_text().splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def jobscript(tmp_path: Path) -> Path:
+    """A job script in a folder with characters that a careless script trips over."""
+    folder = tmp_path / "a b'c$d"
+    folder.mkdir()
+    path = folder / "job.sh"
+    path.write_text("#!/bin/sh\n# properties = {}\ntrue\n")
+    return path
+
+
+def test_lassen_submits_by_nodes(machine: Machine, jobscript: Path) -> None:
+    done = machine.call(
+        SITES / "lassen" / "submit", "4", "30", "pbatch", str(jobscript),
+        answer="Job <1234> is submitted to queue <pbatch>.\n", account="guests",
+    )  # fmt: skip
+    assert done.stdout == "1234\n"
+    expected = "bsub -nnodes 4 -W 30 -J tiercel-lassen -o .snakemake/lsf-%J.log -q pbatch -G guests"
+    assert machine.words == [*expected.split(), "-stage", "storage=1400"]
+    assert (machine.folder / "input").read_text() == jobscript.read_text()
+
+
+def test_summit_names_its_project_and_its_burst_buffer(machine: Machine, jobscript: Path) -> None:
+    done = machine.call(
+        SITES / "summit" / "submit", "2", "120", "batch", str(jobscript),
+        answer="Job <7> is submitted to queue <batch>.\n", account="ABC123",
+    )  # fmt: skip
+    assert done.stdout == "7\n"
+    assert machine.words[-6:] == ["-q", "batch", "-P", "ABC123", "-alloc_flags", "NVME"]
+
+
+@pytest.mark.parametrize("site", ["theta", "thetagpu"])
+def test_cobalt(machine: Machine, jobscript: Path, site: str) -> None:
+    done = machine.call(
+        SITES / site / "submit", "8", "60", "default", str(jobscript),
+        answer="Warning: something\n4711\n", account="proj",
+    )  # fmt: skip
+    assert done.stdout == "4711\n"
+    assert machine.words[:8] == f"qsub -n 8 -t 60 --mode script --jobname tiercel-{site} -A".split()[:8]
+    assert machine.words[-1] == str(jobscript)
+    assert "-q" not in machine.words
+
+
+def test_frontera_submits_by_nodes_and_tasks(machine: Machine, jobscript: Path) -> None:
+    done = machine.call(
+        SITES / "frontera" / "submit", "2", "56", "30", "normal", str(jobscript),
+        answer="--- Welcome ---\n55;cluster\n", account="acc",
+    )  # fmt: skip
+    assert done.stdout == "55\n"
+    expected = (
+        "sbatch --parsable -N 2 --ntasks-per-node=56 -t 30 -J tiercel-frontera -o .snakemake/slurm-%j.log"
+    )
+    assert machine.words == [*expected.split(), "-p", "normal", "-A", "acc", str(jobscript)]
+
+
+def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
+    write_folder(tmp_path / "site", site_files("here", "flux"))
+    done = machine.call(
+        tmp_path / "site" / "submit",
+        "2",
+        "15",
+        "pbatch",
+        str(jobscript),
+        answer="f3ETxsR9H\n",
+        account="bank",
+    )
+    assert done.stdout == "f3ETxsR9H\n"
+    assert machine.words == [
+        "flux", "batch", "--nodes=2", "--exclusive", "--time-limit=15m", "--job-name=tiercel-here",
+        "--output=.snakemake/flux-{{id}}.log", "--queue=pbatch", "--bank=bank", str(jobscript),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "expected"),
+    [
+        ("RUN", 0, "running"), ("PEND", 0, "running"), ("SSUSP", 0, "running"), ("UNKWN", 0, "running"),
+        ("DONE", 0, "success"), ("EXIT", 0, "failed"),
+        ("Job <1> is not found", 255, "failed"),
+        ("LSF is down. Please wait", 255, "running"),  # it may run: it must not be submitted again
+    ],
+)  # fmt: skip
+def test_status_of_lsf(machine: Machine, state: str, code: int, expected: str) -> None:
+    done = machine.call(SITES / "lassen" / "status", "1", answer=state + "\n", code=code)
+    assert done.stdout == expected + "\n"
+    assert machine.words == ["bjobs", "-noheader", "-o", "stat", "1"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("RUN ", "running"),
+        ("SCHED ", "running"),
+        ("INACTIVE COMPLETED", "success"),
+        ("INACTIVE TIMEOUT", "failed"),
+    ],
+)
+def test_status_of_flux(machine: Machine, tmp_path: Path, answer: str, expected: str) -> None:
+    write_folder(tmp_path / "site", site_files("here", "flux"))
+    assert machine.call(tmp_path / "site" / "status", "f1", answer=answer).stdout == expected + "\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("RUNNING", "running"),
+        ("COMPLETED", "success"),
+        ("NODE_FAIL", "failed"),
+        ("PREEMPTED", "failed"),
+        ("", "running"),
+    ],
+)
+def test_status_of_slurm(machine: Machine, state: str, expected: str) -> None:
+    assert machine.call(SITES / "frontera" / "status", "5", answer=state).stdout == expected + "\n"
+
+
+def test_status_of_cobalt_reads_the_log_of_an_ended_job(machine: Machine) -> None:
+    status = SITES / "theta" / "status"
+    assert machine.call(status, "9", answer="9  user 00:10:00 4 running\n").stdout == "running\n"
+    assert machine.call(status, "9", code=1).stdout == "failed\n"  # neither known nor a log
+    log = machine.folder / "9.cobaltlog"
+    log.write_text("Info: task completed normally with an exit code of 0; initiating job cleanup\n")
+    assert machine.call(status, "9", code=1).stdout == "success\n"
+    log.write_text("Info: task completed normally with an exit code of 1; initiating job cleanup\n")
+    assert machine.call(status, "9", code=1).stdout == "failed\n"
+
+
+@pytest.mark.parametrize(
+    ("site", "program"),
+    [("lassen", "bkill"), ("summit", "bkill"), ("theta", "qdel"), ("frontera", "scancel")],
+)
+def test_cancel(machine: Machine, site: str, program: str) -> None:
+    machine.call(SITES / site / "cancel", "1", "2")
+    assert machine.words == [program, "1", "2"]
+
+
+@pytest.mark.parametrize("site", ["lassen", "summit", "theta", "thetagpu"])
+def test_a_refused_job_fails_and_prints_no_number(machine: Machine, jobscript: Path, site: str) -> None:
+    done = machine.call(SITES / site / "submit", "4", "30", "closed", str(jobscript), code=255)
+    assert done.returncode == 255
+    assert done.stdout == ""
+
+
+def test_an_answer_without_a_number_is_told(machine: Machine, jobscript: Path) -> None:
+    done = machine.call(SITES / "lassen" / "submit", "4", "30", "q", str(jobscript), answer="hello\n")
+    assert done.returncode == 1
+    assert "bsub gave no job number: hello" in done.stderr
+
+
+def test_scripts_are_executable_shell() -> None:
+    for name in ("submit", "status", "cancel"):
+        for script in SITES.glob(f"*/{name}"):
+            assert os.access(script, os.X_OK), script
+            subprocess.run(["sh", "-n", script], check=True)

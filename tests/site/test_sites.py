@@ -1,0 +1,88 @@
+"""The sites that come with tiercel: they load, links and profiles fit, topologies give ceilings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tiercel.ceilings import ceiling_of
+from tiercel.errors import UserError
+from tiercel.runs.site_check import problems
+from tiercel.schedulers import scheduler_of
+from tiercel.site import known_sites, load_site
+from tiercel.site.model import Storage
+from tiercel.units import parse_rate
+
+from ..conftest import CHECKOUT
+
+SITES = [name for name in known_sites(CHECKOUT) if name != "local"]
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_site_has_link_and_profile(name: str) -> None:
+    site = load_site(name, CHECKOUT)
+    assert (CHECKOUT / name).readlink() == Path("site-configs") / name
+    profile = yaml.safe_load((CHECKOUT / name / "config.yaml").read_text())
+    assert profile["configfile"] == f"site-configs/{name}/site.yaml"
+    assert "measuring=1" in profile["resources"]  # never two measurements at a time
+    assert "config" not in profile  # --config study=... would replace it whole
+    assert site.scheduler is not None
+    if profile["executor"] == "slurm":
+        assert profile["slurm-jobname-prefix"] == f"tiercel-{name}"
+
+
+def test_lassens_gateway_bounds_vast_from_three_nodes_on() -> None:
+    vast = load_site("lassen", CHECKOUT).storages["vast"]
+    # One node: its EDR link, 100 Gb/s; four: the gateway's 2 x 100 Gb/s (paper 004, section IV.B).
+    one, four = ceiling_of(vast, "read", 1), ceiling_of(vast, "read", 4)
+    assert one is not None and four is not None
+    assert (one.stage.stage, one.bandwidth) == ("client", 12.5e9)
+    assert (four.stage.stage, four.bandwidth) == ("gateway", 25e9)
+    assert "media" in four.unknown
+
+
+def test_quartz_gateways_carry_eight_gigabytes() -> None:
+    # 32 gateways x 2 x 1 Gb/s = 64 Gb/s = 8 GB/s.
+    found = ceiling_of(load_site("quartz", CHECKOUT).storages["vast"], "write", 128)
+    assert found is not None
+    assert found.bandwidth == 8e9
+
+
+def test_a_ceiling_for_writes_says_nothing_of_reads() -> None:
+    ssd = load_site("theta", CHECKOUT).storages["ssd"]
+    assert ceiling_of(ssd, "read", 2) is None
+    writes = ceiling_of(ssd, "write", 2)
+    assert writes is not None
+    assert writes.bandwidth == 2 * 700e6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("100Gb/s", 12.5e9), ("12.5GB/s", 12.5e9), ("2GiB/s", 2 * 1024**3), ("1Mb/s", 125e3)],
+)
+def test_rates(text: str, expected: float) -> None:
+    assert parse_rate(text) == expected
+
+
+def test_what_is_amiss_is_told_in_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIERCEL_ACCOUNT", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = problems(load_site("summit", CHECKOUT), CHECKOUT)
+    assert any("no bsub, bjobs, bkill on PATH" in p for p in found)
+    assert any("TIERCEL_ACCOUNT is not set" in p for p in found)
+
+
+def test_network_storage_is_shared_unless_said_otherwise() -> None:
+    storage = Storage(type="nfs", mount="/m", scratch="/m/x", medium="network")
+    assert storage.shared
+    assert not Storage(type="xfs", mount="/m", scratch="/m/x").shared
+
+
+def test_unknown_scheduler_names_those_that_there_are(tmp_path: Path) -> None:
+    site = load_site("ruby", CHECKOUT)
+    assert site.scheduler is not None
+    wrong = site.model_copy(update={"scheduler": site.scheduler.model_copy(update={"name": "slrm"})})
+    with pytest.raises(UserError, match=r"did you mean slurm\?"):
+        scheduler_of(wrong)

@@ -1,0 +1,115 @@
+"""A small study on a real Slurm: two nodes, two storage systems, a killed Snakemake and a killed node."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import Cluster
+
+#: Runs of four seconds at least (the stonewall), so that there is something to kill.
+TINY = """
+study: tiny
+title: Two nodes, two storage systems
+repetitions: {minimum: 2, maximum: 2}
+twins: false
+timeout: 120s
+experiments:
+  scaling:
+    nodes: [2]
+    processes_per_node: [2]
+    workloads:
+      synced-write:
+        {operation: write, transfer_size: 4KiB, data_per_process: 64MiB, fsync: write, stonewall: 4s}
+      read: {operation: read, transfer_size: 64KiB, data_per_process: 1MiB}
+  metadata:
+    nodes: [2]
+    processes_per_node: [2]
+    workloads:
+      small-files: {operation: metadata, items_per_process: 20}
+"""
+
+#: Two workloads on two systems, metadata on the shared one only (no two nodes share a tree on the other);
+#: two repetitions of each.
+RUNS = (2 * 2 + 1) * 2
+
+
+def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -> None:
+    cluster.study(TINY)
+    tables = "results/slurm-virtual/runs.parquet"  # the report is for the nightly test
+    first = cluster.snakemake(tables)
+    cluster.wait(cluster.begun, "the first run begins", first)
+    controller = (cluster.results / ".controller").read_text().split()  # process N on login
+    cluster.inside("kill", "-KILL", controller[1])
+    first.communicate(timeout=60)
+    before = cluster.inside("squeue", "--noheader", "--format=%i").split()
+    assert len(before) == 1  # the job that the killed one had submitted still runs
+
+    second = cluster.snakemake(tables)
+    try:
+        # The second round has run ids of repetition 1.
+        cluster.wait(
+            lambda: any(".r1-" in p.name for p in cluster.begun()), "the second round begins", second
+        )
+        nodes = cluster.inside("squeue", "--noheader", "--states=RUNNING", "--format=%N").strip()
+        assert nodes == "n[1-2]"
+        cluster.call("kill-node", "n2")
+        output, _ = second.communicate(timeout=300)
+    finally:
+        second.kill()
+    assert second.returncode == 0, output + cluster.logs()
+    assert "waiting for 1 jobs of a Snakemake that was killed" in output
+    assert before[0] in output  # how to end it instead
+
+    records = [json.loads(p.read_text()) for p in cluster.results.glob("raw/*/record.json")]
+    assert len(records) == RUNS
+    assert {r["status"] for r in records} == {"ok"}, [r["reason"] for r in records]
+    # What the first job had measured was not measured again, what the dead node cut off was.
+    attempts = {r["run"]: r["attempts"] for r in records}
+    assert all(n == 1 for run, n in attempts.items() if ".r0-" in run)
+    interrupted = list(cluster.results.glob("raw/interrupted/*"))
+    assert len(interrupted) == 1
+    assert all(".r1-" in folder.name for folder in interrupted)
+    _check_places(cluster)
+    # Node-local folders of the dead node stay (nobody could remove them), all others are gone.
+    left = {p.parent.parent.name for p in cluster.state.glob("local/*/tiercel/tiercel-run-*")}
+    assert left <= {"n2"}
+
+
+def _check_places(cluster: Cluster) -> None:
+    """Readers of the shared storage sit on the other node than the writers; node-local ones on the same."""
+    fractions: dict[str, set[float]] = {"lustre1": set(), "ssd": set()}
+    for path in cluster.results.glob("raw/scaling.read.*/read.json"):
+        storage = path.parent.name.split(".")[2]
+        result = json.loads(path.read_text())["tests"][0]["Results"][0]
+        fractions[storage].add(result["taskOffset"]["crossNodeFraction"])
+        context: dict[str, Any] = json.loads((path.parent / "context.json").read_text())
+        assert len(context["hosts"]) == 2
+        assert result["hosts"] == context["hosts"]
+        # Evicted before the read, on every node.
+        assert result["residency"]["fraction"] == 0
+    assert fractions == {"lustre1": {1}, "ssd": {0}}
+
+
+@pytest.mark.nightly
+def test_report_of_two_nodes_and_two_storage_systems(cluster: Cluster) -> None:
+    cluster.study(TINY.replace("minimum: 2, maximum: 2", "minimum: 1, maximum: 1"))
+    workflow = cluster.snakemake()
+    output, _ = workflow.communicate(timeout=600)
+    assert workflow.returncode == 0, output + cluster.logs()
+    page = (cluster.results / "report" / "index.html").read_text()
+    assert "shared (virtual)" in page
+    assert "node-local (virtual)" in page
+
+
+def test_a_partition_that_refuses_ends_the_study_in_words(cluster: Cluster) -> None:
+    cluster.study(TINY)
+    site = cluster.root / "site-configs" / "slurm-virtual" / "site.yaml"
+    site.write_text(site.read_text().replace("partition: pbatch", "partition: closed"))
+    refused = cluster.snakemake("--retries", "0")
+    output, _ = refused.communicate(timeout=240)
+    assert refused.returncode == 1
+    assert "partition" in output
+    assert not list(cluster.results.glob("raw/*/record.json"))
