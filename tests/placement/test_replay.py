@@ -1,0 +1,195 @@
+"""A replayed trace does what the traced program did: operations, bytes, order; and a bad recipe does
+nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tiercel.engines import Task, engines
+from tiercel.engines.replay import check_totals
+from tiercel.errors import RunFailed, UserError
+from tiercel.placement.features import files_of
+from tiercel.placement.recipe import compile_trace, write_recipe
+from tiercel.programs import program
+from tiercel.runs.tracing import preload_library, tracing_environment
+from tiercel.study.workloads import ReplayWorkload
+from tiercel.traces import open_trace
+
+needs_replay = pytest.mark.skipif(
+    program("tiercel-replay") is None, reason="tiercel-replay is not built (make setup builds it)"
+)
+
+TWO_PROCESSES = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/a.bin", O_WRONLY|O_CREAT, 0666) = 3</d/a.bin> <0.000010>
+7 1700000010.001000 write(3</d/a.bin>, ""..., 5000) = 5000 <0.000100>
+7 1700000010.002000 close(3</d/a.bin>) = 0 <0.000010>
+8 1700000010.003000 openat(AT_FDCWD, "/d/a.bin", O_RDONLY) = 4</d/a.bin> <0.000010>
+8 1700000010.004000 read(4</d/a.bin>, ""..., 8192) = 5000 <0.000100>
+8 1700000010.005000 read(4</d/a.bin>, "", 8192) = 0 <0.000100>
+8 1700000010.006000 close(4</d/a.bin>) = 0 <0.000010>
+8 1700000010.007000 openat(AT_FDCWD, "/d/in.bin", O_RDONLY) = 4</d/in.bin> <0.000010>
+8 1700000010.008000 pread64(4</d/in.bin>, ""..., 100, 900) = 100 <0.000100>
+7 1700000010.009000 unlink("/d/a.bin") = 0 <0.000010>
+"""
+
+
+def strace(tmp_path: Path, text: str):  # type: ignore[no-untyped-def]
+    path = tmp_path / "t.strace"
+    path.write_text(text)
+    return open_trace(path, cache=tmp_path / "cache")
+
+
+def run(recipe: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(program("tiercel-replay")), str(recipe), "--root", str(root), *words],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def replayed(recipe: Path, root: Path) -> dict:  # type: ignore[type-arg]
+    root.mkdir()
+    assert run(recipe, root, "--prepare").returncode == 0
+    done = run(recipe, root)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_a_recipe_keeps_order_between_processes_and_knows_what_was_there_before(tmp_path: Path) -> None:
+    recipe = compile_trace(strace(tmp_path, TWO_PROCESSES))
+    assert recipe.files == ["/d/a.bin", "/d/in.bin"]
+    # a.bin is written before it is read: nothing was there; of in.bin bytes 900 to 1000 are read: 1000 were.
+    assert recipe.sizes == [0, 1000]
+    assert [[o.kind for o in s] for s in recipe.streams] == [list("OWCU"), list("ORRCOR")]
+    # Process 8 opens a.bin after process 7 did open, write and close; 7 unlinks after 8 closed (its 4th).
+    assert recipe.streams[1][0].waits == [(0, 3)]
+    assert recipe.streams[0][3].waits == [(1, 4)]
+    assert recipe.totals == {
+        "read": {"operations": 3, "bytes": 5100}, "write": {"operations": 1, "bytes": 5000},
+        "sync": {"operations": 0, "bytes": 0}, "metadata": {"operations": 6, "bytes": 0},
+    }  # fmt: skip
+
+
+@needs_replay
+def test_the_replay_has_the_traces_totals(tmp_path: Path) -> None:
+    write_recipe(strace(tmp_path, TWO_PROCESSES), tmp_path / "r.txt")
+    result = replayed(tmp_path / "r.txt", tmp_path / "root")
+    check_totals(result, json.loads((tmp_path / "r.json").read_text())["totals"])
+    assert result["implicitOpens"] == 0
+    assert not (tmp_path / "root" / "d" / "a.bin").exists()  # unlinked, at the end and not before the read
+
+
+@needs_replay
+@pytest.mark.skipif(preload_library() is None, reason="DFTracer is not installed")
+def test_the_trace_of_a_replay_has_the_features_of_the_original(tmp_path: Path) -> None:
+    """Trace a real program (SQLite), replay it under the tracer too, and compare what both traces show."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    code = (
+        f"import sqlite3; c = sqlite3.connect({str(one / 't.db')!r}); c.execute('create table t (x)')\n"
+        "for n in range(10): c.execute('insert into t values (?)', ('x' * 3000,)); c.commit()\n"
+    )
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        argv = [sys.executable, "-c", code]
+        if name == "b":
+            write_recipe(
+                open_trace(tmp_path / "a" / "trace", cache=tmp_path / "cache"),
+                tmp_path / "r.txt",
+                data=str(one),
+            )
+            two.mkdir()
+            assert run(tmp_path / "r.txt", two, "--prepare").returncode == 0
+            argv = [str(program("tiercel-replay")), str(tmp_path / "r.txt"), "--root", str(two)]
+        words = [f"{k}={v}" for k, v in tracing_environment(tmp_path / name, tmp_path).items()]
+        subprocess.run(["env", *words, *argv], check=True, capture_output=True, timeout=60)
+    first, second = (files_of(open_trace(tmp_path / n / "trace", cache=tmp_path / "cache")) for n in "ab")
+    first.index = first.index.str.removeprefix(str(one))
+    second.index = second.index.str.removeprefix(f"{two}{one}")
+    same = [
+        "bytes_read",
+        "bytes_written",
+        "transfer_size",
+        "WO",
+        "WAW",
+        "RAW",
+        "random_share",
+        "syncs_per_write",
+    ]
+    assert set(first.index) <= set(second.index)
+    for column in same:
+        assert second.loc[first.index, column].tolist() == pytest.approx(first[column].tolist()), column
+
+
+@needs_replay
+def test_as_an_engine(tmp_path: Path) -> None:
+    (tmp_path / "t.strace").write_text(TWO_PROCESSES)
+    data, output = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    output.mkdir()
+    task = Task(
+        ReplayWorkload(operation="replay", trace=str(tmp_path / "t.strace")), 1, 1, data, output, 1, "fork"
+    )
+    engine = engines.get("replay")()
+    installation = engine.find()
+    assert installation is not None
+    for step in engine.steps(task, installation):
+        subprocess.run(step.argv, check=True, timeout=60, cwd=output)
+    (measured,) = engine.parse(task, output)
+    assert (measured.bytes_moved, measured.bytes_expected, measured.operations) == (10100, 10100, 10)
+    content = json.loads((output / "replay.json").read_text())
+    content["total"]["read"]["bytes"] -= 1
+    (output / "replay.json").write_text(json.dumps(content))
+    with pytest.raises(RunFailed, match="replayed 5,099 read bytes where the trace has 5,100"):
+        engine.parse(task, output)
+
+
+def test_larger_than_allowed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="need 6,000 bytes and the workload allows 1,000"):
+        write_recipe(strace(tmp_path, TWO_PROCESSES), tmp_path / "r.txt", limit=1000)
+
+
+@needs_replay
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("f 0 0 - ../out", "leads out of its root"),
+        ("f 0 0 - /etc/passwd", "leads out of its root"),
+        ("f 0 0 - a%2F..%2F..%2Fb", "leads out of its root"),
+        ("f 3 0 - a", "names more roots"),
+        ("f 0 -1 - a", "is no file"),
+    ],
+)
+def test_recipes_cannot_reach_out(tmp_path: Path, line: str, message: str) -> None:
+    recipe = tmp_path / "r.txt"
+    recipe.write_text(
+        f"tiercel-replay 1\nfiles 1 streams 1 operations 1 waits 0\n{line}\ns 1 0\no O 0 0 0 0 0\n"
+    )
+    done = run(recipe, tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@needs_replay
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_damaged_recipes_are_told_and_nothing_crashes(tmp_path: Path, data: st.DataObject) -> None:
+    text = compile_trace(strace(tmp_path, TWO_PROCESSES)).text()
+    at = data.draw(st.integers(0, len(text) - 1))
+    damaged = (
+        text[:at]
+        + data.draw(st.text(st.characters(max_codepoint=126), max_size=8))
+        + text[at + data.draw(st.integers(0, 8)) :]
+    )
+    (tmp_path / "bad.txt").write_text(damaged)
+    root = tmp_path / "root"
+    root.mkdir(exist_ok=True)
+    done = run(tmp_path / "bad.txt", root, "--prepare")
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert done.returncode == 0 or done.stderr.startswith("tiercel-replay: ")
