@@ -1,0 +1,61 @@
+"""Running an unmodified program with the connector on: ``tiercel cache run``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tiercel.errors import UserError
+from tiercel.layers.cachevol import Options, check_loads, settings
+
+
+def node_local(folder: Path | None) -> Path:
+    """Return the node-local folder: the given one, else TMPDIR, else /tmp."""
+    chosen = folder or Path(os.environ.get("HDF5_CACHE_STORAGE_PATH") or os.environ.get("TMPDIR") or "/tmp")
+    if not chosen.is_dir():
+        raise UserError(f"{chosen}: the node-local folder is not there")
+    if not os.access(chosen, os.W_OK | os.X_OK):
+        raise UserError(f"{chosen}: the node-local folder cannot be written to")
+    return chosen.resolve()
+
+
+def environment_for(storage: Path, options: Options) -> dict[str, str]:
+    """Return the whole environment of a program with the connector on; what the user set himself stays."""
+    ours = settings(storage, options)
+    given = {k: v for k, v in os.environ.items() if k.startswith("HDF5_CACHE_") and k not in options}
+    other = os.environ.get("HDF5_VOL_CONNECTOR", "")
+    if other and not other.startswith(ours["HDF5_VOL_CONNECTOR"]):
+        raise UserError(
+            f"HDF5_VOL_CONNECTOR={other!r} is set already: unset it, or stack the connectors with "
+            f'HDF5_VOL_CONNECTOR="{ours["HDF5_VOL_CONNECTOR"]} under_vol=...;under_info={{...}}"'
+        )
+    if plugins := os.environ.get("HDF5_PLUGIN_PATH"):
+        ours["HDF5_PLUGIN_PATH"] += os.pathsep + plugins
+    return {**os.environ, **ours, **{k: v for k, v in given.items() if k != "HDF5_CACHE_STORAGE_PATH"}}
+
+
+def run(command: Sequence[str], storage: Path, options: Options) -> int:
+    """Run `command` with the connector on; return its exit code (128 + signal, as a shell does).
+
+    Raises UserError where HDF5 would not load the connector or the program is not there.
+    """
+    environment = environment_for(storage, options)
+    check_loads(environment)
+    if shutil.which(command[0]) is None:
+        raise UserError(f"{command[0]}: no such program")
+    child = subprocess.Popen(command, env=environment)
+    while True:
+        try:
+            code = child.wait()
+            break
+        except KeyboardInterrupt:  # the terminal told the program too; it decides
+            continue
+    if code < 0:
+        print(f"tiercel: {command[0]} was ended by {signal.Signals(-code).name}", file=sys.stderr)
+        return 128 - code
+    return code

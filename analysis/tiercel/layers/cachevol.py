@@ -1,0 +1,156 @@
+"""cachevol: HDF5 files staged on and cached from node-local storage (paper 002; native/cachevol).
+
+The layer is an HDF5 connector that programs load by environment variables alone. What it does is set by the
+names of the original Cache VOL (HDF5_CACHE_*); `settings` renders them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tiercel.errors import RunFailed, UserError, suggest
+from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.programs import Installation, program
+from tiercel.site.model import Site
+from tiercel.study.workloads import Workload
+from tiercel.units import parse_size
+
+#: The connector's name in HDF5_VOL_CONNECTOR.
+CONNECTOR = "tiercel_cachevol"
+
+_POLICIES = ("LRU", "LFU", "FIFO")
+
+Options = Mapping[str, bool | int | float | str]
+
+
+def connector() -> Path | None:
+    """Return the connector's file: in the environment's lib/cachevol, or in HDF5_PLUGIN_PATH."""
+    folders = [Path(sys.prefix) / "lib" / "cachevol"]
+    folders += [Path(p) for p in os.environ.get("HDF5_PLUGIN_PATH", "").split(":") if p]
+    return next((f / "libcachevol.so" for f in folders if (f / "libcachevol.so").is_file()), None)
+
+
+def throttle() -> Path | None:
+    """Return the library that makes a folder as slow as a given storage, or None."""
+    path = Path(sys.prefix) / "lib" / "libcachevol-throttle.so"
+    return path if path.is_file() else None
+
+
+def log_program() -> Path | None:
+    """Return the program that inspects, replays and drops staging logs, or None."""
+    return program("cachevol-log")
+
+
+def settings(storage: Path, options: Options | None = None) -> dict[str, str]:
+    """Return the environment that turns the connector on, with its node-local folder.
+
+    Options (all may be left out): write, read, prefetch, adaptive, checkpoint (true or false), size,
+    write_buffer, read_buffer, fusion (bytes), quiet, recheck (seconds), policy (LRU, LFU, FIFO),
+    stats (file), scope (LOCAL, GLOBAL).
+    """
+    found = connector()
+    if found is None:
+        raise UserError("the connector libcachevol.so is not built: run `make layers`")
+    names = {
+        "write": "WR", "read": "RD", "prefetch": "PREFETCH", "adaptive": "ADAPTIVE",
+        "checkpoint": "CHECKPOINT", "size": "STORAGE_SIZE", "write_buffer": "WRITE_BUFFER_SIZE",
+        "read_buffer": "READ_BUFFER_SIZE", "fusion": "FUSION_THRESHOLD", "policy": "REPLACEMENT_POLICY",
+        "quiet": "QUIET", "recheck": "RECHECK", "stats": "STATS", "scope": "STORAGE_SCOPE",
+    }  # fmt: skip
+    environment = {
+        "HDF5_PLUGIN_PATH": str(found.parent),
+        "HDF5_VOL_CONNECTOR": CONNECTOR,
+        "HDF5_CACHE_STORAGE_PATH": str(storage),
+        "HDF5_CACHE_WR": "yes",
+        "HDF5_CACHE_RD": "yes",
+    }
+    for name, value in (options or {}).items():
+        text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        environment[f"HDF5_CACHE_{names[name]}"] = text
+    return environment
+
+
+def check_loads(environment: Mapping[str, str]) -> None:
+    """Raise UserError unless this Python's HDF5 loads the connector with `environment`.
+
+    HDF5 2.0 crashes on a connector that it cannot load and 1.14 silently goes on without it, so it is tried
+    on a file in memory, in a process of its own, before a program depends on it.
+    """
+    code = "import h5py; h5py.File('check', 'w', driver='core', backing_store=False).close()"
+    with tempfile.TemporaryDirectory(prefix="tiercel-") as folder:
+        stats = Path(folder) / "stats"
+        answer = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, **environment, "HDF5_CACHE_STATS": str(stats)},
+        )  # fmt: skip
+        if answer.returncode == 0 and stats.is_file():
+            return
+    said = (answer.stderr.strip() or f"exit code {answer.returncode}").splitlines()[-1]
+    raise UserError(f"HDF5 does not load {connector()}: {said}: run `make layers` again")
+
+
+@layers.register("cachevol")
+class CacheVol(Layer):
+    """HDF5 node-local caching. Options: storage (folder; default the node's temporary folder), and those of
+    `settings`."""
+
+    name = "cachevol"
+
+    def find(self) -> Installation | None:
+        found, log = connector(), log_program()
+        if found is None or log is None:
+            return None
+        version = "src." + hashlib.sha256(found.read_bytes()).hexdigest()[:8]
+        return Installation(self.name, version, {"connector": found, "log": log})
+
+    def check_options(self, options: Options, site: Site) -> None:
+        known = {
+            "storage", "write", "read", "prefetch", "adaptive", "checkpoint", "size", "write_buffer",
+            "read_buffer", "fusion", "policy", "quiet", "recheck",
+        }  # fmt: skip
+        for name, value in options.items():
+            if name not in known:
+                raise UserError(f"layer cachevol has no option {name!r}: {suggest(name, known)}")
+            if name in ("write", "read", "prefetch", "adaptive", "checkpoint") and not isinstance(
+                value, bool
+            ):
+                raise UserError(f"layer cachevol: {name} must be true or false")
+            if name in ("size", "write_buffer", "read_buffer", "fusion"):
+                parse_size(value)
+            if name == "policy" and value not in _POLICIES:
+                raise UserError(f"layer cachevol: policy {value!r}: {suggest(str(value), _POLICIES)}")
+
+    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
+        if engine not in ("h5kernel", "dlkernel", "dlio"):
+            return f"{engine} does not use HDF5"
+        return None
+
+    @contextmanager
+    def session(self, place: Place, installation: Installation) -> Iterator[View]:
+        options = dict(place.options)
+        storage = Path(str(options.pop("storage", tempfile.gettempdir())))
+        if not storage.is_dir():
+            raise RunFailed(f"layer cachevol: the node-local folder {storage} is not there")
+        own = Path(tempfile.mkdtemp(prefix="tiercel-cachevol-", dir=storage))
+        for name in ("size", "write_buffer", "read_buffer", "fusion"):
+            if name in options:
+                options[name] = int(parse_size(options[name]))
+        try:
+            options["stats"] = str(place.output / "cachevol-stats.jsonl")
+            yield View(place.data, settings(own, options))
+            left = subprocess.run(
+                [str(installation.programs["log"]), "replay", str(own)],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if left.returncode:
+                raise RunFailed(f"layer cachevol: staged data are left: {left.stdout.strip()}")
+        finally:
+            shutil.rmtree(own, ignore_errors=True)

@@ -1,0 +1,241 @@
+#include "fill.h"
+#include "config.h"
+#include "rates.h"
+#include "stats.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAUSE UINT64_C(1000000000) /* ns without tries after the node-local storage refused */
+#define SPARE 16 /* buffers of CV_PIECE that are kept: fresh ones cost a page fault for each page */
+
+struct job {
+    struct cv_copy *copy;
+    uint64_t        address, size;
+    void           *buffer;
+    struct job     *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static struct job     *first, *last;
+static struct cv_copy *ahead; /* copies that want prefetching */
+static bool            running, busy;
+static uint64_t        on_their_way; /* bytes in buffers that were handed out */
+static void           *spare[SPARE];
+static unsigned        spares;
+
+static void give_buffer(void *buffer, uint64_t size)
+{
+    on_their_way -= size;
+    if (size > CV_PIECE / 2 && spares < SPARE)
+        spare[spares++] = buffer;
+    else
+        free(buffer);
+}
+
+void *cv_fill_buffer(uint64_t size)
+{
+    void *buffer = NULL;
+
+    pthread_mutex_lock(&lock);
+    if (on_their_way + size <= cv_config.read_buffer) {
+        if (size > CV_PIECE / 2 && spares)
+            buffer = spare[--spares];
+        else /* all large ones are equally large, so that they can be used again */
+            buffer = malloc(size > CV_PIECE / 2 ? CV_PIECE + 2 * CV_BLOCK : size);
+        if (buffer)
+            on_their_way += size;
+    }
+    pthread_mutex_unlock(&lock);
+    return buffer;
+}
+
+void cv_fill_cancel(void *buffer, uint64_t size)
+{
+    pthread_mutex_lock(&lock);
+    give_buffer(buffer, size);
+    pthread_mutex_unlock(&lock);
+}
+
+static void put(struct cv_copy *copy, uint64_t address, const void *data, uint64_t size, bool asked)
+{
+    if (atomic_load(&copy->stale) || cv_ticks() < atomic_load(&copy->full)) {
+        CV_COUNT(fill_skipped_bytes, size);
+        return;
+    }
+    int64_t fresh = cv_copy_put(copy, address, data, size);
+    if (fresh < 0) {
+        atomic_store(&copy->full, cv_ticks() + PAUSE);
+        CV_COUNT(fill_errors, 1);
+    } else if (asked) {
+        CV_COUNT(filled_bytes, fresh);
+    } else {
+        CV_COUNT(prefetched_bytes, fresh);
+    }
+}
+
+/* Finds the next missing piece of a copy and brings it there; false once nothing is missing. */
+static bool prefetch(struct cv_copy *copy, char *buffer)
+{
+    while (copy->ahead * CV_BLOCK < copy->size && !atomic_load(&copy->stale) &&
+           cv_ticks() >= atomic_load(&copy->full)) {
+        bool     there;
+        uint64_t at  = copy->ahead * CV_BLOCK;
+        uint64_t end = copy->size < at + CV_PIECE ? copy->size : at + CV_PIECE;
+        uint64_t run = cv_copy_run(copy, at, end, &there);
+        copy->ahead += (run + CV_BLOCK - 1) / CV_BLOCK;
+        if (there)
+            continue;
+        ssize_t     got = cv_read_all(copy->base, buffer, run, (off_t)at);
+        struct stat now;
+        if (got != (ssize_t)run || fstat(copy->base, &now) || !cv_copy_fits(copy, &now))
+            return false;
+        put(copy, at, buffer, run, false);
+        return true;
+    }
+    return false;
+}
+
+static void *fill(void *unused)
+{
+    char *buffer = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        struct job *job = first;
+        if (job) {
+            first = job->next;
+            if (!first)
+                last = NULL;
+            busy = true;
+            pthread_mutex_unlock(&lock);
+            put(job->copy, job->address, job->buffer, job->size, true);
+            cv_copy_release(job->copy);
+            pthread_mutex_lock(&lock);
+            give_buffer(job->buffer, job->size);
+            free(job);
+            busy = false;
+            pthread_cond_broadcast(&idle);
+        } else if (ahead && (buffer || (buffer = malloc(CV_PIECE)))) {
+            struct cv_copy *copy = ahead;
+            cv_copy_hold(copy);
+            busy = true;
+            pthread_mutex_unlock(&lock);
+            bool more = prefetch(copy, buffer);
+            pthread_mutex_lock(&lock);
+            busy = false;
+            for (struct cv_copy **at = &ahead; !more && *at; at = &(*at)->next)
+                if (*at == copy) {
+                    *at = copy->next;
+                    break;
+                }
+            pthread_mutex_unlock(&lock);
+            cv_copy_release(copy);
+            pthread_mutex_lock(&lock);
+            pthread_cond_broadcast(&idle);
+        } else {
+            pthread_cond_wait(&work, &lock);
+        }
+    }
+    return unused;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    while (first || busy)
+        pthread_cond_wait(&idle, &lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&work, NULL);
+    pthread_cond_init(&idle, NULL);
+    running = false; /* the thread stayed with the parent; the child starts its own */
+    ahead   = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* Under the lock. */
+static bool start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_t             thread;
+    sigset_t              all, before;
+
+    if (running)
+        return true;
+    pthread_once(&once, watch_forks);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    running = !pthread_create(&thread, NULL, fill, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (running)
+        pthread_detach(thread);
+    return running;
+}
+
+void cv_fill(struct cv_copy *copy, uint64_t address, void *buffer, uint64_t size)
+{
+    struct job *job = malloc(sizeof *job);
+
+    pthread_mutex_lock(&lock);
+    if (!job || !start()) {
+        give_buffer(buffer, size);
+        pthread_mutex_unlock(&lock);
+        free(job);
+        return;
+    }
+    cv_copy_hold(copy);
+    *job = (struct job){copy, address, size, buffer, NULL};
+    if (last)
+        last->next = job;
+    else
+        first = job;
+    last = job;
+    pthread_cond_signal(&work);
+    pthread_mutex_unlock(&lock);
+}
+
+void cv_fill_ahead(struct cv_copy *copy)
+{
+    pthread_mutex_lock(&lock);
+    if (start()) {
+        copy->next = ahead;
+        ahead      = copy;
+        pthread_cond_signal(&work);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void cv_fill_forget(struct cv_copy *copy)
+{
+    pthread_mutex_lock(&lock);
+    for (struct cv_copy **at = &ahead; *at; at = &(*at)->next)
+        if (*at == copy) {
+            *at = copy->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+void cv_fill_finish(void)
+{
+    pthread_mutex_lock(&lock);
+    while (running && (first || busy))
+        pthread_cond_wait(&idle, &lock);
+    pthread_mutex_unlock(&lock);
+}

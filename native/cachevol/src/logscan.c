@@ -1,0 +1,315 @@
+#include "logscan.h"
+#include "checksum.h"
+#include "marker.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECOND      UINT64_C(1000000000)
+#define CLOCK_SLACK (5 * SECOND)   /* between this node's clock and that of the file's server */
+#define LONG_WRITE  (600 * SECOND) /* the longest one write may take that was cut off by the kill */
+
+struct entry {
+    struct cv_record head;
+    unsigned         segment;
+    uint64_t         at; /* of the data */
+};
+
+struct scan {
+    char               folder[PATH_MAX];
+    int                lock;
+    struct cv_control *control; /* the live page */
+    struct entry      *entries;
+    size_t             count, room;
+};
+
+static int by_sequence(const void *a, const void *b)
+{
+    uint64_t x = ((const struct entry *)a)->head.sequence, y = ((const struct entry *)b)->head.sequence;
+    return x < y ? -1 : x > y;
+}
+
+/* Checks a record's data; false where they do not match. */
+static bool data_match(int fd, const struct cv_record *head, uint64_t at, char *buffer)
+{
+    struct cv_sum sum;
+
+    cv_sum_start(&sum);
+    for (uint64_t done = 0; done < head->size;) {
+        uint64_t part = head->size - done < CV_RECORD_DATA ? head->size - done : CV_RECORD_DATA;
+        if (cv_read_all(fd, buffer, part, (off_t)(at + done)) != (ssize_t)part)
+            return false;
+        cv_sum_update(&sum, buffer, part);
+        done += part;
+    }
+    return cv_sum_finish(&sum) == head->data_sum;
+}
+
+static int remember(struct scan *scan, const struct cv_record *head, unsigned segment, uint64_t at)
+{
+    if (scan->count == scan->room) {
+        size_t        room = scan->room ? 2 * scan->room : 256;
+        struct entry *more = realloc(scan->entries, room * sizeof *more);
+        if (!more)
+            return -1;
+        scan->entries = more, scan->room = room;
+    }
+    scan->entries[scan->count++] = (struct entry){*head, segment, at};
+    return 0;
+}
+
+/* Collects the records of one segment that the base file lacks; they follow each other without a gap. */
+static int walk_segment(struct scan *scan, const char *name, unsigned number)
+{
+    char             path[PATH_MAX];
+    uint64_t         at = 0, expected = 0;
+    struct cv_record head;
+    int              fd = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return -1;
+    while (cv_read_all(fd, &head, sizeof head, (off_t)at) == (ssize_t)sizeof head &&
+           head.magic == CV_RECORD_MAGIC && head.nonce == scan->control->nonce &&
+           head.head_sum == cv_sum(&head, offsetof(struct cv_record, head_sum)) &&
+           head.size <= CV_RECORD_DATA && (expected == 0 || head.sequence == expected)) {
+        if (head.sequence > atomic_load(&scan->control->done) &&
+            remember(scan, &head, number, cv_record_data(at, head.size))) {
+            close(fd);
+            return -1;
+        }
+        expected = head.sequence + 1;
+        at       = cv_record_end(at, head.size);
+    }
+    close(fd);
+    return 0;
+}
+
+static int collect(struct scan *scan)
+{
+    DIR *files = opendir(scan->folder);
+
+    if (!files)
+        return -1;
+    int failed = 0;
+    for (struct dirent *file; !failed && (file = readdir(files));) {
+        unsigned number;
+        if (sscanf(file->d_name, "segment-%u", &number) == 1)
+            failed = walk_segment(scan, file->d_name, number);
+    }
+    closedir(files);
+    if (scan->count)
+        qsort(scan->entries, scan->count, sizeof *scan->entries, by_sequence);
+    return failed;
+}
+
+/* Cuts the entries at the first gap or damaged record. */
+static int judge(struct scan *scan, struct cv_found *found)
+{
+    uint64_t next     = atomic_load(&scan->control->done) + 1;
+    uint64_t appended = atomic_load(&scan->control->appended);
+    char    *buffer   = malloc(CV_RECORD_DATA);
+    size_t   good     = 0;
+
+    if (!buffer)
+        return -1;
+    for (; good < scan->count; good++, next++) {
+        const struct entry *entry = &scan->entries[good];
+        char                name[64], path[PATH_MAX];
+        if (entry->head.sequence != next)
+            break;
+        snprintf(name, sizeof name, "segment-%u", entry->segment);
+        int  fd    = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        bool whole = fd >= 0 && data_match(fd, &entry->head, entry->at, buffer);
+        if (fd >= 0)
+            close(fd);
+        if (!whole)
+            break;
+        found->records++;
+        found->bytes += entry->head.size;
+    }
+    free(buffer);
+    found->damaged = next <= appended; /* a record that was acknowledged is not there */
+    found->torn    = !found->damaged && good < scan->count;
+    scan->count    = good;
+    return 0;
+}
+
+static void end_scan(struct scan *scan)
+{
+    if (scan->control)
+        munmap(scan->control, CV_CONTROL_SIZE);
+    if (scan->lock >= 0)
+        close(scan->lock);
+    free(scan->entries);
+}
+
+static int begin_scan(struct scan *scan, const char *folder, struct cv_found *found, char *why, size_t room)
+{
+    char        path[PATH_MAX];
+    struct stat there;
+
+    memset(found, 0, sizeof *found);
+    memset(scan, 0, sizeof *scan);
+    scan->lock = -1;
+    snprintf(scan->folder, sizeof scan->folder, "%s", folder);
+    if (cv_join(path, folder, "control"))
+        scan->lock = open(path, O_RDWR | O_CLOEXEC);
+    void *map = MAP_FAILED;
+    if (scan->lock >= 0 && !fstat(scan->lock, &there) && there.st_size >= CV_CONTROL_SIZE)
+        map = mmap(NULL, CV_CONTROL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, scan->lock, 0);
+    scan->control = map == MAP_FAILED ? NULL : map;
+    if (!scan->control || scan->control->magic != CV_LOG_MAGIC) {
+        snprintf(why, room, "%s is no staging log, or its program died before it staged anything", folder);
+        end_scan(scan);
+        return -1;
+    }
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    found->alive       = fcntl(scan->lock, F_SETLK, &whole) != 0;
+    if (collect(scan) || judge(scan, found)) {
+        snprintf(why, room, "%s cannot be read: %s", folder, strerror(errno));
+        end_scan(scan);
+        return -1;
+    }
+    memcpy(&found->control, scan->control, sizeof found->control);
+    found->control.path[PATH_MAX - 1] = '\0';
+    return 0;
+}
+
+int cv_log_look(const char *folder, struct cv_found *found, char *why, size_t room)
+{
+    struct scan scan;
+
+    if (begin_scan(&scan, folder, found, why, room))
+        return -1;
+    end_scan(&scan);
+    return 0;
+}
+
+/* Opens the base file and makes sure that it is the one that was staged for, unchanged by anybody else. */
+static int open_base(const struct cv_control *c, bool force, char *why, size_t room)
+{
+    struct stat      there;
+    struct cv_marker marker;
+    int              fd = open(c->path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &there)) {
+        snprintf(why, room, "%s cannot be opened: %s", c->path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    uint64_t changed = (uint64_t)there.st_mtim.tv_sec * SECOND + (uint64_t)there.st_mtim.tv_nsec;
+    uint64_t ours    = atomic_load(&c->touched), during = atomic_load(&c->changing);
+    uint64_t latest  = (ours > during ? ours : during) + (during ? LONG_WRITE : CLOCK_SLACK);
+    *why             = '\0';
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        snprintf(why, room, "%s is open in another program", c->path);
+    else if (force)
+        return fd;
+    else if (there.st_ino != c->inode)
+        snprintf(why, room, "%s is another file now than the one that was written to", c->path);
+    else if (cv_marker_read(c->path, &marker) || strcmp(marker.id, c->id))
+        snprintf(why, room, "%s has been written anew since: its marker is gone", c->path);
+    else if (changed > latest)
+        snprintf(why, room, "%s was changed after the program ended", c->path);
+    if (!*why)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int apply(const struct scan *scan, int base)
+{
+    char *buffer = malloc(CV_RECORD_DATA);
+
+    if (!buffer)
+        return -1;
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct entry *entry = &scan->entries[i];
+        char                name[64], path[PATH_MAX];
+        int                 failed;
+        atomic_store(&scan->control->changing, cv_now());
+        if (entry->head.kind == CV_RECORD_RESIZE) {
+            failed = ftruncate(base, (off_t)entry->head.address);
+        } else {
+            snprintf(name, sizeof name, "segment-%u", entry->segment);
+            int fd = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+            failed = fd < 0 ||
+                     cv_read_all(fd, buffer, entry->head.size, (off_t)entry->at) != (ssize_t)entry->head.size ||
+                     cv_write_all(base, buffer, entry->head.size, (off_t)entry->head.address);
+            int error = errno;
+            if (fd >= 0)
+                close(fd);
+            errno = error;
+        }
+        if (failed) {
+            free(buffer);
+            return -1;
+        }
+    }
+    free(buffer);
+    /* Durable before the log goes; it stays replayable until then, from the first record on. */
+    if (fsync(base))
+        return -1;
+    atomic_store(&scan->control->touched, cv_now());
+    atomic_store(&scan->control->changing, 0);
+    return 0;
+}
+
+enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *found, char *why, size_t room)
+{
+    struct scan scan;
+
+    if (begin_scan(&scan, folder, found, why, room))
+        return CV_REPLAY_REFUSED;
+    enum cv_replayed outcome = CV_REPLAY_REFUSED;
+    if (found->alive) {
+        snprintf(why, room, "process %lu still writes %s", (unsigned long)found->control.pid, found->control.path);
+        outcome = CV_REPLAY_ALIVE;
+    } else if (found->damaged && !force) {
+        snprintf(why, room, "%s is damaged behind %lu whole records", folder, (unsigned long)found->records);
+    } else if (found->records == 0) {
+        outcome = CV_REPLAY_DONE;
+    } else {
+        int base = open_base(&found->control, force, why, room);
+        if (base >= 0 && !apply(&scan, base))
+            outcome = CV_REPLAY_DONE;
+        else if (base >= 0)
+            snprintf(why, room, "%s cannot be written: %s", found->control.path, strerror(errno));
+        if (base >= 0)
+            close(base);
+    }
+    if (outcome == CV_REPLAY_DONE) {
+        cv_marker_remove(found->control.path, found->control.id);
+        cv_remove_folder(folder);
+    }
+    end_scan(&scan);
+    return outcome;
+}
+
+enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *why, size_t room)
+{
+    struct scan scan;
+
+    if (begin_scan(&scan, folder, found, why, room)) {
+        cv_remove_folder(folder); /* nothing was staged in it */
+        return CV_REPLAY_DONE;
+    }
+    if (found->alive) {
+        snprintf(why, room, "process %lu still writes %s", (unsigned long)found->control.pid, found->control.path);
+        end_scan(&scan);
+        return CV_REPLAY_ALIVE;
+    }
+    cv_marker_remove(found->control.path, found->control.id);
+    cv_remove_folder(folder);
+    end_scan(&scan);
+    return CV_REPLAY_DONE;
+}

@@ -1,0 +1,87 @@
+#include "object.h"
+
+#include <stdlib.h>
+
+struct cv_object *cv_object_new(void *under, hid_t vol)
+{
+    struct cv_object *object = malloc(sizeof *object);
+
+    if (!object)
+        return NULL;
+    *object = (struct cv_object){under, vol, -1};
+    h5.H5Iinc_ref(vol);
+    return object;
+}
+
+void cv_object_free(struct cv_object *object)
+{
+    /* Letting go of the id must not wipe the errors that the caller is about to show. */
+    hid_t errors = h5.H5Eget_current_stack();
+
+    h5.H5Idec_ref(object->vol);
+    h5.H5Eset_current_stack(errors);
+    free(object);
+}
+
+hid_t cv_native(void)
+{
+    return h5.H5VLregister_connector_by_value(H5VL_NATIVE_VALUE, H5P_DEFAULT);
+}
+
+/* ---- Wrapping of objects that HDF5 made by itself. ---- */
+
+struct context {
+    hid_t vol;
+    void *under;
+};
+
+static void *get_object(const void *pointer)
+{
+    const struct cv_object *object = pointer;
+    return h5.H5VLget_object(object->under, object->vol);
+}
+
+static herr_t get_wrap_ctx(const void *pointer, void **result)
+{
+    const struct cv_object *object  = pointer;
+    struct context         *context = calloc(1, sizeof *context);
+
+    if (!context)
+        return -1;
+    context->vol = object->vol;
+    h5.H5Iinc_ref(context->vol);
+    h5.H5VLget_wrap_ctx(object->under, object->vol, &context->under);
+    *result = context;
+    return 0;
+}
+
+static void *wrap_object(void *pointer, H5I_type_t type, void *wrap)
+{
+    struct context *context = wrap;
+    return cv_wrap(h5.H5VLwrap_object(pointer, type, context->vol, context->under), context->vol);
+}
+
+static void *unwrap_object(void *pointer)
+{
+    struct cv_object *object = pointer;
+    void             *under  = h5.H5VLunwrap_object(object->under, object->vol);
+
+    if (under)
+        cv_object_free(object);
+    return under;
+}
+
+static herr_t free_wrap_ctx(void *wrap)
+{
+    struct context *context = wrap;
+    hid_t           errors  = h5.H5Eget_current_stack();
+
+    if (context->under)
+        h5.H5VLfree_wrap_ctx(context->under, context->vol);
+    h5.H5Idec_ref(context->vol);
+    h5.H5Eset_current_stack(errors);
+    free(context);
+    return 0;
+}
+
+const H5VL_wrap_class_t cv_wrap_class = {get_object, get_wrap_ctx, wrap_object, unwrap_object, free_wrap_ctx};

@@ -1,0 +1,56 @@
+/* The objects that the connector gives to HDF5: what the connector below gave, and which connector that is. */
+#ifndef CACHEVOL_OBJECT_H
+#define CACHEVOL_OBJECT_H
+
+#include "api.h"
+
+struct cv_object {
+    void *under;
+    hid_t vol;
+    int   layout; /* of a dataset, once it has been asked for; else -1 */
+};
+
+/* What `HDF5_VOL_CONNECTOR="tiercel_cachevol config=FILE;under_vol=N;under_info={...}"` says. */
+struct cv_info {
+    hid_t vol;
+    void *info;
+    char *config;
+};
+
+struct cv_object *cv_object_new(void *under, hid_t vol);
+void              cv_object_free(struct cv_object *object);
+
+/* Wraps what came from below; NULL stays NULL. */
+static inline void *cv_wrap(void *under, hid_t vol)
+{
+    return under ? cv_object_new(under, vol) : NULL;
+}
+
+static inline void cv_wrap_request(void **request, hid_t vol)
+{
+    if (request && *request)
+        *request = cv_object_new(*request, vol);
+}
+
+/* An id of the native connector, counted: the caller gives it back with H5Idec_ref. */
+hid_t cv_native(void);
+
+const H5VL_class_t *cv_class(void);
+
+extern const H5VL_info_class_t     cv_info_class;
+extern const H5VL_wrap_class_t     cv_wrap_class;
+extern const H5VL_attr_class_t     cv_attr_class;
+extern const H5VL_dataset_class_t  cv_dataset_class;
+extern const H5VL_datatype_class_t cv_datatype_class;
+extern const H5VL_file_class_t     cv_file_class;
+extern const H5VL_group_class_t    cv_group_class;
+extern const H5VL_link_class_t     cv_link_class;
+extern const H5VL_object_class_t   cv_object_class;
+extern const H5VL_introspect_class_t cv_introspect_class;
+extern const H5VL_request_class_t  cv_request_class;
+extern const H5VL_blob_class_t     cv_blob_class;
+extern const H5VL_token_class_t    cv_token_class;
+
+herr_t cv_optional(void *object, H5VL_optional_args_t *args, hid_t dxpl, void **request);
+
+#endif

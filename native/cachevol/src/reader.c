@@ -1,0 +1,169 @@
+#include "reader.h"
+#include "config.h"
+#include "copy.h"
+#include "fill.h"
+#include "rates.h"
+#include "stats.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RETRY      UINT64_C(250000000) /* ns between looks at a file that was too fresh to copy */
+#define PROBE      64                  /* reads after which a fast base storage is measured against the copy again */
+#define MEMORY     UINT64_C(3000000000) /* bytes a second that only memory gives; stands in for an unknown rate */
+
+struct cv_reader {
+    struct cv_store *store;
+    struct cv_copy  *copy;
+    char             path[PATH_MAX];
+    int              base;
+    uint64_t         look;     /* ticks: when to look at the file again */
+    bool             no_more;  /* it changed while it was open: no copy any more */
+    struct cv_rate   base_rate;
+    unsigned         skipped;
+};
+
+static struct cv_rate copy_rate;
+
+struct cv_reader *cv_reader_open(struct cv_store *store, const char *path, int base)
+{
+    struct cv_reader *reader = calloc(1, sizeof *reader);
+
+    if (!reader)
+        return NULL;
+    reader->store = store, reader->base = base;
+    snprintf(reader->path, sizeof reader->path, "%s", path);
+    return reader;
+}
+
+static void let_go(struct cv_reader *reader)
+{
+    if (reader->copy) {
+        cv_fill_forget(reader->copy);
+        cv_copy_release(reader->copy);
+    }
+    reader->copy = NULL;
+}
+
+void cv_reader_close(struct cv_reader *reader)
+{
+    let_go(reader);
+    free(reader);
+}
+
+/* From time to time: makes the copy once the file has been quiet for long enough that a later change is sure to
+   change its times, and gives it up when the file is no longer what it was made of. */
+static void look(struct cv_reader *reader)
+{
+    struct stat now;
+    uint64_t    ticks = cv_ticks();
+
+    if (reader->no_more || ticks < reader->look)
+        return;
+    reader->look = ticks + (reader->copy ? cv_config.recheck : RETRY);
+    if (fstat(reader->base, &now))
+        return;
+    if (reader->copy) {
+        if (!cv_copy_fits(reader->copy, &now)) {
+            atomic_store(&reader->copy->stale, true);
+            reader->no_more = true;
+            CV_COUNT(changed_files, 1);
+            let_go(reader);
+        }
+        return;
+    }
+    uint64_t clock   = cv_now();
+    uint64_t changed = (uint64_t)now.st_mtim.tv_sec * 1000000000u + (uint64_t)now.st_mtim.tv_nsec;
+    uint64_t inode   = (uint64_t)now.st_ctim.tv_sec * 1000000000u + (uint64_t)now.st_ctim.tv_nsec;
+    changed          = changed > inode ? changed : inode;
+    if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet))
+        return;
+    reader->copy    = cv_copy_open(reader->store, reader->path, reader->base, &now);
+    reader->no_more = !reader->copy;
+    reader->look    = ticks + cv_config.recheck;
+    if (reader->copy && cv_config.prefetch) {
+        /* Opened anew, not duplicated: HDF5's lock lives as long as any duplicate does. */
+        char again[64];
+        snprintf(again, sizeof again, "/proc/self/fd/%d", reader->base);
+        reader->copy->base = open(again, O_RDONLY | O_CLOEXEC);
+        if (reader->copy->base >= 0)
+            cv_fill_ahead(reader->copy);
+    }
+}
+
+/* Whether copying would only cost: the base file comes as fast as the copy would. */
+static bool base_is_fast(struct cv_reader *reader)
+{
+    uint64_t base = cv_rate(&reader->base_rate), copy = cv_rate(&copy_rate);
+
+    if (!cv_config.adaptive || !base || base < (copy ? copy / 10 * 9 : MEMORY))
+        return false;
+    return ++reader->skipped % PROBE != 0;
+}
+
+/* Reads a missing run of at most a piece, whole blocks of it into memory that then goes to the copy. */
+static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size, uint64_t address)
+{
+    struct cv_copy *copy  = reader->copy;
+    uint64_t        begin = address / CV_BLOCK * CV_BLOCK;
+    uint64_t        end   = (address + size + CV_BLOCK - 1) / CV_BLOCK * CV_BLOCK;
+    bool            keep  = cv_ticks() >= atomic_load(&copy->full) && !base_is_fast(reader);
+
+    end          = end < copy->size ? end : copy->size;
+    char *buffer = keep ? cv_fill_buffer(end - begin) : NULL;
+    uint64_t from = cv_ticks();
+    CV_COUNT(miss_bytes, size);
+    if (!buffer) {
+        CV_COUNT(fill_skipped_bytes, size);
+        ssize_t got = cv_read_all(reader->base, data, size, (off_t)address);
+        if (got > 0)
+            cv_rate_note(&reader->base_rate, (uint64_t)got, cv_ticks() - from);
+        return got;
+    }
+    ssize_t got = cv_read_all(reader->base, buffer, end - begin, (off_t)begin);
+    if (got != (ssize_t)(end - begin)) { /* shorter than it was, or an error: the plain read tells */
+        cv_fill_cancel(buffer, end - begin);
+        return cv_read_all(reader->base, data, size, (off_t)address);
+    }
+    cv_rate_note(&reader->base_rate, (uint64_t)got, cv_ticks() - from);
+    memcpy(data, buffer + (address - begin), size);
+    cv_fill(copy, begin, buffer, end - begin);
+    return (ssize_t)size;
+}
+
+ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint64_t address)
+{
+    char *to = data;
+
+    look(reader);
+    if (!reader->copy || address + size > reader->copy->size)
+        return cv_read_all(reader->base, data, size, (off_t)address);
+    for (uint64_t done = 0; done < size;) {
+        bool     there;
+        uint64_t at  = address + done;
+        uint64_t run = cv_copy_run(reader->copy, at, address + size, &there);
+        ssize_t  got;
+        if (there) {
+            uint64_t from = cv_ticks();
+            got           = cv_read_all(reader->copy->data, to + done, run, (off_t)at);
+            if (got != (ssize_t)run) /* the node-local storage fails */
+                got = cv_read_all(reader->base, to + done, run, (off_t)at);
+            cv_rate_note(&copy_rate, run, cv_ticks() - from);
+            CV_COUNT(hit_bytes, run);
+            CV_COUNT(hit_ns, cv_ticks() - from);
+        } else {
+            run = run < CV_PIECE ? run : CV_PIECE;
+            got = read_missing(reader, to + done, run, at);
+        }
+        if (got < 0)
+            return -1;
+        done += (uint64_t)got;
+        if (got < (ssize_t)run)
+            return (ssize_t)done;
+    }
+    return (ssize_t)size;
+}

@@ -1,0 +1,15 @@
+/* Reads of one base file that nobody writes, by way of its node-local copy where that helps. */
+#ifndef CACHEVOL_READER_H
+#define CACHEVOL_READER_H
+
+#include "store.h"
+
+struct cv_reader;
+
+struct cv_reader *cv_reader_open(struct cv_store *store, const char *path, int base);
+void              cv_reader_close(struct cv_reader *reader);
+
+/* As pread, until `size` bytes are there or the file ends. Returns bytes, or -1 with errno. */
+ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint64_t address);
+
+#endif

@@ -1,0 +1,249 @@
+#include "store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+bool cv_join(char path[PATH_MAX], const char *folder, const char *name)
+{
+    int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return length > 0 && length < PATH_MAX;
+}
+
+const char *cv_host(void)
+{
+    static char name[64];
+
+    if (!name[0] && (gethostname(name, sizeof name - 1) || !name[0]))
+        strcpy(name, "unknown");
+    for (char *c = name; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    return name;
+}
+
+const char *cv_boot(void)
+{
+    static char id[40];
+
+    if (!id[0]) {
+        int     fd  = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+        ssize_t got = fd < 0 ? -1 : read(fd, id, 36);
+        if (fd >= 0)
+            close(fd);
+        if (got <= 0) /* without it, nothing of another process's is taken for sound */
+            snprintf(id, sizeof id, "unknown-%ld-%llx", (long)getpid(), (unsigned long long)cv_now());
+    }
+    return id;
+}
+
+uint64_t cv_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cv_process_start(pid_t pid)
+{
+    char path[64], text[1024];
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    text[got] = '\0';
+    char *at = strrchr(text, ')'); /* the program's name may hold anything; the start is the 20th field after it */
+    for (int field = 0; at && field < 20; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+int cv_write_all(int fd, const void *data, size_t size, off_t at)
+{
+    const char *from = data;
+
+    while (size > 0) {
+        ssize_t done = pwrite(fd, from, size, at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            if (done == 0)
+                errno = ENOSPC;
+            return -1;
+        }
+        from += done, at += done, size -= (size_t)done;
+    }
+    return 0;
+}
+
+ssize_t cv_read_all(int fd, void *data, size_t size, off_t at)
+{
+    size_t got = 0;
+
+    while (got < size) {
+        ssize_t done = pread(fd, (char *)data + got, size - got, at + (off_t)got);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        if (done == 0)
+            break;
+        got += (size_t)done;
+    }
+    return (ssize_t)got;
+}
+
+void cv_remove_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+
+    if (!entries)
+        return;
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+    rmdir(folder);
+}
+
+/* Makes `path` a folder of this user alone; a folder that somebody else put there is refused. */
+static int own_folder(const char *path, char *why, size_t room)
+{
+    struct stat there;
+
+    if (mkdir(path, 0700) && errno != EEXIST) {
+        snprintf(why, room, "cannot make %s: %s", path, strerror(errno));
+        return -1;
+    }
+    if (lstat(path, &there) || !S_ISDIR(there.st_mode) || there.st_uid != geteuid() || (there.st_mode & 022)) {
+        snprintf(why, room, "%s is not a folder that only its owner, this user, may write to", path);
+        return -1;
+    }
+    return 0;
+}
+
+int cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_t limit, char *why, size_t room)
+{
+    char name[PATH_MAX], real[PATH_MAX];
+
+    memset(store, 0, sizeof *store);
+    store->budget = -1;
+    store->limit  = limit;
+    if (!realpath(path, real)) {
+        snprintf(why, room, "the storage path %s cannot be used: %s", path, strerror(errno));
+        return -1;
+    }
+    snprintf(name, sizeof name, "cachevol-%lu", (unsigned long)geteuid());
+    if (!cv_join(store->folder, real, name)) {
+        snprintf(why, room, "the storage path %s is too long", path);
+        return -1;
+    }
+    if (own_folder(store->folder, why, room))
+        return -1;
+    if (shared) {
+        strcpy(name, store->folder);
+        if (!cv_join(store->folder, name, cv_host()) || own_folder(store->folder, why, room))
+            return -1;
+    }
+    if (strlen(store->folder) > PATH_MAX - 400) {
+        snprintf(why, room, "the storage path %s is too long", path);
+        return -1;
+    }
+    const char *parts[] = {"logs", "read"};
+    for (int i = 0; i < 2; i++)
+        if (!cv_join(name, store->folder, parts[i]) || own_folder(name, why, room))
+            return -1;
+    cv_join(name, store->folder, "budget");
+    store->budget = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* Allocated, not just long: a page fault in a hole of a full file system would be a SIGBUS. */
+    int failed = store->budget < 0 ? errno : posix_fallocate(store->budget, 0, 4096);
+    void *map  = failed ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, store->budget, 0);
+    if (map == MAP_FAILED) {
+        snprintf(why, room, "cannot use %s: %s", name, strerror(failed ? failed : errno));
+        cv_store_close(store);
+        return -1;
+    }
+    store->used = map;
+    return 0;
+}
+
+void cv_store_close(struct cv_store *store)
+{
+    if (store->used)
+        munmap((void *)store->used, 4096);
+    if (store->budget >= 0)
+        close(store->budget);
+    store->used   = NULL;
+    store->budget = -1;
+}
+
+bool cv_store_take(struct cv_store *store, uint64_t bytes)
+{
+    uint64_t used = atomic_load(store->used);
+
+    do {
+        if (used + bytes > store->limit || used + bytes < used)
+            return false;
+    } while (!atomic_compare_exchange_weak(store->used, &used, used + bytes));
+    return true;
+}
+
+void cv_store_give(struct cv_store *store, uint64_t bytes)
+{
+    uint64_t used = atomic_load(store->used), left;
+
+    do
+        left = used > bytes ? used - bytes : 0;
+    while (!atomic_compare_exchange_weak(store->used, &used, left));
+}
+
+static uint64_t taken_below(const char *folder)
+{
+    uint64_t bytes   = 0;
+    DIR     *entries = opendir(folder);
+
+    if (!entries)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        char inner[PATH_MAX];
+        if (entry->d_name[0] == '.' || !cv_join(inner, folder, entry->d_name))
+            continue;
+        DIR *files = opendir(inner);
+        if (!files)
+            continue;
+        for (struct dirent *file; (file = readdir(files));) {
+            struct stat there;
+            if (!fstatat(dirfd(files), file->d_name, &there, AT_SYMLINK_NOFOLLOW) && S_ISREG(there.st_mode))
+                bytes += (uint64_t)there.st_blocks * 512;
+        }
+        closedir(files);
+    }
+    closedir(entries);
+    return bytes;
+}
+
+void cv_store_recount(struct cv_store *store)
+{
+    char logs[PATH_MAX], copies[PATH_MAX];
+
+    if (!cv_join(logs, store->folder, "logs") || !cv_join(copies, store->folder, "read"))
+        return;
+    if (flock(store->budget, LOCK_EX | LOCK_NB))
+        return; /* another process counts */
+    atomic_store(store->used, taken_below(logs) + taken_below(copies));
+    flock(store->budget, LOCK_UN);
+}

@@ -1,0 +1,47 @@
+/* The node-local folder: <storage path>/cachevol-<uid>[/<host>] with logs/, read/ and the file `budget`.
+   Its owner is the user and nobody else may enter it. */
+#ifndef CACHEVOL_STORE_H
+#define CACHEVOL_STORE_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct cv_store {
+    char              folder[PATH_MAX];
+    uint64_t          limit;  /* bytes that logs and copies may take together */
+    _Atomic uint64_t *used;   /* bytes that they take, shared by all processes of the node */
+    int               budget; /* file descriptor of `budget` */
+};
+
+/* Opens the folder, making it where needed. `shared` tells that several nodes see `path`. Returns 0, or -1
+   with a sentence in `why`. */
+int  cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_t limit, char *why, size_t room);
+void cv_store_close(struct cv_store *store);
+
+/* Takes `bytes` of the budget; false where that would go over the limit. */
+bool cv_store_take(struct cv_store *store, uint64_t bytes);
+void cv_store_give(struct cv_store *store, uint64_t bytes);
+
+/* Counts anew what the folder really takes: processes that were killed gave nothing back. */
+void cv_store_recount(struct cv_store *store);
+
+/* Name of this machine, the boot it is in, the time (ns since 1970) and the start of a process (clock ticks
+   after the boot, 0 for one that is gone). */
+const char *cv_host(void);
+const char *cv_boot(void);
+uint64_t    cv_now(void);
+uint64_t    cv_process_start(pid_t pid);
+
+/* Joins folder and name; false where the path is longer than PATH_MAX. */
+bool cv_join(char path[PATH_MAX], const char *folder, const char *name);
+
+/* Removes a folder and the plain files in it. */
+void cv_remove_folder(const char *folder);
+
+int cv_write_all(int fd, const void *data, size_t size, off_t at);   /* 0, or -1 with errno */
+ssize_t cv_read_all(int fd, void *data, size_t size, off_t at);      /* bytes (fewer at the end), or -1 with errno */
+
+#endif

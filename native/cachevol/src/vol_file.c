@@ -1,0 +1,168 @@
+#include "config.h"
+#include "driver.h"
+#include "object.h"
+
+#include <string.h>
+
+/* The access list for the connector below, with our driver where the program wants the plain one and caching is on. */
+struct below {
+    hid_t vol, fapl;
+    void *info; /* ours, to be freed */
+};
+
+/* HDF5_CACHE_WR and HDF5_CACHE_RD as properties of one file's access list, as the original has them. */
+static bool property(hid_t fapl, const char *name, bool otherwise)
+{
+    bool   value = otherwise;
+    size_t size;
+
+    if (h5.H5Pexist(fapl, name) > 0 && h5.H5Pget_size(fapl, name, &size) >= 0 && size == sizeof value)
+        h5.H5Pget(fapl, name, &value);
+    return value;
+}
+
+static int go_below(hid_t fapl, struct below *below)
+{
+    struct cv_info *info = NULL;
+
+    h5.H5Pget_vol_info(fapl, (void **)&info);
+    below->info = info;
+    below->vol  = info ? info->vol : cv_native();
+    below->fapl = h5.H5Pcopy(fapl);
+    if (below->vol < 0 || below->fapl < 0)
+        return -1;
+    h5.H5Pset_vol(below->fapl, below->vol, info ? info->info : NULL);
+    bool write = property(fapl, "HDF5_CACHE_WR", cv_config.write);
+    bool read  = property(fapl, "HDF5_CACHE_RD", cv_config.read);
+    if ((write || read) && cv_driver_is_sec2(fapl))
+        return cv_driver_set(below->fapl, write, read);
+    return 0;
+}
+
+/* Frees what go_below took; the errors on the stack, which tell why a file did not open, stay. */
+static void come_back(struct below *below)
+{
+    hid_t errors = h5.H5Eget_current_stack();
+
+    if (below->fapl >= 0)
+        h5.H5Pclose(below->fapl);
+    if (below->info)
+        cv_info_class.free(below->info);
+    else if (below->vol >= 0)
+        h5.H5Idec_ref(below->vol);
+    h5.H5Eset_current_stack(errors);
+}
+
+static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hid_t dxpl, void **request)
+{
+    struct below below;
+    void        *file = NULL;
+
+    if (!go_below(fapl, &below)) {
+        cv_emptying = flags & H5F_ACC_TRUNC;
+        file        = cv_wrap(h5.H5VLfile_create(name, flags, fcpl, below.fapl, dxpl, request), below.vol);
+        cv_emptying = false;
+        cv_wrap_request(request, below.vol);
+    }
+    come_back(&below);
+    return file;
+}
+
+static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl, void **request)
+{
+    struct below below;
+    void        *file = NULL;
+
+    if (!go_below(fapl, &below)) {
+        file = cv_wrap(h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
+        cv_wrap_request(request, below.vol);
+    }
+    come_back(&below);
+    return file;
+}
+
+static herr_t get(void *pointer, H5VL_file_get_args_t *args, hid_t dxpl, void **request)
+{
+    struct cv_object *o       = pointer;
+    herr_t            outcome = h5.H5VLfile_get(o->under, o->vol, args, dxpl, request);
+
+    /* The program sees the driver that it asked for. */
+    if (outcome >= 0 && args->op_type == H5VL_FILE_GET_FAPL && cv_driver_is_ours(args->args.get_fapl.fapl_id))
+        h5.H5Pset_fapl_sec2(args->args.get_fapl.fapl_id);
+    cv_wrap_request(request, o->vol);
+    return outcome;
+}
+
+/* The two operations that come with a name and an access list instead of a file. */
+static herr_t by_name(H5VL_file_specific_args_t *args, hid_t dxpl, void **request)
+{
+    H5VL_file_specific_args_t mine = *args;
+    bool         asks    = args->op_type == H5VL_FILE_IS_ACCESSIBLE;
+    hid_t       *fapl    = asks ? &mine.args.is_accessible.fapl_id : &mine.args.del.fapl_id;
+    struct below below;
+    herr_t       outcome = -1;
+
+    if (!go_below(*fapl, &below)) {
+        *fapl       = below.fapl;
+        cv_emptying = !asks;
+        outcome     = h5.H5VLfile_specific(NULL, below.vol, &mine, dxpl, request);
+        cv_emptying = false;
+        cv_wrap_request(request, below.vol);
+    }
+    come_back(&below);
+    return outcome;
+}
+
+static herr_t specific(void *pointer, H5VL_file_specific_args_t *args, hid_t dxpl, void **request)
+{
+    struct cv_object         *o = pointer;
+    H5VL_file_specific_args_t mine;
+
+    if (args->op_type == H5VL_FILE_IS_ACCESSIBLE || args->op_type == H5VL_FILE_DELETE)
+        return by_name(args, dxpl, request);
+    hid_t vol = o->vol;
+    mine      = *args;
+    if (args->op_type == H5VL_FILE_IS_EQUAL && mine.args.is_equal.obj2)
+        mine.args.is_equal.obj2 = ((struct cv_object *)mine.args.is_equal.obj2)->under;
+    herr_t outcome = h5.H5VLfile_specific(o->under, vol, &mine, dxpl, request);
+    cv_wrap_request(request, vol);
+    if (args->op_type == H5VL_FILE_REOPEN && outcome >= 0 && *args->args.reopen.file)
+        *args->args.reopen.file = cv_object_new(*args->args.reopen.file, vol);
+    return outcome;
+}
+
+/* Readers in other processes are about to watch the file: nothing is staged for it any more. Asking for the
+   descriptor is how our driver is told. */
+static void stop_staging(struct cv_object *o, hid_t dxpl)
+{
+    void                            *handle;
+    H5VL_native_file_optional_args_t get  = {.get_vfd_handle = {H5P_DEFAULT, &handle}};
+    H5VL_optional_args_t             args = {H5VL_NATIVE_FILE_GET_VFD_HANDLE, &get};
+
+    h5.H5VLfile_optional(o->under, o->vol, &args, dxpl, NULL);
+}
+
+static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, void **request)
+{
+    struct cv_object *o = pointer;
+
+    if (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE)
+        stop_staging(o, dxpl);
+    herr_t outcome = h5.H5VLfile_optional(o->under, o->vol, args, dxpl, request);
+
+    cv_wrap_request(request, o->vol);
+    return outcome;
+}
+
+static herr_t close_file(void *pointer, hid_t dxpl, void **request)
+{
+    struct cv_object *o       = pointer;
+    herr_t            outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
+
+    cv_wrap_request(request, o->vol);
+    if (outcome >= 0)
+        cv_object_free(o);
+    return outcome;
+}
+
+const H5VL_file_class_t cv_file_class = {create, open_file, get, specific, optional, close_file};

@@ -1,0 +1,79 @@
+"""Running small HDF5 programs with the connector on, as users do: by environment variables alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tiercel.layers.cachevol import connector, log_program, settings
+
+needs_connector = pytest.mark.skipif(
+    connector() is None or log_program() is None, reason="cachevol is not built (make layers builds it)"
+)
+
+#: Settings under which the connector stages and copies all it can, at once.
+EAGER: dict[str, bool | int | float | str] = {"adaptive": False, "quiet": 0, "recheck": 0}
+
+
+class Node:
+    """A node-local folder and a base storage, and programs that run on them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.local, self.base = folder / "local", folder / "base"
+        self.stats_file = folder / "stats"
+        self.local.mkdir()
+        self.base.mkdir()
+
+    def environment(self, **options: Any) -> dict[str, str]:
+        plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
+        return plain | settings(self.local, {**EAGER, "stats": str(self.stats_file), **options})
+
+    def start(self, program: str, wrap: tuple[str, ...] = (), **options: Any) -> subprocess.Popen[str]:
+        """Start a Python program with the connector; `base` is the folder it works in."""
+        head = "import h5py, numpy as np, os, signal, sys, time\n"
+        return subprocess.Popen(
+            [*wrap, sys.executable, "-c", head + dedent(program)], cwd=self.base, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(**options),
+        )  # fmt: skip
+
+    def run(
+        self, program: str, wrap: tuple[str, ...] = (), **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        child = self.start(program, wrap, **options)
+        out, err = child.communicate(timeout=120)
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+    def good(self, program: str, wrap: tuple[str, ...] = (), **options: Any) -> str:
+        """Run a program that must end well; return what it printed."""
+        done = self.run(program, wrap, **options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of the program that ended last."""
+        found: dict[str, int] = json.loads(self.stats_file.read_text().splitlines()[-1])
+        return found
+
+    @property
+    def logs(self) -> list[Path]:
+        return sorted((self.local / f"cachevol-{os.geteuid()}" / "logs").glob("*"))
+
+    @property
+    def copies(self) -> list[Path]:
+        return sorted((self.local / f"cachevol-{os.geteuid()}" / "read").glob("*"))
+
+    @property
+    def markers(self) -> list[Path]:
+        return sorted(self.base.glob(".*.cachevol"))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)

@@ -1,0 +1,63 @@
+"""Random HDF5 programs see and leave the same with the connector as without."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tiercel.caching.fuzz import run as fuzzing
+from tiercel.caching.fuzz.play import Player, contents
+from tiercel.caching.fuzz.run import SETTINGS, Outcome, fuzz
+
+from .conftest import needs_connector
+
+CASES = 25 * len(SETTINGS)  # every settings once
+
+
+@needs_connector
+def test_no_case_differs() -> None:
+    outcome = fuzz(CASES)
+    assert outcome.mismatches == []
+    assert outcome.cases == CASES
+    assert outcome.staged_bytes > 10_000_000  # the cases do reach the log and the copies
+    assert outcome.hit_bytes > 10_000_000
+
+
+@needs_connector
+@pytest.mark.nightly
+def test_no_case_of_ten_thousand_differs() -> None:
+    assert fuzz(10_000, seed=100_000).mismatches == []
+
+
+def test_a_seed_is_the_same_program_again(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    assert Player(5, tmp_path / "a").play() == Player(5, tmp_path / "b").play()
+    assert Player(6, tmp_path / "c").play() != Player(5, tmp_path / "c").play()
+    assert contents(tmp_path / "a" / "5.h5") == contents(tmp_path / "b" / "5.h5")
+
+
+def test_a_difference_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A connector that lost a byte: the campaign must say so."""
+    real = fuzzing._work
+
+    def lossy(
+        mode: str, folder: Path, first: int, count: int, environment: dict[str, str]
+    ) -> fuzzing.Answers:
+        answers = real(mode, folder, first, count, {})
+        if mode == "play" and folder.name == "cached":
+            path = folder / f"{first}.h5"
+            data = bytearray(path.read_bytes())
+            data[-1] ^= 1
+            path.write_bytes(data)
+            answers[first]["bytes"] = "other"
+        return answers
+
+    monkeypatch.setattr(fuzzing, "_work", lossy)
+    monkeypatch.setattr(fuzzing, "settings", lambda *_: {})
+    outcome = Outcome()
+    fuzzing._batch(1, 2, {"checkpoint": False}, outcome)
+    assert [m["seed"] for m in outcome.mismatches] == [1]
+    assert json.dumps(outcome.mismatches)

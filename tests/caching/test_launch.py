@@ -1,0 +1,82 @@
+"""`tiercel cache run`: an unmodified program, and what is said when something is amiss."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from .conftest import Node, needs_connector
+
+pytestmark = needs_connector
+
+PROGRAM = "import h5py, numpy as np; f = h5py.File('f.h5', 'w'); f['x'] = np.arange(500_000); f.close()"
+
+
+def cache(*words: str, folder: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
+    return subprocess.run(
+        [sys.executable, "-m", "tiercel", "cache", *words], cwd=folder, capture_output=True, text=True,
+        timeout=120, check=False, env={**plain, **(env or {})},
+    )  # fmt: skip
+
+
+def test_an_unmodified_program_is_staged(node: Node) -> None:
+    done = cache(
+        "run", "--storage", str(node.local), "--stats", str(node.stats_file), "--size", "1GiB",
+        "--", sys.executable, "-c", PROGRAM, folder=node.base,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert node.counts()["staged_bytes"] + node.counts()["direct_bytes"] >= 4_000_000
+    with h5py.File(node.base / "f.h5") as file:
+        assert np.array_equal(file["x"][...], np.arange(500_000))
+
+
+def test_the_programs_exit_code_is_passed_on(node: Node) -> None:
+    run = ("run", "--storage", str(node.local), "--", sys.executable, "-c")
+    assert cache(*run, "raise SystemExit(7)", folder=node.base).returncode == 7
+    assert cache(*run, "import os; os.kill(os.getpid(), 9)", folder=node.base).returncode == 137
+
+
+def test_mistakes_are_one_line(node: Node) -> None:
+    storage = ("--storage", str(node.local))
+    for words, env, expected in [
+        (("run", "--storage", "/nowhere", "--", "true"), {}, "/nowhere: the node-local folder is not there"),
+        (("run", *storage, "--", "no-such-program"), {}, "no-such-program: no such program"),
+        (("run", *storage, "--size", "much", "--", "true"), {}, "--size much"),
+        (("run", *storage, "--", "true"), {"HDF5_VOL_CONNECTOR": "other"}, "is set already"),
+        (("drop", *storage), {}, "name one with --log or --file, or say --all"),
+        (("bench", "--base", "/nowhere", *storage), {}, "--base /nowhere: not a folder"),
+    ]:
+        done = cache(*words, folder=node.base, env=env)
+        assert done.returncode == 2, done.stdout
+        assert done.stderr.startswith("tiercel: ")
+        assert expected in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_connector_that_does_not_load_is_found_before_hdf5_crashes(node: Node, tmp_path: Path) -> None:
+    """HDF5 2.0 crashes on a missing connector when the program creates its first file."""
+    broken = tmp_path / "plugins"
+    broken.mkdir()
+    (broken / "libcachevol.so").write_bytes(b"not a library")
+    code = (
+        "import sys, tiercel.layers.cachevol as c; from pathlib import Path;"
+        f"c.connector = lambda: Path({str(broken / 'libcachevol.so')!r});"
+        f"from tiercel.caching.launch import run; run(['true'], Path({str(node.local)!r}), {{}})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "does not load" in done.stderr
+    assert "UserError" in done.stderr
+
+
+def test_bad_settings_leave_plain_hdf5(node: Node) -> None:
+    done = node.run(PROGRAM, policy="MRU")
+    assert done.returncode == 0
+    assert "HDF5_CACHE_REPLACEMENT_POLICY=MRU is of no use: nothing is cached" in done.stderr
+    with h5py.File(node.base / "f.h5") as file:
+        assert np.array_equal(file["x"][...], np.arange(500_000))

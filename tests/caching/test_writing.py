@@ -1,0 +1,277 @@
+"""Writes by way of the staging log: the file ends up as plain HDF5 would have made it, whatever gives way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from tiercel.caching.logs import logs
+
+from .conftest import Node, needs_connector
+
+pytestmark = needs_connector
+
+MIB = 1024**2
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this container may not mount a tmpfs")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def whole(path: Path, count: int = 8, size: int = MIB) -> bool:
+    with h5py.File(path) as file:
+        return all(np.array_equal(file[f"d{i}"][...], np.full(size // 8, i, "<i8")) for i in range(count))
+
+
+WRITE = """
+with h5py.File("f.h5", "w") as f:
+    for i in range(8):
+        f[f"d{i}"] = np.full(131072, i, "<i8")
+"""
+
+
+def test_all_of_it_is_staged_and_arrives(node: Node) -> None:
+    node.good(WRITE)
+    assert whole(node.base / "f.h5")
+    counts = node.counts()
+    assert counts["staged_bytes"] >= 8 * MIB
+    assert counts["migrated_bytes"] == counts["staged_bytes"]
+    assert not node.logs and not node.markers
+
+
+def test_small_writes_are_fused(node: Node) -> None:
+    node.good("""
+        with h5py.File("f.h5", "w") as f:
+            d = f.create_dataset("x", (64, 131072), "u1")
+            for i in range(64):
+                d[i] = i
+        """)
+    counts = node.counts()
+    assert counts["migrated_writes"] < counts["staged_writes"] / 2
+
+
+def test_a_read_sees_what_was_staged_before_it(node: Node) -> None:
+    out = node.good("""
+        with h5py.File("f.h5", "w") as f:
+            d = f.create_dataset("x", (1000, 1000), "<f4")
+            for i in range(20):
+                d[i * 50 : i * 50 + 50] = i
+                d[i * 50 + 7, 3:9] = -1
+                assert (d[i * 50 + 7, 3:9] == -1).all() and d[i * 50 + 8, 0] == i
+            print(float(d[...].sum()))
+        """)
+    expected = np.repeat(np.arange(20, dtype="<f4"), 50)[:, None] * np.ones((1, 1000), "<f4")
+    for i in range(20):
+        expected[i * 50 + 7, 3:9] = -1
+    with h5py.File(node.base / "f.h5") as file:
+        assert np.array_equal(file["x"][...], expected)
+    assert float(out) == float(expected.sum())
+
+
+def test_after_a_flush_others_see_the_data(node: Node) -> None:
+    child = node.start("""
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(1_000_000)
+        f.flush()
+        print("flushed", flush=True)
+        sys.stdin.readline()
+        """)
+    assert child.stdout is not None
+    child.stdout.readline()
+    with h5py.File(node.base / "f.h5", locking=False) as file:
+        assert np.array_equal(file["x"][...], np.arange(1_000_000))
+    child.kill()
+    child.communicate()
+
+
+def test_fork_with_data_staged(node: Node) -> None:
+    out = node.good("""
+        f = h5py.File("f.h5", "w")
+        d = f.create_dataset("x", (8, 131072), "<i8")
+        for i in range(8):
+            d[i] = i
+            if i == 4 and (child := os.fork()) == 0:
+                os._exit(0 if (d[4] == 4).all() else 1)
+        print(os.waitpid(child, 0)[1])
+        f.close()
+        """)
+    assert out.strip() == "0"
+    with h5py.File(node.base / "f.h5") as file:
+        assert [int(file["x"][i, 9]) for i in range(8)] == list(range(8))
+    assert not node.logs
+
+
+def test_the_budget_holds_and_the_program_waits(node: Node) -> None:
+    """64 MiB through a log of two segments."""
+    node.good(WRITE.replace("131072", "1048576"), write_buffer=64 * MIB, size=70 * MIB)
+    assert whole(node.base / "f.h5", size=8 * MIB)
+
+
+def test_without_budget_everything_goes_direct(node: Node) -> None:
+    node.good(WRITE, size=MIB)
+    assert whole(node.base / "f.h5")
+    assert node.counts()["staged_bytes"] == 0
+    assert node.counts()["direct_full"] > 0
+
+
+@needs_root
+def test_node_local_storage_full(node: Node, small: Path) -> None:
+    """Upstream dies of SIGBUS."""
+    node.local = small
+    node.good(WRITE.replace("131072", "1048576"), size=1 << 30)
+    assert whole(node.base / "f.h5", size=8 * MIB)
+    assert node.counts()["direct_full"] > 0
+    node.good(
+        "f = h5py.File('f.h5'); [f[f'd{i}'][...] for i in range(8)]; print(int(f['d3'][0]))", size=1 << 30
+    )
+
+
+@needs_root
+def test_node_local_storage_without_any_room(node: Node, small: Path) -> None:
+    node.local = small
+    subprocess.run(["dd", "if=/dev/zero", f"of={small}/fill", "bs=1M"], capture_output=True, check=False)
+    node.good(WRITE, size=1 << 30)
+    assert whole(node.base / "f.h5")
+
+
+@needs_root
+def test_base_storage_full(node: Node, small: Path) -> None:
+    """What was acknowledged stays in the log; with room made, a replay finishes it."""
+    node.base = small
+    done = node.run(WRITE.replace("131072", "524288") + "print('closed')")
+    assert done.returncode != 0 and "closed" not in done.stdout
+    assert "No space left on device" in done.stderr
+    found = logs("inspect", node.local)
+    assert [log["state"] for log in found] == ["left"]
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small)], check=True)
+    assert logs("replay", node.local)[0]["state"] == "replayed"
+    with h5py.File(small / "f.h5") as file:
+        for name, dataset in file.items():
+            assert np.array_equal(dataset[...], np.full(524288, int(name[1:]), "<i8"))
+        assert "d0" in file
+
+
+def test_base_storage_refuses_a_large_file(node: Node) -> None:
+    done = node.run("""
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40 * 1024**2, resource.RLIM_INFINITY))
+        f = h5py.File("f.h5", "w")
+        d = f.create_dataset("x", (64, 131072), "<i8")
+        try:
+            for i in range(64):
+                d[i] = i
+            f.flush()
+        except OSError as error:
+            print("File too large" in str(error))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        f.flush()  # the limit is gone: the next flush tries again
+        for i in range(64):
+            d[i] = i
+        f.close()
+        """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "True"
+    with h5py.File(node.base / "f.h5") as file:
+        assert np.array_equal(file["x"][:, 5], np.arange(64))
+    assert not node.logs
+
+
+def test_no_marker_can_be_put_beside_the_file(node: Node) -> None:
+    """Then nothing would tell others of staged data: nothing is staged."""
+    (node.base / ".f.h5.cachevol").mkdir()
+    node.good(WRITE)
+    assert node.counts()["staged_bytes"] == 0
+    assert whole(node.base / "f.h5")
+
+
+def test_two_jobs_on_one_folder(node: Node) -> None:
+    program = """
+        name = sys.argv[1] if len(sys.argv) > 1 else str(os.getpid())
+        for _ in range(5):
+            with h5py.File(name, "w") as f:
+                for i in range(8):
+                    f[f"d{i}"] = np.full(131072, i, "<i8")
+            with h5py.File(name) as f:
+                assert all((f[f"d{i}"][...] == i).all() for i in range(8))
+        """
+    children = [node.start(program, size=40 * MIB) for _ in range(3)]
+    for child in children:
+        _, err = child.communicate(timeout=120)
+        assert child.returncode == 0, err
+    assert not node.logs
+
+
+def test_the_programs_own_view_is_that_of_plain_hdf5(node: Node) -> None:
+    out = node.good("""
+        with h5py.File("f.h5", "w") as f:
+            d = f.create_dataset("x", (100, 100))
+            d[...] = 1
+            print(f.driver, d.id.get_create_plist().get_alloc_time() == h5py.h5d.ALLOC_TIME_LATE,
+                  f.id.get_access_plist().get_driver() == h5py.h5fd.SEC2, h5py.is_hdf5("f.h5"))
+        try:
+            h5py.File("none.h5")
+        except FileNotFoundError as error:
+            print(error.errno)
+        """)
+    assert out.split() == ["sec2", "True", "True", "True", "2"]
+
+
+def test_a_program_that_takes_the_descriptor(node: Node) -> None:
+    node.good("""
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(500_000)
+        size = os.fstat(f.id.get_vfd_handle()).st_size
+        assert size >= 4_000_000
+        f["y"] = np.arange(500_000)
+        f.close()
+        """)
+    with h5py.File(node.base / "f.h5") as file:
+        assert np.array_equal(file["y"][...], np.arange(500_000))
+
+
+def test_configuration_file_of_the_original(node: Node, tmp_path: Path) -> None:
+    config = tmp_path / "SSD.cfg"
+    config.write_text(
+        "HDF5_CACHE_STORAGE_SIZE: 137438953472 # size of the storage in bytes\n"
+        "HDF5_CACHE_STORAGE_TYPE: SSD\n"
+        f"HDF5_CACHE_STORAGE_PATH: {node.local}\n"
+        "HDF5_CACHE_STORAGE_SCOPE: LOCAL\n"
+        "HDF5_CACHE_WRITE_BUFFER_SIZE: 102457690\n"
+        "HDF5_CACHE_REPLACEMENT_POLICY: LRU\n"
+    )
+    environment = node.environment()
+    environment["HDF5_VOL_CONNECTOR"] += f" config={config};under_vol=0;under_info={{}}"
+    del environment["HDF5_CACHE_STORAGE_PATH"]
+    program = "import h5py, numpy as np\n" + WRITE
+    subprocess.run([sys.executable, "-c", program], cwd=node.base, env=environment, check=True)
+    assert node.counts()["staged_bytes"] >= 8 * MIB
+    config.write_text("HDF5_CACHE_STORAGE_SIZE: much\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=node.base,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "SSD.cfg:1: HDF5_CACHE_STORAGE_SIZE has no usable value: nothing is cached" in done.stderr
+    assert whole(node.base / "f.h5")

@@ -1,0 +1,57 @@
+"""The section on node-local caching: what it advises, from hand-made numbers."""
+
+from __future__ import annotations
+
+from tiercel.report.sections.caching import Pair, _advice, _pairs, pays_from
+
+
+def pair(operation: str, plain: float, cached: float) -> Pair:
+    return Pair("Disk", "stream/shuffled/1", "Shuffled", operation, plain, cached)
+
+
+def test_from_which_epoch_it_pays() -> None:
+    # Plain: 1 s an epoch of 100 bytes. First epoch 2 s (1 lost), later ones 0.4 s (0.6 saved each): after the
+    # second still 0.4 s behind, after the third 0.2 s ahead.
+    first, later = pair("hdf5-read-first", 100, 50), pair("hdf5-read-later", 100, 250)
+    assert pays_from(first, later) == 3
+    # A first epoch that costs nothing pays with the second; one that is faster pays at once.
+    assert pays_from(pair("hdf5-read-first", 100, 100), later) == 2
+    assert pays_from(pair("hdf5-read-first", 100, 120), later) == 1
+    # Later epochs that are slower never pay.
+    assert pays_from(first, pair("hdf5-read-later", 100, 90)) is None
+
+
+def test_advice() -> None:
+    said = list(
+        _advice(
+            [
+                pair("hdf5-write", 100, 300),
+                pair("hdf5-read-first", 100, 100),
+                pair("hdf5-read-later", 100, 400),
+            ]
+        )
+    )
+    assert said == [
+        "Disk, Shuffled: worth turning on, 3.0 times the bandwidth of plain HDF5.",
+        "Disk, Shuffled: worth turning on, and it pays from epoch 2; later epochs 4.0 times plain HDF5.",
+    ]
+    assert list(_advice([pair("hdf5-write", 100, 102)])) == [
+        "Disk, Shuffled: not worth turning on (1.02 of plain HDF5)."
+    ]
+
+
+def test_pairs_need_both_sides() -> None:
+    import pandas as pd  # noqa: PLC0415
+
+    row = {"storage": "d", "experiment": "e", "workload": "w", "operation": "hdf5-write", "processes": 1,
+           "storage_label": "Disk", "title": "W"}  # fmt: skip
+    rows = pd.DataFrame(
+        [
+            {**row, "layer": "none", "bandwidth": 100.0},
+            {**row, "layer": "none", "bandwidth": 300.0},
+            {**row, "layer": "cachevol", "bandwidth": 400.0},
+            {**row, "storage": "other", "layer": "none", "bandwidth": 1.0},
+        ]
+    )
+    (found,) = list(_pairs(rows))
+    assert (found.plain, found.cached) == (200.0, 400.0)  # the median of 100 and 300 is 200
