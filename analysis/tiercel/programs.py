@@ -1,7 +1,12 @@
-"""Finds programs: beside this Python first (the virtual environment), then on PATH."""
+"""Finds programs: in the site's stack first, then beside this Python (the virtual environment), then on PATH.
+
+The stack's folders are in ``TIERCEL_STACK`` (as PATH has them), so that every process that tiercel starts
+finds the same programs.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -20,9 +25,34 @@ class Installation:
     programs: Mapping[str, Path]
 
 
+#: In ``results/<site>/stack/``, written when the stack is built: the folders that hold its programs.
+STACK_FILE = "programs.json"
+
+
+def use_stack(stack: Path) -> list[str]:
+    """Look for programs in the stack built in folder `stack` first; return the folders that are there.
+
+    A TIERCEL_STACK that the user set stands.
+    """
+    if "TIERCEL_STACK" not in os.environ:
+        try:
+            named = json.loads((stack / STACK_FILE).read_text())["folders"]
+            folders = [str(folder) for folder in named if Path(folder).is_dir()]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+        os.environ["TIERCEL_STACK"] = os.pathsep.join(folders)
+        program.cache_clear()
+    return os.environ["TIERCEL_STACK"].split(os.pathsep)
+
+
 @cache
 def program(name: str) -> Path | None:
     """Return the path of program `name`, or None."""
-    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    places = [
+        os.environ.get("TIERCEL_STACK"),
+        str(Path(sys.executable).parent),
+        os.environ.get("PATH", os.defpath),
+    ]
+    search = os.pathsep.join(place for place in places if place)
     found = shutil.which(name, path=search)
     return Path(found) if found else None
