@@ -12,7 +12,7 @@ LAYERS = (
     {"errors", "units", "registry", "documents", "programs", "project", "__init__"},
     {"site"},
     {"study"},
-    {"launchers", "engines", "layers"},
+    {"launchers", "schedulers", "engines", "layers"},
     {"results"},
     {"statistics", "traces"},
     {"runs"},

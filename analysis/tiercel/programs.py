@@ -18,7 +18,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Installation:
-    """An engine or a layer found on this machine. `version` tells apart builds that may perform differently."""
+    """An engine or a layer found on this machine. `version` tells apart builds that perform differently."""
 
     name: str
     version: str

@@ -59,6 +59,11 @@ def killed(
     return [line for line in whole if line]
 
 
+@pytest.mark.xfail(
+    strict=False,
+    reason="open fault (docs/caching.md, Limits): a kill within HDF5's own metadata update can leave a "
+    "file that does not open after the replay",
+)
 @pytest.mark.parametrize("round", range(6))
 def test_all_that_was_acknowledged_is_there_after_a_replay(
     node: Node, monkeypatch: pytest.MonkeyPatch, round: int

@@ -7,7 +7,7 @@ import sys
 import typer
 
 import tiercel
-from tiercel.cli import engines, measure, results, site, trace
+from tiercel.cli import cache, dl, dl_verify, engines, measure, placement, results, share, site, stack, trace
 from tiercel.errors import UserError
 from tiercel.runs.batch import Interrupted
 
@@ -20,8 +20,14 @@ app = typer.Typer(
 )
 measure.register(app)
 results.register(app)
+placement.register(app)
 app.add_typer(site.app, name="site")
+app.add_typer(stack.app, name="stack")
 app.add_typer(engines.app, name="engines")
+app.add_typer(cache.app, name="cache")
+app.add_typer(share.app, name="share")
+dl_verify.register(dl.app)
+app.add_typer(dl.app, name="dl")
 app.add_typer(trace.app, name="trace")
 
 

@@ -1,6 +1,6 @@
 """Engines: the programs that do the I/O. One adapter file each."""
 
-from tiercel.engines import dlio, dlkernel, fio, h5kernel, iokernel, ior, mdtest, replay
+from tiercel.engines import dlio, dlkernel, fio, h5kernel, iokernel, ior, mdtest, replay, sharing
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "ior",
     "mdtest",
     "replay",
+    "sharing",
 ]

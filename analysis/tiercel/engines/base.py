@@ -103,6 +103,11 @@ class Measurement:
     compute_alone: float | None = None
     app_throughput: float | None = None
     system_throughput: float | None = None
+    share: float | None = None
+    entitled_share: float | None = None
+    share_deviation: float | None = None
+    slowdown: float | None = None
+    seconds_to_share: float | None = None
 
 
 class Engine(ABC):

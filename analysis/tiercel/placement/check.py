@@ -14,7 +14,7 @@ import numpy as np
 
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
-from tiercel.placement.place import Plan
+from tiercel.placement.place import Plan, at_system
 from tiercel.placement.recipe import Recipe, compile_trace
 from tiercel.programs import program
 from tiercel.runs.execute import last_line
@@ -67,7 +67,7 @@ def check_plan(
                 seconds[way].append(sum(t["seconds"] for i in chosen for t in result["files"][i].values()))
     home, moved = (float(np.median(seconds[w])) for w in ("home", "plan"))
     at_home = plan.groups[f"seconds:{plan.home}"].sum()
-    expected = sum(plan.groups.loc[g, f"seconds:{s}"] for g, s in plan.groups["system"].items())
+    expected = at_system(plan.groups, "seconds").sum()
     return {
         "repetitions": repetitions, "seconds": seconds, "seconds_at_home": home, "seconds_by_plan": moved,
         "measured_gain": 1 - moved / home, "expected_gain": float(1 - expected / at_home),

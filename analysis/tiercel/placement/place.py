@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tiercel.errors import UserError, suggest
 from tiercel.placement.dataset import placement_folder
@@ -278,7 +279,7 @@ def _choose(
                 why = "copying in and out costs more than it gains"
             table.loc[group, "reason"] = f"on {chosen}: {why} (alone: {table.loc[group, 'reason']})"
     spent = pd.Series(
-        [table.loc[g, f"seconds:{s}"] + table.loc[g, f"staging:{s}"] for g, s in table["system"].items()],
+        at_system(table, "seconds") + at_system(table, "staging"),
         index=table.index,
     )
     at_home = table[f"seconds:{home}"]
@@ -317,7 +318,14 @@ def _summary(
         "expected_seconds_at_home": at_home,
         "expected_seconds": at_home - float(table["saved_seconds"].sum()),
         "expected_gain": float(table["saved_seconds"].sum() / at_home) if at_home else 0.0,
-        "staging_seconds": float(sum(table.loc[g, f"staging:{s}"] for g, s in table["system"].items())),
+        "staging_seconds": float(at_system(table, "staging").sum()),
         "bytes": {s: int(used.get(s, 0)) for s in model.systems},
         "capacity": {s: (None if np.isinf(v) else int(v)) for s, v in limits.items()},
     }  # fmt: skip
+
+
+def at_system(groups: pd.DataFrame, quantity: str) -> NDArray[np.float64]:
+    """Return column ``quantity:SYSTEM`` of every group at its own system."""
+    names = list(groups.columns)
+    columns = [names.index(f"{quantity}:{system}") for system in groups["system"]]
+    return np.array([groups.iat[row, column] for row, column in enumerate(columns)], dtype=np.float64)

@@ -63,6 +63,15 @@ FEATURES = (
     Column("queue_depth", COUNT, "", "operations in flight of one process"),
     Column("items_per_process", COUNT, "", "files (or folders) of one process in metadata experiments"),
     Column("write_bytes", COUNT, "B", "bytes written to each file in metadata experiments"),
+    Column("dl_workload", WORD, "", "deep-learning workload file"),
+    Column("dl_settings", WORD, "", "keys of that file that the study overrides"),
+    Column("format", WORD, "", "format of the dataset's files"),
+    Column("scale", NUMBER, "1", "scale that was asked for; 1 is the workload file's full size"),
+    Column("data_scale", NUMBER, "1", "bytes of an epoch, as a share of the workload file's"),
+    Column("compute_scale", NUMBER, "1", "computation of an epoch, as a share of the workload file's"),
+    Column("read_threads", COUNT, "", "readers of each process"),
+    Column("batch_size", COUNT, "", "samples of one step of one process"),
+    Column("computation_time", NUMBER, "s", "emulated computation of one step"),
 )
 
 #: What a phase gave (engines.base.Measurement).
@@ -96,6 +105,23 @@ NUMBERS = (
     Column("stonewall_hit", FLAG, "", "the time limit cut the phase"),
     Column("clock_skew", NUMBER, "s", "largest difference of the nodes' clocks"),
     Column("began", NUMBER, "s", "start of the phase, seconds since the epoch"),
+    Column("epochs", COUNT, "", "epochs that the row is of"),
+    Column("samples", COUNT, "", "samples read"),
+    Column("samples_per_second", NUMBER, "1/s", "samples over time, without the excluded steps (as DLIO)"),
+    Column("au", NUMBER, "1", "accelerator utilisation: computation over time, without the excluded steps"),
+    Column("au_goal", NUMBER, "1", "utilisation that passes (MLPerf Storage: 0.9, CosmoFlow 0.7)"),
+    Column("io_time", NUMBER, "s", "time in which at least one process read"),
+    Column("overlapped_io", NUMBER, "s", "of it: hidden behind computation"),
+    Column("nonoverlapped_io", NUMBER, "s", "of it: not hidden; what the application waits for"),
+    Column("compute_time", NUMBER, "s", "time in which at least one process computed"),
+    Column("compute_alone", NUMBER, "s", "of it: without reading beside"),
+    Column("app_throughput", NUMBER, "B/s", "bytes over nonoverlapped_io: what the application perceives"),
+    Column("system_throughput", NUMBER, "B/s", "bytes over io_time: what the storage delivers"),
+    Column("share", NUMBER, "1", "of what all competing jobs got, in steady state"),
+    Column("entitled_share", NUMBER, "1", "what the sharing policy entitles the job to"),
+    Column("share_deviation", NUMBER, "1", "standard deviation of the share over intervals of 0.1 s"),
+    Column("slowdown", NUMBER, "1", "throughput alone over throughput beside the others, less one"),
+    Column("seconds_to_share", NUMBER, "s", "last job's start until all are within 10 % of entitled"),
 )
 
 #: The conditions under which it ran (runs.context).

@@ -56,7 +56,8 @@ def flags_of(row: Row) -> list[str]:
 
 
 def _cold_wanted(row: Row) -> bool:
-    return bool(row["operation"] == "read" and row["access"] == "RO" and row["role"] == "measured")
+    reads = row["operation"] in ("read", "train", "evaluate", "checkpoint-read")
+    return bool(reads and row["access"] == "RO" and row["role"] == "measured")
 
 
 @check(

@@ -13,6 +13,7 @@ from tiercel.study.workloads.data import DataWorkload
 from tiercel.study.workloads.deep_learning import DeepLearningWorkload
 from tiercel.study.workloads.metadata import MetadataWorkload
 from tiercel.study.workloads.replay import ReplayWorkload
+from tiercel.study.workloads.sharing import SharingWorkload
 
 __all__ = [
     "AnyWorkload",
@@ -21,6 +22,7 @@ __all__ = [
     "DeepLearningWorkload",
     "MetadataWorkload",
     "ReplayWorkload",
+    "SharingWorkload",
     "StreamWorkload",
     "Workload",
     "workload_kinds",

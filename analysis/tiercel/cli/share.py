@@ -1,0 +1,198 @@
+"""``tiercel share``: the fairshare layer by hand: serve, run, bench, status, ticket, simulate."""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli import share_simulate
+from tiercel.cli.options import Json
+from tiercel.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    pass
+
+app = typer.Typer(
+    help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
+)
+share_simulate.register(app)
+
+Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
+Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]
+Policy = Annotated[str, typer.Option("--policy", "-p", help="fifo, size-fair, user-then-size-fair, ...")]
+Scheduler = Annotated[str, typer.Option("--scheduler", help="stride, token, gift, tbf, fifo, ...")]
+JobName = Annotated[
+    str | None, typer.Option("--job", help="Name of the job (default: Slurm's, or the user's).")
+]
+Size = Annotated[int, typer.Option("--size", min=1, help="Nodes of the job.")]
+Priority = Annotated[int, typer.Option("--priority", min=1, help="Weight under priority-fair.")]
+User = Annotated[int | None, typer.Option("--user", min=0, help="Account the job to this user id.")]
+Group = Annotated[int | None, typer.Option("--group", min=0, help="Account the job to this group id.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Path below which the command sees the files.")]
+
+
+def _check(policy: str, scheduler: str) -> list[str]:
+    from tiercel.layers.fairshare.policies import SCHEDULERS, check_policy
+
+    check_policy(policy)
+    if scheduler not in SCHEDULERS:
+        raise UserError(f"scheduler {scheduler!r}: {suggest(scheduler, SCHEDULERS)}")
+    return ["--policy", policy, "--scheduler", scheduler]
+
+
+@app.command()
+def serve(
+    data: Data,
+    policy: Policy = "size-fair",
+    scheduler: Scheduler = "stride",
+    socket: Annotated[
+        Path | None, typer.Option("--socket", help="Unix socket (default: DATA/socket).")
+    ] = None,
+    listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
+    mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Another server's HOST:PORT (repeat).")] = None,
+    exchange: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between exchanges.")] = None,
+    parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
+) -> None:
+    """Run a server until it is interrupted."""
+    from tiercel.layers.fairshare.programs import required_programs
+
+    argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
+    for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("lambda", exchange),
+                        ("parallel", parallel)):  # fmt: skip
+        if value is not None:
+            argv += [f"--{name}", str(value)]
+    for address in peer or []:
+        argv += ["--peer", address]
+    os.execv(argv[0], argv)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(help="The command, after --.")],
+    socket: Annotated[
+        Path | None, typer.Option("--socket", help="A server that runs (default: an own one).")
+    ] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
+    policy: Policy = "size-fair",
+    scheduler: Scheduler = "stride",
+    job: JobName = None,
+    size: Size = 1,
+    priority: Priority = 1,
+    user: User = None,
+    group: Group = None,
+    prefix: Prefix = "/fairshare",
+) -> None:
+    """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
+    from tiercel.layers.fairshare.programs import required_programs
+    from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+    from tiercel.layers.fairshare.server import running_server
+
+    if socket and data:
+        raise UserError("--socket names a server that runs, --data one of its own: give one of them")
+    if not prefix.startswith("/") or prefix.strip("/") == "" or os.path.lexists(prefix):
+        raise UserError(f"--prefix {prefix}: must be an absolute path of which nothing is there yet")
+    programs = required_programs()
+    arguments = _check(policy, scheduler)
+    with ExitStack() as stack:
+        if socket is None:
+            folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tiercel-share-")))
+            socket = stack.enter_context(running_server(programs, folder, arguments)).socket
+        ticket = None
+        if job or size > 1 or priority > 1 or user is not None or group is not None:
+            with Connection(socket) as connection:
+                ticket = connection.ticket(Job(job or f"user-{os.getuid()}", size, priority, user, group))
+        environment = client_environment(programs.library, prefix.rstrip("/"), str(socket.resolve()), ticket)
+        try:
+            code = subprocess.call(command, env={**os.environ, **environment})
+        except OSError as error:
+            raise UserError(f"{command[0]}: {error.strerror}") from None
+    raise typer.Exit(code if code >= 0 else 128 - code)
+
+
+@app.command()
+def status(socket: Socket, as_json: Json = False) -> None:
+    """Show a server's jobs, what they are entitled to and what they have moved."""
+    from tiercel.layers.fairshare.protocol import Connection
+    from tiercel.units import format_size
+
+    with Connection(socket) as connection:
+        found = connection.status()
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    table = Table(title=f"{found['policy']} by {found['scheduler']}, {found['open_files']} open files")
+    for name in ("job", "user", "group", "size", "clients", "share", "read", "written", "operations"):
+        table.add_column(name)
+    for row in sorted(found["jobs"], key=lambda row: str(row["job"])):
+        share = "-" if row["share"] is None else f"{row['share']:.1%}"
+        table.add_row(
+            row["job"], str(row["user"]), str(row["group"]), str(row["size"]), str(row["clients"]), share,
+            format_size(row["bytes_read"]), format_size(row["bytes_written"]), str(row["operations"]),
+        )  # fmt: skip
+    Console().print(table)
+
+
+@app.command()
+def ticket(
+    socket: Socket, job: Annotated[str, typer.Option("--job", help="Name of the job.")], size: Size = 1,
+    priority: Priority = 1, user: User = None, group: Group = None,
+) -> None:  # fmt: skip
+    """Print a ticket for a job (FAIRSHARE_TICKET): a scheduler's prolog calls this. It is a secret."""
+    from tiercel.layers.fairshare.protocol import Connection, Job
+
+    with Connection(socket) as connection:
+        print(connection.ticket(Job(job, size, priority, user, group)))
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Short rounds, under a minute.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder under test (default: in memory).")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Interleaved rounds (quick: 2, else 5).")] = None,
+    parallel: Annotated[int, typer.Option(min=1, help="Requests served at a time.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure what the layer costs, and shares against what the policy entitles to."""
+    from tiercel.sharing.bench import bench as measure
+
+    schedulers = ("stride", "token") if quick else ("stride", "token", "gift", "tbf")
+    document = measure(rounds or (2 if quick else 5), 2.0 if quick else 5.0, data, parallel, schedulers)
+    if as_json:
+        print(json.dumps(document, indent=1))
+    else:
+        _show(document)
+
+
+def _show(document: dict[str, Any]) -> None:
+    console, solo = Console(), document["solo"]
+    heads = ("contest", "scheduler", "job", "entitled", "measured", "error", "deviation", "total/alone")
+    console.print(
+        f"1 MiB: {solo['throughput_ratio']:.0%} of the one-copy limit written, "
+        f"{solo['read_ratio']:.0%} read; "
+        f"4 KiB: {solo['latency_ratio']:.1f} times its latency"
+    )
+    table = Table(title="Shares (measured against entitled)")
+    for name in heads:
+        table.add_column(name)
+    for contest in document["sharing"]:
+        for place, job in enumerate(contest["jobs"]):
+            first = place == 0
+            table.add_row(
+                contest["contest"] if first else "", contest["scheduler"] if first else "", job["job"],
+                f"{job['entitled']:.1%}", f"{job['measured']:.1%}", f"{job['error']:+.1%}",
+                f"{job['deviation']:.2%}", f"{contest['total_to_alone']:.2f}" if first else "",
+            )  # fmt: skip
+    console.print(table)

@@ -1,0 +1,92 @@
+"""fairshare: a policy-driven burst buffer in front of a storage (paper 001; native/fairshare).
+
+For a run, a server is started on the run's own folder; the engine reaches it below a path of its own, by a
+preload library. So every request of the run goes through the scheduler, and the files lie on the storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from tiercel.errors import RunFailed, UserError, suggest
+from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.layers.fairshare.policies import SCHEDULERS, check_policy
+from tiercel.layers.fairshare.programs import find_programs, required_programs
+from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+from tiercel.layers.fairshare.server import running_server
+from tiercel.programs import Installation
+from tiercel.site.model import Site
+from tiercel.study.workloads import Workload
+from tiercel.units import parse_size
+
+Options = Mapping[str, bool | int | float | str]
+
+#: Folders of a run's own folder: what the server keeps, and the path that only the library knows.
+_DATA, _VIEW = "fairshare", "shared"
+
+
+@layers.register("fairshare")
+class FairShare(Layer):
+    """Options: policy, scheduler, parallel (requests at a time), charge (bytes for an operation), and of the
+    run's job: job (name), size (nodes; default the run's), priority."""
+
+    name = "fairshare"
+
+    def find(self) -> Installation | None:
+        found = find_programs()
+        if found is None:
+            return None
+        return Installation(self.name, found.version, {"server": found.server, "library": found.library})
+
+    def how_to_build(self) -> str:
+        return "run `make layers`, which needs Rust's cargo"
+
+    def check_options(self, options: Options, site: Site) -> None:
+        known = {"policy", "scheduler", "parallel", "charge", "job", "size", "priority"}
+        for name, value in options.items():
+            if name not in known:
+                raise UserError(f"layer fairshare has no option {name!r}: {suggest(name, known)}")
+            if name == "policy":
+                check_policy(str(value))
+            if name == "scheduler" and value not in SCHEDULERS:
+                raise UserError(f"layer fairshare: scheduler {value!r}: {suggest(str(value), SCHEDULERS)}")
+            if name in ("parallel", "size", "priority") and (not isinstance(value, int) or value < 1):
+                raise UserError(f"layer fairshare: {name} must be a whole number above 0")
+            if name == "charge":
+                parse_size(value)
+
+    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
+        if nodes > 1:
+            return "the fairshare layer starts its server on the run's one node"
+        if getattr(workload, "queue_depth", 1) > 1:
+            return "asynchronous I/O of the kernel goes past the fairshare layer"
+        return None
+
+    @contextmanager
+    def session(self, place: Place, installation: Installation) -> Iterator[View]:
+        options = dict(place.options)
+        programs = required_programs()
+        arguments = ["--policy", str(options.get("policy", "size-fair"))]
+        for name in ("scheduler", "parallel"):
+            if name in options:
+                arguments += [f"--{name}", str(options[name])]
+        if "charge" in options:
+            arguments += ["--charge", str(int(parse_size(options["charge"])))]
+        job = Job(
+            str(options.get("job", "run")),
+            int(options.get("size", place.nodes)),
+            int(options.get("priority", 1)),
+        )
+        log = place.output / "fairshare-server.log"
+        try:
+            with running_server(programs, place.data / _DATA, arguments, log) as server:
+                with Connection(server.socket) as connection:
+                    ticket = connection.ticket(job)
+                view = place.data / _VIEW
+                environment = client_environment(programs.library, str(view), str(server.socket), ticket)
+                yield View(view, environment)
+                if server.process.poll() is not None:
+                    raise RunFailed(f"layer fairshare: the server ended with {server.process.returncode}")
+        except UserError as error:
+            raise RunFailed(f"layer fairshare: {error}") from None

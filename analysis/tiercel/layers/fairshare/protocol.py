@@ -1,0 +1,133 @@
+"""Speaks to a fairshare server: asks for its status, and for tickets that it signs.
+
+The same messages as ``native/fairshare/wire``. Programs that do I/O use the preload library instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiercel.errors import UserError
+
+_VERSION = 1
+_MAGIC = 0x31525346
+_FRAME = struct.Struct("<IIQ")
+_REQUEST = struct.Struct("<IIQQqQIIIIII4q")
+_REPLY = struct.Struct("<qQII")
+_STATUS, _TICKET = 2, 3
+_TICKET_HEAD = struct.Struct("<6IQQI4x")
+_TICKET_BYTES = 128
+_NAME_BYTES = 48
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a ticket says of a job. `user` and `group`: whom it is accounted to (default: who runs it)."""
+
+    name: str
+    size: int = 1
+    priority: int = 1
+    user: int | None = None
+    group: int | None = None
+
+
+class Connection:
+    """One connection to a server. A context manager; errors of the server are UserErrors."""
+
+    def __init__(self, address: Path) -> None:
+        self.address = address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(_TIMEOUT_S)
+        try:
+            self._socket.connect(str(address))
+            self._receive()  # the challenge, for those that have a ticket
+            self._send(struct.pack("<IIQ", _VERSION, 0, 0))
+            self._answer("is not let in")
+        except OSError as error:
+            self._socket.close()
+            raise UserError(
+                f"{address}: no fairshare server answers there: {error.strerror or error}"
+            ) from None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def status(self) -> dict[str, Any]:
+        """Return what the server says of itself: policy, jobs with their shares and bytes."""
+        text = b""
+        while True:
+            piece, whole = self._request(_STATUS, offset=len(text), size=1 << 20)
+            text += piece
+            if not piece or len(text) >= whole:
+                break
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def ticket(self, job: Job, lifetime_s: float = 7 * 86400.0) -> str:
+        """Return a ticket for `job`, with its secret: the value of FAIRSHARE_TICKET."""
+        name = job.name.encode()
+        if not 0 < len(name) <= _NAME_BYTES or not job.name.isprintable():
+            raise UserError(f"job name {job.name!r}: 1 to {_NAME_BYTES} printable bytes")
+        uid, gid = os.getuid(), os.getgid()
+        head = _TICKET_HEAD.pack(
+            uid, gid, uid if job.user is None else job.user, gid if job.group is None else job.group,
+            job.size, job.priority, int(time.time() + lifetime_s), 0, len(name),
+        )  # fmt: skip
+        ticket, _ = self._request(_TICKET, payload=(head + name).ljust(_TICKET_BYTES, b"\0"))
+        return ticket.hex()
+
+    def _request(self, op: int, payload: bytes = b"", offset: int = 0, size: int = 0) -> tuple[bytes, int]:
+        request = _REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self._send(request + payload)
+        return self._answer("refuses: only its own user and root may ask for other tickets than their own")
+
+    def _answer(self, what: str) -> tuple[bytes, int]:
+        body = self._receive()
+        if len(body) < _REPLY.size:
+            raise UserError(f"{self.address}: not a fairshare server's answer")
+        result, value, length, _ = _REPLY.unpack_from(body)
+        data = body[_REPLY.size : _REPLY.size + length]
+        if result < 0:
+            said = data.decode(errors="replace") or f"{what} ({os.strerror(-result)})"
+            raise UserError(f"{self.address}: {said}")
+        return data, value
+
+    def _send(self, body: bytes) -> None:
+        self._socket.sendall(_FRAME.pack(_MAGIC, len(body), 0) + body)
+
+    def _receive(self) -> bytes:
+        magic, length, _ = _FRAME.unpack(self._exactly(_FRAME.size))
+        if magic != _MAGIC or length > 1 << 21:
+            raise UserError(f"{self.address}: not a fairshare server")
+        return self._exactly(length)
+
+    def _exactly(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            piece = self._socket.recv(size - len(found))
+            if not piece:
+                raise ConnectionResetError("the server closed the connection")
+            found += piece
+        return found
+
+
+def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:
+    """Return the variables that make a program see a server's files below `prefix`.
+
+    `server` is the path of its Unix socket, or tcp:HOST:PORT.
+    """
+    environment = {"LD_PRELOAD": str(library), "FAIRSHARE_PREFIX": prefix, "FAIRSHARE_SERVER": server}
+    if ticket:
+        environment["FAIRSHARE_TICKET"] = ticket
+    return environment

@@ -1,0 +1,111 @@
+"""Starts and ends fairshare servers for a run, a command or a benchmark."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.errors import UserError
+from tiercel.layers.fairshare.programs import Programs
+
+#: Longest path of a Unix socket (sockaddr_un), without its NUL.
+_SOCKET_PATH = 107
+_START_S = 15.0
+_END_S = 10.0
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs: its process and where clients find it."""
+
+    process: subprocess.Popen[str]
+    socket: Path
+    data: Path
+
+    @property
+    def tree(self) -> Path:
+        """The folder that holds the served files, as the server keeps them."""
+        return self.data / "tree"
+
+
+@contextmanager
+def running_server(
+    programs: Programs, data: Path, options: Sequence[str] = (), log: Path | None = None
+) -> Iterator[Server]:
+    """Run a server on folder `data` and end it on leaving; UserError with its sentence if it does not start.
+
+    `options` are the server's own. `log` gets what it prints on standard error.
+    """
+    with tempfile.TemporaryDirectory(prefix="tiercel-share-") as folder:
+        # Not in the data folder: its path may be too long for a socket, or on a file system without them.
+        socket = Path(folder) / "socket"
+        if len(str(socket)) > _SOCKET_PATH:
+            raise UserError(f"{socket}: too long for a socket; set TMPDIR to a shorter folder")
+        errors = log.open("w") if log else subprocess.PIPE
+        try:
+            process = subprocess.Popen(
+                [str(programs.server), "--data", str(data), "--socket", str(socket), *options],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 (only prctl is called)
+            )  # fmt: skip
+        finally:
+            if log:
+                errors.close()  # type: ignore[union-attr]
+        try:
+            _await_ready(process, log)
+            yield Server(process, socket, data)
+        finally:
+            end(process)
+
+
+def _await_ready(process: subprocess.Popen[str], log: Path | None) -> None:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], _START_S)
+    line = process.stdout.readline() if ready else ""
+    if "ready" in line:
+        return
+    if process.poll() is None and not line:
+        try:
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            raise UserError(f"fairshare-server is not ready after {_START_S:.0f} s") from None
+    said = log.read_text() if log else (process.stderr.read() if process.stderr else "")
+    lines = said.strip().splitlines()
+    raise UserError(lines[-1] if lines else f"fairshare-server ended with {process.wait()}")
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a server that we started: by SIGTERM, and by SIGKILL where that does not help."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+def _die_with_parent() -> None:
+    """In the child: end with tiercel, so that a killed one leaves no server behind."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def memory_folder() -> Path | None:
+    """Return a folder in memory (tmpfs) that this user may write to, None where there is none."""
+    for place in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+        if place and os.access(place, os.W_OK):
+            return Path(place)
+    return None

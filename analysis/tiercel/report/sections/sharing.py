@@ -1,0 +1,186 @@
+"""Sharing: what competing jobs got of a storage, against what the policy entitles them to."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tiercel.report import style
+from tiercel.report.data import stack_key
+from tiercel.report.page_tables import Table
+from tiercel.report.picture import Picture, picture_of
+from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.results.raw import RawStore
+from tiercel.units import format_bandwidth, format_rate
+
+RESULT = "sharing.json"
+_JOB = "job-"
+_PER_ROW = 3
+_MOST_PANELS = 12
+
+
+@sections.register("sharing")
+def sharing(context: Context) -> Section | None:
+    """Return the section, or None for a study without competing jobs."""
+    everything = context.results.observations
+    rows = everything[everything["operation"].astype(str).str.startswith(_JOB)]
+    if rows.empty or "share" not in rows:
+        return None
+    rows = rows.copy()
+    rows["stack"] = [stack_key(s, n) for s, n in zip(rows["storage"], rows["layer"], strict=True)]
+    rows["job"] = rows["operation"].str.removeprefix(_JOB)
+    totals = everything[everything["operation"] == "all-jobs"].set_index("run")
+    return Section(
+        anchor="sharing",
+        heading="Sharing",
+        paragraphs=_findings(context, rows),
+        pictures=tuple(_pictures(context, rows)),
+        tables=tuple(
+            _table(context, rows, totals, str(experiment), str(workload))
+            for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
+        ),
+        notes=(
+            "Shares are of what all jobs got while all of them ran, without the first fifth of that time: through "
+            "the layer in the units of its policy (bytes and a charge for each operation), on plain storage in "
+            "bytes, or operations where a job moves no data. Entitled: the policy's share. A job that wants less "
+            "than its share leaves the rest to others.",
+            "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
+            "against the same job alone just before. Medians over the repetitions.",
+        ),
+    )
+
+
+def _findings(context: Context, rows: pd.DataFrame) -> tuple[str, ...]:
+    found = []
+    entitled = rows[rows["entitled_share"].notna()]
+    for (experiment, workload), group in entitled.groupby(["experiment", "workload"]):
+        off = (group["share"] / group["entitled_share"] - 1).abs()
+        worst = off.groupby(group["stack"]).median().sort_values()
+        near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
+        found.append(
+            f"{context.results.experiment_title(str(experiment))}, {workload}: nearest to its policy's "
+            f"shares is {near} ({worst.iloc[0]:.1%} off), farthest {far} ({worst.iloc[-1]:.1%})."
+        )
+    return tuple(found)
+
+
+def _table(
+    context: Context, rows: pd.DataFrame, totals: pd.DataFrame, experiment: str, workload: str
+) -> Table:
+    chosen = rows[(rows["experiment"] == experiment) & (rows["workload"] == workload)]
+    lines: list[list[Any]] = []
+    for (stack, job), group in chosen.groupby(["stack", "job"], sort=False):
+        middle = group[
+            ["share", "entitled_share", "share_deviation", "slowdown", "bandwidth", "operation_rate"]
+        ]
+        m = middle.astype(float).median()
+        reached = totals["seconds_to_share"].reindex(group["run"]).astype(float).median()
+        rate = (format_bandwidth(m.bandwidth), m.bandwidth)
+        if not m.bandwidth > 0:
+            rate = (format_rate(m.operation_rate), m.operation_rate)
+        lines.append([
+            context.results.name(str(stack)), job, rate, _percent(m.share), _percent(m.entitled_share),
+            _percent(m.share_deviation), _percent(m.slowdown),
+            "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
+        ])  # fmt: skip
+    return table(
+        f"{context.results.experiment_title(experiment)}: {workload}",
+        ("Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Fair after"),
+        lines,
+    )
+
+
+def _percent(value: float) -> Any:
+    return "" if math.isnan(value) else (f"{value:.1%}", value)
+
+
+def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
+    """Draw throughput over time, for each workload and storage one figure with a panel for each layer."""
+    found = []
+    store = RawStore(context.folder)
+    for (experiment, workload, storage), group in rows.groupby(["experiment", "workload", "storage"]):
+        panels: list[tuple[str, dict[str, Any]]] = []
+        for stack, of_stack in group.groupby("stack", sort=False):
+            document = _document(store.path(str(of_stack.sort_values("repetition")["run"].iloc[0])))
+            if document:
+                panels.append((str(stack), document))
+        if not panels:
+            continue
+        panels = panels[:_MOST_PANELS]
+        height = math.ceil(len(panels) / _PER_ROW)
+        name = f"sharing-{experiment}-{workload}-{storage}"
+        labels = {stack: _short(context, stack, str(storage)) for stack, _ in panels}
+        title = f"{context.results.experiment_title(str(experiment))}: {workload} on {storage}"
+        caption = (
+            "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
+        )
+        found.append(
+            picture_of(
+                context.figures,
+                name,
+                title,
+                caption,
+                (8.4, 0.6 + 2.0 * height),
+                partial(_draw, panels=panels, labels=labels),
+                str(experiment),
+            )
+        )
+    return found
+
+
+def _short(context: Context, stack: str, storage: str) -> str:
+    """Return the layer's options alone: the storage is in the title."""
+    name = context.results.name(stack)
+    words = stack.split("fairshare ", 1)
+    return words[1] if len(words) > 1 else f"plain {storage}" if "fairshare" not in stack else name
+
+
+def _document(folder: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((folder / RESULT).read_text())
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _draw(figure: Figure, panels: list[tuple[str, dict[str, Any]]], labels: dict[str, str]) -> None:
+    columns = min(_PER_ROW, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    jobs = list(dict.fromkeys(job["job"] for _, document in panels for job in document["jobs"]))
+    colours = style.colours(jobs)
+    for place, ax in enumerate(axes.flat):
+        if place >= len(panels):
+            ax.remove()
+            continue
+        stack, document = panels[place]
+        _panel(ax, document, colours)
+        ax.set_title(labels[stack], fontsize=8.5)
+        if place % columns == 0:
+            ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
+        if place + columns >= len(panels):
+            ax.set_xlabel("time (s)")
+    handles, names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=min(8, len(names)), fontsize=8, frameon=False
+    )
+
+
+def _panel(ax: Axes, document: dict[str, Any], colours: dict[str, str]) -> None:
+    scale = 1e9 if document["unit"] == "B/s" else 1e3
+    for job in document["jobs"]:
+        series = np.asarray(job["series"], dtype=float) / scale
+        series[series == 0] = np.nan
+        at = (np.arange(len(series)) + 0.5) * document["interval"]
+        ax.plot(at, series, color=colours[job["job"]], label=job["job"], linewidth=1.2)
+    start, end = document["contested"]
+    ax.axvspan(start, end, color="#7f7f7f", alpha=0.12, linewidth=0)
+    ax.set_ylim(bottom=0)

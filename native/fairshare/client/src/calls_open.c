@@ -1,0 +1,139 @@
+// open, creat, close and their kin.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "real.h"
+
+static bool locks_used;
+
+void fs_locks_used(void) { locks_used = true; }
+
+// The path from the root of what `route` names, for opening it again; NULL where that is not known.
+static char *whole_path(const struct route *route, char *out) {
+    if (!route->at) return strcpy(out, route->path);
+    if (!route->at->path) return NULL;
+    int n = snprintf(out, PATH_MAX, "%s/%s", route->at->path, route->path);
+    return n < PATH_MAX ? out : NULL;
+}
+
+int fs_open(struct route *route, int flags, mode_t mode) {
+    struct fs_attributes a;
+    char path[PATH_MAX];
+    struct call c = {.request = {.op = FS_OPEN, .flags = (uint32_t)(flags & ~O_CLOEXEC),
+                                 .mode = mode & 07777 & ~fs_umask()},
+                     .at = route->at, .path = route->path, .out = &a, .out_len = sizeof a, .descriptor = -1};
+    int64_t result = fs_do(&c);
+    if (result < 0) return fs_answer(result);
+    int server = route->at ? route->at->server : fs_server_of(route->path);
+    struct description *d = fs_new_description(server, c.reply.value, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC),
+                                               (a.mode & S_IFMT) == S_IFDIR, whole_path(route, path));
+    int fd = c.descriptor;
+    if (!d) {
+        REAL(close)(fd);
+        errno = ENOMEM;
+        return -1;
+    }
+    d->ino = a.ino;
+    // It came close-on-exec; most are not.
+    if (!(flags & O_CLOEXEC)) REAL(fcntl)(fd, F_SETFD, 0);
+    if (fs_install(fd, d) < 0) {
+        REAL(close)(fd);
+        fs_drop(d);
+        errno = EMFILE;
+        return -1;
+    }
+    return fd;
+}
+
+static int open_from(int dirfd, const char *path, int flags, mode_t mode, bool *ours) {
+    struct route route;
+    int served = fs_route(dirfd, path, &route);
+    *ours = served != 0;
+    return served < 0 ? -1 : served ? fs_open(&route, flags, mode) : -1;
+}
+
+#define WITH_MODE(flags, mode)                              \
+    mode_t mode = 0;                                        \
+    if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+        va_list list;                                       \
+        va_start(list, flags);                              \
+        mode = va_arg(list, mode_t);                        \
+        va_end(list);                                       \
+    }
+
+EXPORT int open(const char *path, int flags, ...) {
+    WITH_MODE(flags, mode)
+    bool ours;
+    int fd = open_from(AT_FDCWD, path, flags, mode, &ours);
+    return ours ? fd : REAL(open)(path, flags, mode);
+}
+int open64(const char *path, int flags, ...) ALIAS(open);
+
+EXPORT int openat(int dirfd, const char *path, int flags, ...) {
+    WITH_MODE(flags, mode)
+    bool ours;
+    int fd = open_from(dirfd, path, flags, mode, &ours);
+    return ours ? fd : REAL(openat)(dirfd, path, flags, mode);
+}
+int openat64(int dirfd, const char *path, int flags, ...) ALIAS(openat);
+
+// What fortified programs call when they give no mode.
+int __open_2(const char *path, int flags);
+EXPORT int __open_2(const char *path, int flags) { return open(path, flags, 0); }
+int __open64_2(const char *path, int flags) ALIAS(__open_2);
+int __openat_2(int dirfd, const char *path, int flags);
+EXPORT int __openat_2(int dirfd, const char *path, int flags) { return openat(dirfd, path, flags, 0); }
+int __openat64_2(int dirfd, const char *path, int flags) ALIAS(__openat_2);
+
+EXPORT int creat(const char *path, mode_t mode) { return open(path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+int creat64(const char *path, mode_t mode) ALIAS(creat);
+
+int fs_close(int fd) {
+    struct description *d = fs_uninstall(fd);
+    if (d && ((locks_used && !d->directory) || (fs_remote(d->server) && d->references == 1))) {
+        // Closing any descriptor of a file ends this process's record locks on it; and a remote server
+        // learns only so that a file is closed.
+        struct call c = {.request = {.op = FS_CLOSE, .mode = d->references == 1 && !d->shared}, .at = d};
+        fs_do(&c);
+    }
+    if (d) fs_drop(d);
+    return REAL(close)(fd);
+}
+
+EXPORT int close(int fd) {
+    if (fs_get(fd)) return fs_close(fd);
+    if (fs_on() && fs_internal(fd)) {
+        errno = EBADF;  // a program that closes all that may be open does not know of ours
+        return -1;
+    }
+    return REAL(close)(fd);
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags) {
+    if (!fs_on()) return (int)syscall(SYS_close_range, first, last, flags);
+    if (first > last) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (int fd = (int)first; !(flags & CLOSE_RANGE_CLOEXEC) && (unsigned)fd <= last && fd < fs_max_descriptors(); fd++) {
+        struct description *d = fs_uninstall(fd);
+        if (d) fs_drop(d);
+    }
+    // In stretches around our own descriptors.
+    for (unsigned fd = first; fd <= last && fd < (unsigned)fs_max_descriptors(); fd++) {
+        if (!fs_internal((int)fd)) continue;
+        if (fd > first && syscall(SYS_close_range, first, fd - 1, flags) < 0) return -1;
+        first = fd + 1;
+    }
+    return first > last ? 0 : (int)syscall(SYS_close_range, first, last, flags);
+}
+
+EXPORT void closefrom(int first) { close_range((unsigned)(first < 0 ? 0 : first), ~0u, 0); }

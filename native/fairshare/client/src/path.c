@@ -1,0 +1,305 @@
+// Which paths are served, and what they are called on the server.
+//
+// A path is served when it lies below the prefix by its text: absolute, or joined with the working
+// directory (which may itself be a served one) or with a served directory descriptor.
+#define _GNU_SOURCE
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real.h"
+
+static pthread_mutex_t cwd_lock = PTHREAD_MUTEX_INITIALIZER;
+static char cwd_served[PATH_MAX];  // of the server, "" where the working directory is an ordinary one
+static char cwd_real[PATH_MAX];    // the ordinary one
+
+void fs_hold_paths(bool hold) { hold ? pthread_mutex_lock(&cwd_lock) : pthread_mutex_unlock(&cwd_lock); }
+
+static bool below_prefix(const char *path) {
+    return strncmp(path, fs_config.prefix, fs_config.prefix_len) == 0 &&
+           (path[fs_config.prefix_len] == '/' || path[fs_config.prefix_len] == '\0');
+}
+
+// Copy `path` (absolute) without "//" and "/./". Dots that go up are taken literally only where `up` says
+// so. Keeps a slash at the end. Returns false when it does not fit.
+static bool clean(const char *path, bool up, char *out, size_t size) {
+    size_t n = 0;
+    const char *p = path;
+    while (*p) {
+        while (*p == '/') p++;
+        size_t length = strcspn(p, "/");
+        if (length == 0) break;
+        if (length == 1 && p[0] == '.') {
+            p++;
+            if (!*p && n > 0) goto slash;  // "a/." is "a/"
+            continue;
+        }
+        if (up && length == 2 && p[0] == '.' && p[1] == '.') {
+            while (n > 0 && out[--n] != '/') continue;
+            p += 2;
+            continue;
+        }
+        if (n + length + 2 > size) return false;
+        out[n++] = '/';
+        memcpy(out + n, p, length);
+        n += length;
+        p += length;
+    }
+    if (n > 0 && path[strlen(path) - 1] == '/') {
+    slash:
+        if (n + 2 > size) return false;
+        if (out[n - 1] != '/') out[n++] = '/';
+    }
+    if (n == 0) out[n++] = '/';
+    out[n] = '\0';
+    return true;
+}
+
+static bool goes_up(const char *path) {
+    for (const char *p = path; (p = strstr(p, "..")); p += 2)
+        if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0')) return true;
+    return false;
+}
+
+// An absolute path of this machine: served or not.
+static int route_absolute(const char *path, struct route *route) {
+    char text[PATH_MAX];
+    bool up = goes_up(path);
+    if (!up && !below_prefix(path) && !(path[0] == '/' && (strstr(path, "//") || strstr(path, "/./"))))
+        return 0;
+    if (!clean(path, false, text, sizeof text)) {
+        if (!below_prefix(path)) return 0;
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (up) {
+        // The kernel walks `..` after following links; so does the server, as long as the text stays
+        // below the prefix. A path whose text leaves it is an ordinary one.
+        char flat[PATH_MAX];
+        if (!clean(path, true, flat, sizeof flat) || !below_prefix(flat)) return 0;
+        if (!below_prefix(text)) strcpy(text, flat);
+    }
+    if (!below_prefix(text)) return 0;
+    const char *rest = text + fs_config.prefix_len;
+    strcpy(route->path, *rest ? rest : "/");
+    route->at = NULL;
+    return 1;
+}
+
+static int join(const char *base, const char *path, struct route *route) {
+    char text[PATH_MAX];
+    if (snprintf(text, sizeof text, "%s/%s", base, path) >= (int)sizeof text) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return route_absolute(text, route);
+}
+
+int fs_route(int fd, const char *path, struct route *route) {
+    if (!fs_on() || !path) return 0;
+    if (path[0] == '/') return route_absolute(path, route);
+    if (fd != AT_FDCWD) {
+        struct description *d = fs_get(fd);
+        if (!d) return 0;
+        if (!d->directory) {
+            if (path[0] == '\0') return 0;
+            errno = ENOTDIR;
+            return -1;
+        }
+        if (d->path && goes_up(path)) {
+            char base[PATH_MAX];
+            if (fs_absolute(d->path, base, sizeof base) < 0) return -1;
+            return join(base, path, route);
+        }
+        if (strlen(path) >= sizeof route->path) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        if (fs_config.servers > 1 && d->path && d->path[0] == '/' && d->path[1] == '\0') {
+            // The root is of all servers: what lies in it is found by its path.
+            if (snprintf(route->path, sizeof route->path, "/%s", path) >= (int)sizeof route->path) {
+                errno = ENAMETOOLONG;
+                return -1;
+            }
+            route->at = NULL;
+            return 1;
+        }
+        strcpy(route->path, path);
+        route->at = d;
+        return 1;
+    }
+    if (path[0] == '\0' && !cwd_served[0]) return 0;
+    pthread_mutex_lock(&cwd_lock);
+    int result = 0;
+    if (cwd_served[0]) {
+        char base[PATH_MAX];
+        if (path[0] == '\0') {
+            errno = ENOENT;
+            result = -1;
+        } else {
+            result = fs_absolute(cwd_served, base, sizeof base) < 0 ? -1 : join(base, path, route);
+        }
+    } else {
+        // An ordinary directory above the prefix, or a way out of one beside it.
+        size_t length = strlen(cwd_real);
+        bool above = length == 1 || (strncmp(fs_config.prefix, cwd_real, length) == 0 &&
+                                     fs_config.prefix[length] == '/');
+        if (above || goes_up(path)) result = join(cwd_real, path, route);
+    }
+    pthread_mutex_unlock(&cwd_lock);
+    return result;
+}
+
+bool fs_leaves(const char *path, char *out, size_t size) {
+    return fs_on() && path && path[0] == '/' && goes_up(path) && below_prefix(path) &&
+           clean(path, true, out, size) && !below_prefix(out);
+}
+
+int fs_absolute(const char *served, char *out, size_t size) {
+    bool root = served[0] == '/' && served[1] == '\0';
+    if (snprintf(out, size, "%s%s", fs_config.prefix, root ? "" : served) >= (int)size) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return 0;
+}
+
+const char *fs_cwd(void) { return cwd_served[0] ? cwd_served : NULL; }
+
+void fs_cwd_init(void) {
+    if (!REAL(getcwd)(cwd_real, sizeof cwd_real)) strcpy(cwd_real, "/");
+    // The working directory that the program before exec had.
+    const char *inherited = getenv("FAIRSHARE_CWD");
+    if (inherited && inherited[0] == '/' && strlen(inherited) < sizeof cwd_served)
+        strcpy(cwd_served, inherited);
+}
+
+static void set_cwd(const char *served) {
+    pthread_mutex_lock(&cwd_lock);
+    if (served) {
+        snprintf(cwd_served, sizeof cwd_served, "%s", served);
+        setenv("FAIRSHARE_CWD", served, 1);
+    } else {
+        cwd_served[0] = '\0';
+        unsetenv("FAIRSHARE_CWD");
+        if (!REAL(getcwd)(cwd_real, sizeof cwd_real)) strcpy(cwd_real, "/");
+    }
+    pthread_mutex_unlock(&cwd_lock);
+}
+
+static int enter(struct description *at, const char *path) {
+    char real[PATH_MAX];
+    struct fs_attributes a;
+    if (fs_attributes_at(at, path, true, &a) < 0) return -1;
+    if ((a.mode & S_IFMT) != S_IFDIR) {
+        errno = ENOTDIR;
+        return -1;
+    }
+    struct call may = {.request = {.op = FS_ACCESS, .mode = X_OK}, .at = at, .path = path};
+    if (fs_answer(fs_do(&may)) < 0) return -1;
+    struct call c = {.request.op = FS_RESOLVE, .at = at, .path = path, .out = real, .out_len = sizeof real - 1};
+    int64_t length = fs_do(&c);
+    if (length < 0) return fs_answer(length);
+    real[length] = '\0';
+    set_cwd(real);
+    return 0;
+}
+
+EXPORT int chdir(const char *path) {
+    struct route route;
+    int served = fs_route(AT_FDCWD, path, &route);
+    if (served < 0) return -1;
+    if (served) return enter(route.at, route.path);
+    if (fs_on() && fs_cwd() && path[0] != '/') {
+        // Out of the served tree by "..": from where the prefix would lie.
+        char text[PATH_MAX], flat[PATH_MAX], base[PATH_MAX];
+        if (fs_absolute(cwd_served, base, sizeof base) < 0) return -1;
+        if (snprintf(text, sizeof text, "%s/%s", base, path) >= (int)sizeof text ||
+            !clean(text, true, flat, sizeof flat)) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        if (REAL(chdir)(flat) < 0) return -1;
+        set_cwd(NULL);
+        return 0;
+    }
+    int result = REAL(chdir)(path);
+    if (result == 0 && fs_on()) set_cwd(NULL);
+    return result;
+}
+
+EXPORT int fchdir(int fd) {
+    struct description *d = fs_get(fd);
+    if (d) {
+        if (!d->directory) {
+            errno = ENOTDIR;
+            return -1;
+        }
+        return enter(d, ".");
+    }
+    int result = REAL(fchdir)(fd);
+    if (result == 0 && fs_on()) set_cwd(NULL);
+    return result;
+}
+
+EXPORT char *getcwd(char *buffer, size_t size) {
+    if (!fs_on() || !fs_cwd()) return REAL(getcwd)(buffer, size);
+    char text[PATH_MAX];
+    if (fs_absolute(cwd_served, text, sizeof text) < 0) return NULL;
+    size_t length = strlen(text) + 1;
+    if (!buffer) {
+        if (size && size < length) {
+            errno = ERANGE;
+            return NULL;
+        }
+        char *copy = malloc(size > length ? size : length);
+        return copy ? memcpy(copy, text, length) : NULL;
+    }
+    if (size < length) {
+        errno = size ? ERANGE : EINVAL;
+        return NULL;
+    }
+    return memcpy(buffer, text, length);
+}
+
+char *__getcwd_chk(char *buffer, size_t size, size_t room);
+EXPORT char *__getcwd_chk(char *buffer, size_t size, size_t room) {
+    if (size > room) abort();
+    return getcwd(buffer, size);
+}
+
+EXPORT char *get_current_dir_name(void) { return getcwd(NULL, 0); }
+
+// ---- symbolic links ----
+// Absolute links into the prefix are kept from the root of the served tree. One that leads elsewhere
+// cannot be followed by a server; it is kept under a name that no server has, and shown as it was.
+static const char OUTSIDE[] = "/.fairshare-outside";
+
+int fs_link_text(const char *text, char *out, size_t size) {
+    int length;
+    if (text[0] != '/')
+        length = snprintf(out, size, "%s", text);
+    else if (below_prefix(text))
+        length = snprintf(out, size, "%s", text[fs_config.prefix_len] ? text + fs_config.prefix_len : "/");
+    else
+        length = snprintf(out, size, "%s%s", OUTSIDE, text);
+    if (length >= (int)size || length > FS_MAX_PATH) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return 0;
+}
+
+void fs_link_shown(const char *text, char *out, size_t size) {
+    size_t mark = sizeof OUTSIDE - 1;
+    if (strncmp(text, OUTSIDE, mark) == 0 && text[mark] == '/')
+        snprintf(out, size, "%s", text + mark);
+    else if (text[0] == '/')
+        snprintf(out, size, "%s%s", fs_config.prefix, text[1] ? text : "");
+    else
+        snprintf(out, size, "%s", text);
+}

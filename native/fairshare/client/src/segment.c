@@ -1,0 +1,108 @@
+// Requests in the shared memory of the session.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "real.h"
+#include "session.h"
+
+static atomic_uint *word(struct session *s, size_t at) { return (atomic_uint *)(void *)(s->segment + at); }
+
+static atomic_uint *state(struct session *s, int slot) {
+    return word(s, FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE);
+}
+
+unsigned char *fs_slot_data(struct session *s, int slot) {
+    return s->segment + FS_DATA_AT + (size_t)slot * FS_SLOT_BYTES;
+}
+
+int fs_take_slot(struct session *s, bool wait) {
+    for (;;) {
+        unsigned used = atomic_load(&s->slots);
+        unsigned free_ones = ~used & ((1u << FS_SLOTS) - 1);
+        if (free_ones) {
+            int slot = __builtin_ctz(free_ones);
+            if (atomic_compare_exchange_weak(&s->slots, &used, used | 1u << slot)) return slot;
+            continue;
+        }
+        if (!wait || s->lost) return -1;
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);  // more threads than slots
+    }
+}
+
+void fs_release_slot(struct session *s, int slot) { atomic_fetch_and(&s->slots, ~(1u << slot)); }
+
+void fs_post(struct session *s, int slot, const struct fs_request *request) {
+    memcpy(s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REQUEST_AT, request, sizeof *request);
+    atomic_store(state(s, slot), FS_POSTED);
+    atomic_fetch_or(word(s, FS_POSTED_AT), 1u << slot);
+    atomic_uint *armed = word(s, FS_ARMED_AT);
+    if (atomic_load(armed) && atomic_exchange(armed, 0)) {
+        uint64_t one = 1;
+        while (REAL(write)(s->doorbell, &one, sizeof one) < 0 && errno == EINTR) continue;
+    }
+}
+
+bool fs_alive(struct session *s) {
+    struct pollfd p = {.fd = s->socket, .events = POLLRDHUP};
+    return !s->lost && !(REAL(poll)(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL));
+}
+
+int fs_await(struct session *s, int slot, struct fs_reply *reply) {
+    atomic_uint *at = state(s, slot);
+    for (int look = 0; look < 200 && atomic_load_explicit(at, memory_order_acquire) != FS_DONE; look++)
+        __builtin_ia32_pause();
+    unsigned seen;
+    while ((seen = atomic_load(at)) != FS_DONE) {
+        if (seen == FS_POSTED && !atomic_compare_exchange_strong(at, &seen, FS_WAITED)) continue;
+        // The server wakes us; should it die instead, the socket says so.
+        struct timespec limit = {.tv_nsec = 200000000};
+        long woken = syscall(SYS_futex, at, FUTEX_WAIT, FS_WAITED, &limit, NULL, 0);
+        if (woken < 0 && errno == ETIMEDOUT && atomic_load(at) != FS_DONE && !fs_alive(s)) return LOST;
+    }
+    memcpy(reply, s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REPLY_AT, sizeof *reply);
+    return 0;
+}
+
+int64_t fs_over_segment(struct session *s, struct call *c) {
+    struct fs_request *r = &c->request;
+    r->path_len = c->path ? (uint32_t)strlen(c->path) : 0;
+    r->path2_len = c->path2 ? (uint32_t)strlen(c->path2) : 0;
+    if (r->path_len > FS_MAX_PATH || r->path2_len > FS_MAX_PATH) return -ENAMETOOLONG;
+    bool opening = r->op == FS_OPEN;
+    if (opening) pthread_mutex_lock(&s->talking);  // the next descriptor on the socket is ours
+    int slot = fs_take_slot(s, true);
+    int64_t result = LOST;
+    if (slot < 0) goto out;
+    unsigned char *data = fs_slot_data(s, slot);
+    if (r->path_len) memcpy(data, c->path, r->path_len);
+    if (r->path2_len) memcpy(data + r->path_len, c->path2, r->path2_len);
+    if (c->payload_len) memcpy(data + r->path_len + r->path2_len, c->payload, c->payload_len);
+    fs_post(s, slot, r);
+    if (fs_await(s, slot, &c->reply) == LOST) goto out;  // the slot is not ours any more
+    result = c->reply.result;
+    size_t length = c->reply.data_len < c->out_len ? c->reply.data_len : c->out_len;
+    if (c->out && length > 0) memcpy(c->out, data, length);
+    fs_release_slot(s, slot);
+    if (opening && result >= 0) {
+        uint64_t tag;
+        char none[1];
+        int passed[4], count = 0;
+        ssize_t got = fs_receive(s->socket, &tag, none, sizeof none, passed, &count);
+        if (got < 0 || count != 1 || tag != c->reply.value) {
+            while (count > 0) REAL(close)(passed[--count]);
+            result = LOST;
+        } else {
+            c->descriptor = passed[0];
+        }
+    }
+out:
+    if (opening) pthread_mutex_unlock(&s->talking);
+    return result;
+}

@@ -1,0 +1,46 @@
+// One process's connection to the server, and its two ways to carry requests.
+#ifndef FAIRSHARE_SESSION_H
+#define FAIRSHARE_SESSION_H
+
+#include <stdatomic.h>
+
+#include "client.h"
+
+struct session {
+    int index;                  // of the server
+    int socket;
+    int doorbell;               // -1: requests go over the socket
+    unsigned char *segment;
+    uint64_t server, generation;
+    atomic_bool lost;
+    atomic_uint slots;          // of this process's threads, one bit each
+    pthread_mutex_t talking;    // whoever expects something on the socket
+};
+
+enum { LOST = INT_MIN };  // instead of a result: the server went away
+
+// socket.c
+int fs_connect(int server); // a connected socket, or -errno
+int fs_hello(struct session *s);
+int fs_out_of_the_way(int fd);  // the same, under a number that programs do not choose
+int fs_send(int socket, uint64_t tag, const struct iovec *parts, int count);
+// A frame's body into `body` (at most `size`); descriptors that came along. -errno, or the length.
+ssize_t fs_receive(int socket, uint64_t *tag, void *body, size_t size, int *descriptors, int *count);
+int64_t fs_over_socket(struct session *s, struct call *c);
+
+// segment.c
+int64_t fs_over_segment(struct session *s, struct call *c);
+int fs_take_slot(struct session *s, bool wait);
+void fs_release_slot(struct session *s, int slot);
+unsigned char *fs_slot_data(struct session *s, int slot);
+void fs_post(struct session *s, int slot, const struct fs_request *request);
+int fs_await(struct session *s, int slot, struct fs_reply *reply);  // 0 or LOST
+bool fs_alive(struct session *s);
+
+// session.c
+struct session *fs_session(int server);  // the current one, made where needed; NULL and errno
+void fs_lost(struct session *s);
+// Make a description's handle one of the current session. 0 or -errno.
+int fs_revive(struct session *s, struct description *d);
+
+#endif

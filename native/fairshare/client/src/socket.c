@@ -1,0 +1,272 @@
+// Frames on the socket: how every session begins, and how remote clients send requests.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "real.h"
+#include "session.h"
+#include "sha256.h"
+
+// No single wait for the peer is longer (milliseconds). A server under load answers late, but it answers.
+enum { SILENCE = 120000, MOST_PASSED = 4 };
+
+static void retry_timeout(int fd) {
+    struct timeval limit = {.tv_sec = SILENCE / 1000};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+static int connect_unix(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path) return -ENAMETOOLONG;
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    retry_timeout(fd);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        int problem = -errno;
+        REAL(close)(fd);
+        return problem;
+    }
+    return fd;
+}
+
+static int connect_tcp(const char *where) {
+    char host[256];
+    const char *colon = strrchr(where, ':');
+    if (!colon || (size_t)(colon - where) >= sizeof host) return -EINVAL;
+    memcpy(host, where, (size_t)(colon - where));
+    host[colon - where] = '\0';
+    struct addrinfo *list, hints = {.ai_socktype = SOCK_STREAM};
+    if (getaddrinfo(host, colon + 1, &hints, &list) != 0) return -EHOSTUNREACH;
+    int problem = -EHOSTUNREACH;
+    for (struct addrinfo *one = list; one; one = one->ai_next) {
+        int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) continue;
+        retry_timeout(fd);
+        if (connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+            problem = fd;
+            break;
+        }
+        problem = -errno;
+        REAL(close)(fd);
+    }
+    freeaddrinfo(list);
+    return problem;
+}
+
+static bool is_tcp(int server) { return strncmp(fs_config.server[server], "tcp:", 4) == 0; }
+
+int fs_connect(int server) {
+    const char *where = fs_config.server[server];
+    int fd = is_tcp(server) ? connect_tcp(where + 4) : connect_unix(where);
+    return fd < 0 ? fd : fs_out_of_the_way(fd);
+}
+
+// Programs choose low descriptors themselves (a shell's `exec 5>file`): ours go high up.
+int fs_out_of_the_way(int fd) {
+    struct rlimit limit;
+    int least = 700;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024) least = (int)limit.rlim_cur * 3 / 4;
+    int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, least);
+    if (high < 0) return fd;
+    REAL(close)(fd);
+    return high;
+}
+
+int fs_send(int socket, uint64_t tag, const struct iovec *parts, int count) {
+    struct {
+        uint32_t magic, length;
+        uint64_t tag;
+    } header = {FS_FRAME_MAGIC, 0, tag};
+    struct iovec all[6] = {{&header, sizeof header}};
+    for (int i = 0; i < count; i++) {
+        all[i + 1] = parts[i];
+        header.length += (uint32_t)parts[i].iov_len;
+    }
+    struct msghdr message = {.msg_iov = all, .msg_iovlen = (size_t)count + 1};
+    while (message.msg_iovlen > 0) {
+        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return -errno;
+        while (message.msg_iovlen > 0 && (size_t)sent >= message.msg_iov->iov_len) {
+            sent -= (ssize_t)message.msg_iov->iov_len;
+            message.msg_iov++;
+            message.msg_iovlen--;
+        }
+        if (message.msg_iovlen > 0) {
+            message.msg_iov->iov_base = (char *)message.msg_iov->iov_base + sent;
+            message.msg_iov->iov_len -= (size_t)sent;
+        }
+    }
+    return 0;
+}
+
+static ssize_t receive_some(int socket, void *to, size_t size, int *descriptors, int *count) {
+    union {
+        char bytes[CMSG_SPACE(MOST_PASSED * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = {to, size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got;
+    do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return -errno;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (got > 0 && header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        int n = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        for (int i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(header) + (size_t)i * sizeof fd, sizeof fd);
+            if (descriptors && *count < MOST_PASSED)
+                descriptors[(*count)++] = fd;
+            else
+                REAL(close)(fd);
+        }
+    }
+    return got;
+}
+
+static int receive_all(int socket, void *to, size_t size, int *descriptors, int *count) {
+    char *at = to;
+    while (size > 0) {
+        ssize_t got = receive_some(socket, at, size, descriptors, count);
+        if (got == 0) return -ECONNRESET;
+        if (got < 0) return (int)got;
+        at += got;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+ssize_t fs_receive(int socket, uint64_t *tag, void *body, size_t size, int *descriptors, int *count) {
+    struct {
+        uint32_t magic, length;
+        uint64_t tag;
+    } header;
+    int problem = receive_all(socket, &header, sizeof header, descriptors, count);
+    if (problem) return problem;
+    if (header.magic != FS_FRAME_MAGIC || header.length > size) return -EPROTO;
+    *tag = header.tag;
+    problem = receive_all(socket, body, header.length, descriptors, count);
+    return problem ? problem : (ssize_t)header.length;
+}
+
+int fs_hello(struct session *s) {
+    bool local = !is_tcp(s->index);
+    unsigned char challenge[FS_CHALLENGE_BYTES], proof[FS_PROOF_BYTES];
+    struct {
+        struct fs_reply reply;
+        union {
+            struct {
+                uint64_t session, server;
+                uint32_t slots, slot_bytes, uid, zero;
+            } welcome;
+            char reason[512];
+        } data;
+    } answer;
+    uint64_t tag;
+    int passed[MOST_PASSED], count = 0;
+    ssize_t length = fs_receive(s->socket, &tag, challenge, sizeof challenge, NULL, NULL);
+    if (length < 0) return (int)length;
+    struct {
+        uint32_t version, wants;
+        uint64_t session;
+    } hello = {FS_VERSION, local ? FS_WANT_SEGMENT : 0, 0};
+    struct iovec parts[3] = {{&hello, sizeof hello}};
+    int n = 1;
+    if (fs_config.has_ticket) {
+        fs_hmac(fs_config.secret, sizeof fs_config.secret, challenge, sizeof challenge, proof);
+        parts[n++] = (struct iovec){fs_config.ticket, sizeof fs_config.ticket};
+        parts[n++] = (struct iovec){proof, sizeof proof};
+    }
+    int problem = fs_send(s->socket, 0, parts, n);
+    if (problem) return problem;
+    length = fs_receive(s->socket, &tag, &answer, sizeof answer, passed, &count);
+    if (length < (ssize_t)sizeof answer.reply) return length < 0 ? (int)length : -EPROTO;
+    if (answer.reply.result < 0) {
+        int text = (int)(length - (ssize_t)sizeof answer.reply);
+        fprintf(stderr, "fairshare client: the server refuses: %.*s\n", text, answer.data.reason);
+        return (int)answer.reply.result;
+    }
+    s->server = answer.data.welcome.server;
+    if (!local || answer.data.welcome.slots == 0) return 0;
+    if (count != 2 || answer.data.welcome.slots != FS_SLOTS || answer.data.welcome.slot_bytes != FS_SLOT_BYTES) {
+        while (count > 0) REAL(close)(passed[--count]);
+        return -EPROTO;
+    }
+    void *segment =
+        REAL(mmap)(NULL, FS_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, passed[0], 0);
+    REAL(close)(passed[0]);
+    if (segment == MAP_FAILED) {
+        problem = -errno;
+        REAL(close)(passed[1]);
+        return problem;
+    }
+    s->segment = segment;
+    s->doorbell = fs_out_of_the_way(passed[1]);
+    return 0;
+}
+
+// A descriptor for a remote file: a socket that is not connected, so that a call which nobody intercepts
+// fails. Its own name says what it stands for, to a program that inherits it.
+static int placeholder(uint64_t server, uint64_t handle) {
+    static unsigned count;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    // The process's number makes it unique: a handle can be opened again after a restart of the server.
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "fairshare/%016llx/%016llx/%d.%u",
+                          (unsigned long long)server, (unsigned long long)handle, getpid(),
+                          (unsigned)__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -errno;
+    bind(fd, (struct sockaddr *)&name, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)length));
+    return fd;
+}
+
+int64_t fs_over_socket(struct session *s, struct call *c) {
+    struct fs_request *r = &c->request;
+    r->path_len = c->path ? (uint32_t)strlen(c->path) : 0;
+    r->path2_len = c->path2 ? (uint32_t)strlen(c->path2) : 0;
+    if (r->path_len > FS_MAX_PATH || r->path2_len > FS_MAX_PATH) return -ENAMETOOLONG;
+    struct iovec parts[4] = {{r, sizeof *r},
+                             {(void *)(uintptr_t)c->path, r->path_len},
+                             {(void *)(uintptr_t)c->path2, r->path2_len},
+                             {(void *)(uintptr_t)c->payload, c->payload_len}};
+    size_t size = sizeof c->reply + (c->out_len > 8192 ? c->out_len : 8192);
+    char small[sizeof c->reply + 8192], *body = size <= sizeof small ? small : malloc(size);
+    if (!body) return -ENOMEM;
+    int passed[MOST_PASSED], count = 0;
+    uint64_t tag;
+    pthread_mutex_lock(&s->talking);
+    int problem = fs_send(s->socket, 1, parts, 4);
+    ssize_t length = problem ? problem : fs_receive(s->socket, &tag, body, size, passed, &count);
+    pthread_mutex_unlock(&s->talking);
+    int64_t result = LOST;
+    if (length >= (ssize_t)sizeof c->reply) {
+        memcpy(&c->reply, body, sizeof c->reply);
+        result = c->reply.result;
+        size_t data = (size_t)length - sizeof c->reply;
+        if (c->out && data > 0) memcpy(c->out, body + sizeof c->reply, data < c->out_len ? data : c->out_len);
+    }
+    if (body != small) free(body);
+    if (r->op == FS_OPEN && result >= 0) {
+        c->descriptor = count > 0 ? passed[--count] : placeholder(s->server, c->reply.value);
+        if (c->descriptor < 0) result = c->descriptor;
+    }
+    while (count > 0) REAL(close)(passed[--count]);
+    return result;
+}

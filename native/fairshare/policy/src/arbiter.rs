@@ -1,0 +1,102 @@
+//! Holds one scheduler, and exchanges it for another while requests are queued.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::fifo::Fifo;
+use crate::gift::Gift;
+use crate::scheduler::{LocalShares, Nanos};
+use crate::stride::Stride;
+use crate::tbf::Tbf;
+use crate::token::Token;
+use crate::{Policy, Scheduler, SchedulerKind, Settings};
+
+/// A scheduler of any kind, as a server uses it: all methods of [`Scheduler`], and the change of policy.
+pub struct Arbiter {
+    kind: SchedulerKind,
+    policy: Policy,
+    settings: Settings,
+    local: Option<LocalShares>,
+    scheduler: Box<dyn Scheduler>,
+}
+
+impl Arbiter {
+    /// Under policy `fifo` every kind is first in, first out.
+    pub fn new(kind: SchedulerKind, policy: &Policy, settings: &Settings) -> Self {
+        Arbiter {
+            kind,
+            policy: policy.clone(),
+            settings: *settings,
+            local: None,
+            scheduler: build(kind, policy, settings),
+        }
+    }
+
+    pub fn kind(&self) -> SchedulerKind {
+        self.kind
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Goes on under another policy. Jobs and queued requests stay; what jobs used is counted anew.
+    pub fn set_policy(&mut self, policy: &Policy, now: Nanos) {
+        self.change(self.kind, policy, now);
+    }
+
+    /// Goes on with another kind of scheduler, as [`Arbiter::set_policy`] does.
+    pub fn set_kind(&mut self, kind: SchedulerKind, now: Nanos) {
+        let policy = self.policy.clone();
+        self.change(kind, &policy, now);
+    }
+
+    /// See [`Scheduler::set_local_shares`]; kept over a change of policy or kind.
+    pub fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
+        self.local = shares.cloned();
+        self.scheduler.set_local_shares(shares);
+    }
+
+    fn change(&mut self, kind: SchedulerKind, policy: &Policy, now: Nanos) {
+        let mut next = build(kind, policy, &self.settings);
+        for usage in self.scheduler.usage() {
+            next.add_job(usage.job);
+        }
+        next.set_local_shares(self.local.as_ref());
+        for request in self.scheduler.take_all() {
+            next.enqueue(request.job, request.cost, request.token, now)
+                .expect("all jobs were added");
+        }
+        self.kind = kind;
+        self.policy = policy.clone();
+        self.scheduler = next;
+    }
+}
+
+impl Deref for Arbiter {
+    type Target = dyn Scheduler;
+
+    fn deref(&self) -> &Self::Target {
+        self.scheduler.as_ref()
+    }
+}
+
+impl DerefMut for Arbiter {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.scheduler.as_mut()
+    }
+}
+
+fn build(kind: SchedulerKind, policy: &Policy, settings: &Settings) -> Box<dyn Scheduler> {
+    if policy.is_fifo() {
+        return Box::new(Fifo::default());
+    }
+    match kind {
+        SchedulerKind::Stride => Box::new(Stride::new(policy, settings)),
+        SchedulerKind::Token => Box::new(Token::new(policy, settings)),
+        SchedulerKind::Gift => Box::new(Gift::new(policy, settings, false)),
+        SchedulerKind::GiftPublished => Box::new(Gift::new(policy, settings, true)),
+        SchedulerKind::Tbf => Box::new(Tbf::new(policy, settings, false)),
+        SchedulerKind::TbfPublished => Box::new(Tbf::new(policy, settings, true)),
+        SchedulerKind::Fifo => Box::new(Fifo::default()),
+    }
+}

@@ -1,0 +1,304 @@
+//! The deterministic scheduler: start-time fair queueing on every level of the policy's tree.
+//!
+//! Each child has a *pass*, the service that it got divided by its weight. A free worker goes from the
+//! root to the child with the least pass, down to a job, and the cost of the job's oldest request is
+//! added on the way. While jobs have requests, none is ever more than about one request away from its
+//! share, so the variance is the least possible. (P. Goyal et al., "Start-time fair queuing", 1996;
+//! C. Waldspurger, "Stride scheduling", 1995.)
+//!
+//! A child without requests is skipped: its part goes to its siblings. When it comes back its pass is
+//! brought up to the clock of its parent less a small credit: it may catch up what jitter took, never
+//! what it did not ask for.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::queues::{Queues, Slot};
+use crate::scheduler::{LocalShares, Nanos};
+use crate::tree::{Tree, ROOT};
+use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob, Usage};
+
+/// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
+const REBASE: f64 = 1e12;
+
+#[derive(Debug, Default)]
+struct State {
+    /// As a child: service over weight.
+    pass: f64,
+    /// As a parent: pass of the child that was served last.
+    clock: f64,
+    /// As a parent: children that can be served, by pass. Passes are not negative, so their bits order
+    /// as they do.
+    ready: BTreeSet<(u64, usize)>,
+}
+
+pub(crate) struct Stride {
+    queues: Queues,
+    tree: Tree<State>,
+    local: Option<LocalShares>,
+    credit: f64,
+    anticipation: Nanos,
+    /// By slot: requests handed out and not completed, and until when the job is held ready although
+    /// it has no request (anticipation).
+    in_service: Vec<u32>,
+    held: Vec<Option<Nanos>>,
+    expiries: VecDeque<(Nanos, Slot)>,
+}
+
+impl Stride {
+    pub fn new(policy: &Policy, settings: &Settings) -> Self {
+        Stride {
+            queues: Queues::default(),
+            tree: Tree::new(policy),
+            local: None,
+            credit: settings.credit as f64,
+            anticipation: settings.anticipation,
+            in_service: Vec::new(),
+            held: Vec::new(),
+            expiries: VecDeque::new(),
+        }
+    }
+
+    /// Makes a leaf ready, and the nodes above that had nothing ready.
+    fn activate(&mut self, leaf: usize) {
+        let mut node = leaf;
+        while node != ROOT {
+            let parent = self.tree.nodes[node].parent;
+            let clock = self.tree.nodes[parent].data.clock;
+            let least = clock - self.credit / self.tree.nodes[node].weight;
+            let state = &mut self.tree.nodes[node].data;
+            state.pass = state.pass.max(least);
+            let pass = state.pass.to_bits();
+            let ready = &mut self.tree.nodes[parent].data.ready;
+            let first = ready.is_empty();
+            ready.insert((pass, node));
+            if !first {
+                return;
+            }
+            node = parent;
+        }
+    }
+
+    /// Charges `cost` to a ready leaf and the nodes above; `more` says whether it stays ready.
+    fn charge(&mut self, leaf: usize, cost: f64, more: bool) {
+        let (mut node, mut more) = (leaf, more);
+        while node != ROOT {
+            let parent = self.tree.nodes[node].parent;
+            let weight = self.tree.nodes[node].weight;
+            let state = &mut self.tree.nodes[node].data;
+            let start = state.pass;
+            state.pass += cost / weight;
+            let pass = state.pass.to_bits();
+            let above = &mut self.tree.nodes[parent].data;
+            above.ready.remove(&(start.to_bits(), node));
+            above.clock = above.clock.max(start);
+            if more {
+                above.ready.insert((pass, node));
+            }
+            more = !above.ready.is_empty();
+            if above.clock > REBASE {
+                self.rebase(parent);
+            }
+            node = parent;
+        }
+    }
+
+    /// Takes a ready leaf out without serving it.
+    fn deactivate(&mut self, leaf: usize) {
+        let mut node = leaf;
+        while node != ROOT {
+            let parent = self.tree.nodes[node].parent;
+            let pass = self.tree.nodes[node].data.pass.to_bits();
+            let ready = &mut self.tree.nodes[parent].data.ready;
+            ready.remove(&(pass, node));
+            if !ready.is_empty() {
+                return;
+            }
+            node = parent;
+        }
+    }
+
+    fn rebase(&mut self, parent: usize) {
+        let above = &self.tree.nodes[parent].data;
+        let least = above.ready.first().map(|&(pass, _)| f64::from_bits(pass));
+        let base = least.unwrap_or(above.clock).min(above.clock);
+        self.tree.nodes[parent].data.clock -= base;
+        self.tree.nodes[parent].data.ready.clear();
+        let children: Vec<usize> = (1..self.tree.nodes.len())
+            .filter(|&node| self.tree.nodes[node].parent == parent)
+            .collect();
+        for node in children {
+            let pass = (self.tree.nodes[node].data.pass - base).max(0.0);
+            self.tree.nodes[node].data.pass = pass;
+            if self.is_ready(node) {
+                let ready = &mut self.tree.nodes[parent].data.ready;
+                ready.insert((pass.to_bits(), node));
+            }
+        }
+    }
+
+    fn is_ready(&self, node: usize) -> bool {
+        match self.tree.nodes[node].slot {
+            Some(slot) => self.queues.head(slot).is_some() || self.held[slot].is_some(),
+            None => !self.tree.nodes[node].data.ready.is_empty(),
+        }
+    }
+
+    /// Gives all nodes the weights that now hold. A child keeps its lag in units of cost.
+    fn reweigh(&mut self) {
+        let weights = self.tree.weights(&self.queues, self.local.as_ref());
+        for (node, new) in weights.into_iter().enumerate().skip(1) {
+            let old = self.tree.nodes[node].weight;
+            if new <= 0.0 || new == old {
+                continue; // 0: an unused place
+            }
+            let parent = self.tree.nodes[node].parent;
+            let clock = self.tree.nodes[parent].data.clock;
+            let before = self.tree.nodes[node].data.pass;
+            let after = (clock + (before - clock) * old / new).max(0.0);
+            self.tree.nodes[node].weight = new;
+            self.tree.nodes[node].data.pass = after;
+            let ready = &mut self.tree.nodes[parent].data.ready;
+            if ready.remove(&(before.to_bits(), node)) {
+                ready.insert((after.to_bits(), node));
+            }
+        }
+    }
+
+    fn insert(&mut self, slot: Slot, job: &Job) {
+        if self.held.len() <= slot {
+            self.held.resize(slot + 1, None);
+            self.in_service.resize(slot + 1, 0);
+        }
+        for node in self.tree.insert(slot, job) {
+            let parent = self.tree.nodes[node].parent;
+            self.tree.nodes[node].data.pass = self.tree.nodes[parent].data.clock;
+        }
+        self.reweigh();
+        if self.queues.head(slot).is_some() {
+            self.activate(self.tree.leaf(slot));
+        }
+    }
+
+    /// Takes a leaf out of the tree; the queue stays.
+    fn detach(&mut self, slot: Slot) {
+        let leaf = self.tree.leaf(slot);
+        if self.is_ready(leaf) {
+            self.deactivate(leaf);
+        }
+        self.held[slot] = None;
+        self.tree.remove(slot);
+    }
+
+    fn release_expired(&mut self, now: Nanos) {
+        while let Some(&(expiry, slot)) = self.expiries.front() {
+            if expiry > now {
+                return;
+            }
+            self.expiries.pop_front();
+            if self.held[slot] == Some(expiry) {
+                self.held[slot] = None;
+                self.deactivate(self.tree.leaf(slot));
+            }
+        }
+    }
+}
+
+impl Scheduler for Stride {
+    fn add_job(&mut self, job: Job) {
+        let (slot, before) = self.queues.add(job);
+        match before {
+            None => {
+                self.insert(slot, &job);
+                self.in_service[slot] = 0;
+            }
+            Some(old) if self.tree.same_place(&old, &job) => self.reweigh(),
+            Some(_) => {
+                self.detach(slot);
+                self.insert(slot, &job);
+            }
+        }
+    }
+
+    fn remove_job(&mut self, id: JobId) -> Vec<Request> {
+        let Some(slot) = self.queues.find(id) else {
+            return Vec::new();
+        };
+        self.detach(slot);
+        let requests = self.queues.remove(slot);
+        self.reweigh();
+        requests
+    }
+
+    fn enqueue(&mut self, job: JobId, cost: u64, token: u64, _now: Nanos) -> Result<(), UnknownJob> {
+        let (slot, first) = self.queues.push(job, cost, token)?;
+        if first && self.held[slot].take().is_none() {
+            self.activate(self.tree.leaf(slot));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, now: Nanos) -> Next {
+        self.release_expired(now);
+        if self.queues.backlog() == 0 {
+            return Next::Empty;
+        }
+        let mut node = ROOT;
+        let slot = loop {
+            if let Some(slot) = self.tree.nodes[node].slot {
+                break slot;
+            }
+            let first = self.tree.nodes[node].data.ready.first();
+            node = first.expect("a ready node has a ready child").1;
+        };
+        if let Some(expiry) = self.held[slot] {
+            return Next::WaitUntil(expiry);
+        }
+        let (request, more) = self.queues.pop(slot);
+        self.in_service[slot] += 1;
+        self.charge(node, request.cost as f64, more);
+        Next::Serve(request)
+    }
+
+    fn complete(&mut self, job: JobId, now: Nanos) {
+        let Some(slot) = self.queues.find(job) else {
+            return;
+        };
+        self.in_service[slot] = self.in_service[slot].saturating_sub(1);
+        let idle = self.in_service[slot] == 0 && self.queues.head(slot).is_none();
+        if self.anticipation > 0 && idle && self.held[slot].is_none() {
+            let expiry = now.saturating_add(self.anticipation);
+            self.held[slot] = Some(expiry);
+            self.expiries.push_back((expiry, slot));
+            self.activate(self.tree.leaf(slot));
+        }
+    }
+
+    fn backlog(&self) -> usize {
+        self.queues.backlog()
+    }
+
+    fn backlog_of(&self, job: JobId) -> usize {
+        self.queues.backlog_of(job)
+    }
+
+    fn usage(&self) -> Vec<Usage> {
+        self.queues.usage()
+    }
+
+    fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
+        self.local = shares.cloned();
+        self.reweigh();
+    }
+
+    fn take_all(&mut self) -> Vec<Request> {
+        let slots: Vec<Slot> = self.queues.slots().collect();
+        for slot in slots {
+            let leaf = self.tree.leaf(slot);
+            if self.is_ready(leaf) {
+                self.held[slot] = None;
+                self.deactivate(leaf);
+            }
+        }
+        self.queues.take_all()
+    }
+}

@@ -1,0 +1,153 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use policy::{CostModel, Policy, SchedulerKind, Settings};
+
+pub const USAGE: &str = "\
+fairshare-server: shares a folder's storage among jobs by a policy
+
+  fairshare-server --data DIR [options]
+
+  --data DIR            the data folder (made where it is not there); on the storage that is shared
+  --socket PATH         Unix socket for clients on this machine (default: DIR/socket)
+  --listen ADDRESS      also serve clients elsewhere, on this TCP address (host:port)
+  --policy NAME         fifo, job-fair, user-fair, size-fair, priority-fair, or levels joined, as in
+                        user-then-size-fair (default: size-fair)
+  --scheduler NAME      stride, token, gift, gift-published, tbf, tbf-published, fifo (default: stride)
+  --parallel N          requests that are served at a time (default: half of the processors, at most 8)
+  --charge BYTES        what an operation costs a job beside its bytes (default: 32768)
+  --charge-requests     every request costs the same, as in the ThemisIO paper's code
+  --rate BYTES          gift, tbf: bytes per second that the storage gives (default: 10000000000)
+  --anticipation MICROSECONDS
+                        stride: how long to wait for the next request of a job that is due (default: 0)
+  --credit BYTES        stride: how far a job may catch up (default: 8388608)
+  --exchange ADDRESS    exchange job tables with other servers: receive them on this UDP address
+  --peer ADDRESS        where another server receives them (repeat for each)
+  --lambda MILLISECONDS time between exchanges (default: 500)
+  --key FILE            key that all these servers share: signs tickets and tables (default: one of its own)
+  --mount PATH          also mount the files here, by FUSE
+  --files N             open files for each user (default: 65536)
+  --clients N           connected processes for each user (default: 4096)
+";
+
+pub struct Config {
+    pub data: PathBuf,
+    pub socket: PathBuf,
+    pub listen: Option<String>,
+    pub policy: Policy,
+    pub policy_name: String,
+    pub scheduler: SchedulerKind,
+    pub settings: Settings,
+    pub cost: CostModel,
+    pub parallel: usize,
+    /// Workers beyond `parallel`: for those that wait for devices, and to listen.
+    pub spare: usize,
+    pub exchange: Option<String>,
+    pub peers: Vec<String>,
+    pub lambda: Duration,
+    pub key: Option<PathBuf>,
+    pub mount: Option<PathBuf>,
+    pub most_handles: usize,
+    pub most_sessions: usize,
+}
+
+impl Config {
+    /// Read the arguments behind the program's name. The error is a sentence for the user.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut data = None;
+        let mut socket = None;
+        let mut config = Self {
+            data: PathBuf::new(),
+            socket: PathBuf::new(),
+            listen: None,
+            policy: Policy::parse("size-fair").expect("known"),
+            policy_name: "size-fair".into(),
+            scheduler: SchedulerKind::Stride,
+            settings: Settings::default(),
+            cost: CostModel::DEFAULT,
+            parallel: std::thread::available_parallelism()
+                .map_or(2, |n| n.get())
+                .clamp(1, 8),
+            spare: 6,
+            exchange: None,
+            peers: Vec::new(),
+            lambda: Duration::from_millis(500),
+            key: None,
+            mount: None,
+            most_handles: 65536,
+            most_sessions: 4096,
+        };
+        let mut arguments = arguments.into_iter();
+        while let Some(name) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{name} wants a value"));
+            match name.as_str() {
+                "--data" => data = Some(PathBuf::from(value()?)),
+                "--socket" => socket = Some(PathBuf::from(value()?)),
+                "--listen" => config.listen = Some(value()?),
+                "--policy" => {
+                    config.policy_name = value()?;
+                    config.policy = Policy::parse(&config.policy_name).map_err(|error| error.to_string())?;
+                }
+                "--scheduler" => config.scheduler = value()?.parse()?,
+                "--parallel" => config.parallel = number(&name, &value()?, 1, 1024)? as usize,
+                "--charge" => {
+                    let per_operation = number(&name, &value()?, 0, 1 << 40)?;
+                    config.cost = CostModel::Bytes { per_operation };
+                }
+                "--charge-requests" => config.cost = CostModel::Request,
+                "--rate" => config.settings.rate = number(&name, &value()?, 1, 1 << 50)? as f64,
+                "--anticipation" => {
+                    config.settings.anticipation = number(&name, &value()?, 0, 1_000_000)? * 1000;
+                }
+                "--credit" => config.settings.credit = number(&name, &value()?, 0, 1 << 50)?,
+                "--exchange" => config.exchange = Some(value()?),
+                "--peer" => config.peers.push(value()?),
+                "--lambda" => config.lambda = Duration::from_millis(number(&name, &value()?, 1, 60_000)?),
+                "--key" => config.key = Some(PathBuf::from(value()?)),
+                "--mount" => config.mount = Some(PathBuf::from(value()?)),
+                "--files" => config.most_handles = number(&name, &value()?, 1, 1 << 30)? as usize,
+                "--clients" => config.most_sessions = number(&name, &value()?, 1, 1 << 20)? as usize,
+                _ => return Err(format!("{name} is not an option (--help lists them)")),
+            }
+        }
+        config.data = data.ok_or("--data DIR is missing")?;
+        if !config.peers.is_empty() && (config.exchange.is_none() || config.key.is_none()) {
+            return Err("--peer needs --exchange ADDRESS and --key FILE".into());
+        }
+        config.socket = socket.unwrap_or_else(|| config.data.join("socket"));
+        Ok(config)
+    }
+}
+
+fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
+    match text.parse() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        _ => Err(format!(
+            "{name} wants a number from {least} to {most}, not {text:?}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Config, String> {
+        Config::parse(arguments.iter().map(|a| (*a).to_owned()))
+    }
+
+    #[test]
+    fn a_misspelt_policy_is_named() {
+        let error = parse(&["--data", "x", "--policy", "sise-fair"]).err().unwrap();
+        assert!(error.contains("sise-fair"), "{error}");
+    }
+
+    #[test]
+    fn the_socket_lies_in_the_data_folder_unless_said() {
+        assert_eq!(parse(&["--data", "x"]).unwrap().socket, PathBuf::from("x/socket"));
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--data", "x", "--parallel", "0"]).is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! One client's socket: frames in, frames out, never waiting. What does not fit in the socket now is
+//! kept until it does; a peer that does not read is not asked for more than [`MOST_OUTSTANDING`] requests.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::mem;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use wire::{FrameHeader, FRAME_BYTES};
+
+use crate::identity::{Peer, CHALLENGE_BYTES};
+use crate::session::Session;
+
+/// Requests of one connection that may be under way. The next one is read after an answer.
+pub const MOST_OUTSTANDING: u32 = 32;
+
+pub enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Unix(stream) => (&mut &*stream).read(buffer),
+            Socket::Tcp(stream) => (&mut &*stream).read(buffer),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(stream) => stream.as_fd(),
+            Socket::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+pub struct Connection {
+    pub id: u64,
+    pub socket: Socket,
+    pub peer: Peer,
+    pub challenge: [u8; CHALLENGE_BYTES],
+    pub since: Instant,
+    pub session: OnceLock<Arc<Session>>,
+    pub outstanding: AtomicU32,
+    pub closed: AtomicBool,
+    input: Mutex<Input>,
+    output: Mutex<VecDeque<Outgoing>>,
+}
+
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    filled: usize,
+    header: Option<FrameHeader>,
+}
+
+struct Outgoing {
+    bytes: Vec<u8>,
+    sent: usize,
+    descriptors: Vec<OwnedFd>,
+}
+
+/// What a read came to.
+pub enum Received {
+    Frame {
+        tag: u64,
+        body: Vec<u8>,
+    },
+    /// Nothing more now.
+    Nothing,
+    /// The peer has gone, or does not speak our language.
+    End,
+}
+
+impl Connection {
+    pub fn new(id: u64, socket: Socket, peer: Peer, challenge: [u8; CHALLENGE_BYTES]) -> Self {
+        Self {
+            id,
+            socket,
+            peer,
+            challenge,
+            since: Instant::now(),
+            session: OnceLock::new(),
+            outstanding: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+            input: Mutex::default(),
+            output: Mutex::default(),
+        }
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_fd().as_raw_fd()
+    }
+
+    /// Whether the next request may be read.
+    pub fn hungry(&self) -> bool {
+        self.outstanding.load(Ordering::Relaxed) < MOST_OUTSTANDING
+    }
+
+    /// Take the next whole frame from the socket.
+    pub fn receive(&self) -> Received {
+        let mut input = self.input.lock().expect("no panics under this lock");
+        loop {
+            let wanted = match input.header {
+                None => FRAME_BYTES,
+                Some(header) => header.length as usize,
+            };
+            if input.filled < wanted {
+                // Grown as bytes come, so that a length alone costs the server nothing.
+                let limit = wanted.min(input.filled + (64 << 10));
+                input.bytes.resize(limit, 0);
+                let filled = input.filled;
+                match self.socket.read(&mut input.bytes[filled..]) {
+                    Ok(0) => return Received::End,
+                    Ok(count) => input.filled += count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::Nothing,
+                    Err(_) => return Received::End,
+                }
+                continue;
+            }
+            input.filled = 0;
+            if let Some(header) = input.header.take() {
+                let mut body = mem::take(&mut input.bytes);
+                body.truncate(wanted);
+                return Received::Frame {
+                    tag: header.tag,
+                    body,
+                };
+            }
+            let bytes: &[u8; FRAME_BYTES] = input.bytes[..FRAME_BYTES].try_into().expect("resized");
+            match FrameHeader::parse(bytes) {
+                Ok(header) => input.header = Some(header),
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Send a frame, or keep it for [`Connection::flush`]. Returns whether something is kept.
+    pub fn send(&self, tag: u64, body: &[&[u8]], descriptors: Vec<OwnedFd>) -> bool {
+        let length: usize = body.iter().map(|part| part.len()).sum();
+        let mut bytes = Vec::with_capacity(FRAME_BYTES + length);
+        bytes.extend_from_slice(
+            &FrameHeader {
+                length: length as u32,
+                tag,
+            }
+            .to_bytes(),
+        );
+        for part in body {
+            bytes.extend_from_slice(part);
+        }
+        let mut output = self.output.lock().expect("no panics under this lock");
+        output.push_back(Outgoing {
+            bytes,
+            sent: 0,
+            descriptors,
+        });
+        self.push(&mut output)
+    }
+
+    /// Send what was kept, as far as the socket takes it. Returns whether something is still kept.
+    pub fn flush(&self) -> bool {
+        self.push(&mut self.output.lock().expect("no panics under this lock"))
+    }
+
+    fn push(&self, output: &mut VecDeque<Outgoing>) -> bool {
+        while let Some(first) = output.front_mut() {
+            match send_some(self.fd(), &first.bytes[first.sent..], &first.descriptors) {
+                Ok(count) => {
+                    first.sent += count;
+                    first.descriptors.clear(); // they went with the first byte
+                    if first.sent == first.bytes.len() {
+                        output.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(_) => {
+                    output.clear(); // the peer has gone; the reader will notice
+                    return false;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// sendmsg with descriptors, without waiting and without SIGPIPE.
+fn send_some(fd: RawFd, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
+    const MOST: usize = 4;
+    let raw: Vec<RawFd> = descriptors.iter().take(MOST).map(AsRawFd::as_raw_fd).collect();
+    // SAFETY: the message refers to buffers that live over the call; the control buffer is aligned
+    // and large enough for MOST descriptors.
+    let sent = unsafe {
+        let mut control = [0_u64; 8];
+        let mut part = libc::iovec {
+            iov_base: bytes.as_ptr() as *mut _,
+            iov_len: bytes.len(),
+        };
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        if !raw.is_empty() {
+            let length = mem::size_of_val(raw.as_slice()) as u32;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(length) as usize;
+            let header = libc::CMSG_FIRSTHDR(&message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(length) as usize;
+            std::ptr::copy_nonoverlapping(raw.as_ptr().cast(), libc::CMSG_DATA(header), length as usize);
+        }
+        libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    };
+    if sent < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(sent as usize)
+    }
+}

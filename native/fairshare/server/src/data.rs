@@ -1,0 +1,142 @@
+//! The data folder: the served tree, and beside it what the server keeps for itself.
+//!
+//! ```text
+//! DIR/tree/    the files that clients see, as they see them
+//! DIR/server   the server's number and key, with a checksum
+//! DIR/lock     held while a server runs here
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::config::Config;
+use crate::errno::{check, Errno, Result};
+use crate::identity::Key;
+
+const KEY_BYTES: usize = 32;
+const RECORD: usize = 8 + KEY_BYTES + 32;
+
+pub struct DataFolder {
+    pub tree: PathBuf,
+    pub id: u64,
+    pub key: Key,
+    /// Held, not read: the lock goes with the server.
+    pub lock: File,
+}
+
+impl DataFolder {
+    /// Open a data folder, or make one. The error is a sentence for the user.
+    pub fn open(folder: &Path, key_file: Option<&Path>) -> std::result::Result<Self, String> {
+        let what = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let tree = folder.join("tree");
+        fs::create_dir_all(folder).map_err(|e| what(folder, e))?;
+        let lock_path = folder.join("lock");
+        let mut options = OpenOptions::new();
+        let options = options
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600);
+        let lock = options.open(&lock_path).map_err(|e| what(&lock_path, e))?;
+        // SAFETY: a plain call.
+        if check(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).is_err() {
+            return Err(format!(
+                "{}: another server runs on this data folder",
+                folder.display()
+            ));
+        }
+        if !tree.is_dir() {
+            DirBuilder::new()
+                .mode(0o755)
+                .create(&tree)
+                .map_err(|e| what(&tree, e))?;
+            // All users may make their own folders in a tree that a root server makes, as in /tmp.
+            let mode = if crate::server::serves_all() {
+                0o1777
+            } else {
+                0o755
+            };
+            fs::set_permissions(&tree, fs::Permissions::from_mode(mode)).map_err(|e| what(&tree, e))?;
+        }
+        let (id, mut key) = load_or_make(&folder.join("server"))?;
+        if let Some(path) = key_file {
+            let bytes = fs::read(path).map_err(|e| what(path, e))?;
+            if bytes.len() < KEY_BYTES {
+                return Err(format!(
+                    "{}: a key has at least {KEY_BYTES} bytes",
+                    path.display()
+                ));
+            }
+            key = Key::new(bytes);
+        }
+        Ok(Self { tree, id, key, lock })
+    }
+
+    /// Listen on the socket; the lock says that a socket file which is there belongs to nobody.
+    pub fn listen(&self, config: &Config) -> Result<UnixListener> {
+        let path = &config.socket;
+        if path.as_os_str().len() >= 108 {
+            return Err(Errno(libc::ENAMETOOLONG));
+        }
+        let _ = fs::remove_file(path);
+        let listener = UnixListener::bind(path)?;
+        let mode = if crate::server::serves_all() { 0o666 } else { 0o600 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+        Ok(listener)
+    }
+}
+
+fn load_or_make(path: &Path) -> std::result::Result<(u64, Key), String> {
+    let what = |error: std::io::Error| format!("{}: {error}", path.display());
+    match fs::read(path) {
+        Ok(bytes) => load(&bytes).ok_or_else(|| {
+            format!(
+                "{}: torn or changed (its checksum does not fit); move it away to get a new key \
+                 (the files stay; tickets have to be made again)",
+                path.display()
+            )
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut bytes = vec![0; 8 + KEY_BYTES];
+            let mut random = File::open("/dev/urandom").map_err(what)?;
+            random.read_exact(&mut bytes).map_err(what)?;
+            let sum = Sha256::digest(&bytes);
+            bytes.extend_from_slice(&sum);
+            // Written aside and renamed, so that a crash leaves the old state or the new one.
+            let aside = path.with_extension("new");
+            let _ = fs::remove_file(&aside);
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .create_new(true)
+                .write(true)
+                .mode(0o600)
+                .open(&aside)
+                .map_err(what)?;
+            file.write_all(&bytes)
+                .and_then(|()| file.sync_all())
+                .map_err(what)?;
+            fs::rename(&aside, path).map_err(what)?;
+            let folder = path.parent().unwrap_or(Path::new("."));
+            File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(what)?;
+            Ok(load(&bytes).expect("just made"))
+        }
+        Err(error) => Err(what(error)),
+    }
+}
+
+fn load(bytes: &[u8]) -> Option<(u64, Key)> {
+    if bytes.len() != RECORD || Sha256::digest(&bytes[..8 + KEY_BYTES])[..] != bytes[8 + KEY_BYTES..] {
+        return None;
+    }
+    let id = u64::from_le_bytes(bytes[..8].try_into().ok()?);
+    Some((id, Key::new(bytes[8..8 + KEY_BYTES].to_vec())))
+}

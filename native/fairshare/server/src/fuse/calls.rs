@@ -1,0 +1,693 @@
+//! The kernel's questions, as requests. Answers are given by the workers that carry them out.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    FileAttr, FileType, Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked,
+    TimeOrNow,
+};
+use wire::{flags, mask, Attributes, Op, Request};
+
+use crate::fuse::nodes::{Nodes, ROOT_NODE};
+use crate::inside::Insiders;
+use crate::ops::Outcome;
+use crate::server::Server;
+use crate::session::Session;
+
+/// Nothing is remembered by the kernel: preload clients change the same files.
+const TTL: Duration = Duration::ZERO;
+
+pub struct Mount {
+    server: Arc<Server>,
+    nodes: Arc<Nodes>,
+    insiders: Insiders,
+}
+
+/// One request that is being put together.
+struct Question {
+    request: Request,
+    payload: Vec<u8>,
+}
+
+impl Question {
+    fn new(op: Op, handle: u64) -> Self {
+        let mut request = Request::new(op);
+        request.handle = handle;
+        Self {
+            request,
+            payload: Vec::new(),
+        }
+    }
+
+    fn path(mut self, name: &OsStr) -> Self {
+        self.request.path_len = name.len() as u32;
+        self.payload.extend_from_slice(name.as_bytes());
+        self
+    }
+
+    fn second(mut self, handle: u64, name: &[u8]) -> Self {
+        self.request.handle2 = handle;
+        self.request.path2_len = name.len() as u32;
+        self.payload.extend_from_slice(name);
+        self
+    }
+
+    fn data(mut self, data: &[u8]) -> Self {
+        self.request.size = data.len() as u64;
+        self.payload.extend_from_slice(data);
+        self
+    }
+}
+
+/// Answer an error, or go on. For replies of all types, which have no trait in common.
+macro_rules! or_error {
+    ($outcome:expr, $reply:expr) => {
+        if $outcome.result < 0 {
+            return $reply.error(-$outcome.result as i32);
+        }
+    };
+}
+
+/// The handle of a node, or ESTALE.
+macro_rules! node {
+    ($self:expr, $ino:expr, $reply:expr) => {
+        match $self.nodes.handle($ino) {
+            Some(handle) => handle,
+            None => return $reply.error(libc::ESTALE),
+        }
+    };
+}
+
+impl Mount {
+    pub fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            nodes: Arc::default(),
+            insiders: Insiders::default(),
+        }
+    }
+
+    fn session(&self, asked: &Asked<'_>) -> Arc<Session> {
+        self.insiders
+            .session(&self.server, asked.uid(), asked.gid(), asked.pid())
+    }
+
+    fn ask(
+        &self,
+        asked: &Asked<'_>,
+        question: Question,
+        then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
+    ) {
+        let Question { mut request, payload } = question;
+        // The root has no handle: it is named by its path.
+        let mut payload = payload;
+        if request.handle == wire::ROOT && request.path_len == 0 {
+            payload.splice(0..0, *b"/");
+            request.path_len = 1;
+        }
+        self.server
+            .submit(self.session(asked), request, payload, Box::new(then));
+    }
+
+    /// Answer with what lies at `name` in folder `parent`.
+    fn enter(&self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        let mut question = Question::new(Op::Open, parent).path(name);
+        question.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
+        let (server, nodes) = (Arc::clone(&self.server), Arc::clone(&self.nodes));
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            let attributes = Attributes::parse(data);
+            if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
+                server.handles.remove(extra);
+            }
+            reply.entry(&TTL, &for_kernel(&attributes), 0);
+        });
+    }
+
+    /// Ask, and where that went well answer with what lies at `name` in `parent` now.
+    fn make(&self, asked: &Asked<'_>, question: Question, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        let (server, nodes, session) = (
+            Arc::clone(&self.server),
+            Arc::clone(&self.nodes),
+            self.session(asked),
+        );
+        let name = name.to_owned();
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            let mut look = Question::new(Op::Open, parent).path(&name);
+            look.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
+            let again = Arc::clone(&server);
+            let then = move |outcome: &Outcome, data: &[u8]| {
+                or_error!(outcome, reply);
+                let attributes = Attributes::parse(data);
+                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
+                    again.handles.remove(extra);
+                }
+                reply.entry(&TTL, &for_kernel(&attributes), 0);
+            };
+            server.submit(session, look.request, look.payload, Box::new(then));
+        });
+    }
+
+    fn plain(&self, asked: &Asked<'_>, question: Question, reply: ReplyEmpty) {
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            reply.ok();
+        });
+    }
+
+    fn open_node(&self, asked: &Asked<'_>, ino: u64, flags: i32, reply: ReplyOpen) {
+        let mut question = Question::new(Op::Open, node!(self, ino, reply));
+        question.request.flags = (flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW)) as u32;
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            reply.opened(outcome.value, 0);
+        });
+    }
+}
+
+impl Filesystem for Mount {
+    fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
+        let _ = config.set_max_write(1 << 20);
+        Ok(())
+    }
+
+    fn lookup(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        let parent = node!(self, parent, reply);
+        self.enter(asked, parent, name, reply);
+    }
+
+    fn forget(&mut self, _: &Asked<'_>, ino: u64, count: u64) {
+        if let Some(handle) = self.nodes.forget(ino, count) {
+            self.server.handles.remove(handle);
+        }
+    }
+
+    fn getattr(&mut self, asked: &Asked<'_>, ino: u64, fh: Option<u64>, reply: ReplyAttr) {
+        let handle = match fh {
+            Some(fh) => fh,
+            None => node!(self, ino, reply),
+        };
+        self.ask(
+            asked,
+            Question::new(Op::GetAttributes, handle),
+            move |outcome, data| {
+                or_error!(outcome, reply);
+                reply.attr(&TTL, &numbered(&Attributes::parse(data), ino));
+            },
+        );
+    }
+
+    fn setattr(
+        &mut self,
+        asked: &Asked<'_>,
+        ino: u64,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        fh: Option<u64>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<u32>,
+        reply: ReplyAttr,
+    ) {
+        let handle = node!(self, ino, reply);
+        let mut change = Question::new(Op::SetAttributes, handle);
+        let request = &mut change.request;
+        let mut set = |bit, value: Option<u32>| {
+            request.mask |= if value.is_some() { bit } else { 0 };
+            value.unwrap_or(0)
+        };
+        let (mode, uid, gid) = (set(mask::MODE, mode), set(mask::UID, uid), set(mask::GID, gid));
+        (request.mode, request.uid, request.gid) = (mode, uid, gid);
+        for (place, bit, time) in [(0, mask::ATIME, atime), (2, mask::MTIME, mtime)] {
+            if let Some(time) = time {
+                request.mask |= bit;
+                (request.times[place], request.times[place + 1]) = stamp(time);
+            }
+        }
+        let changes = request.mask != 0;
+        let (server, session) = (Arc::clone(&self.server), self.session(asked));
+        let finish = {
+            let (server, session) = (Arc::clone(&server), Arc::clone(&session));
+            move |reply: ReplyAttr| {
+                let look = rooted(Question::new(Op::GetAttributes, handle));
+                let then = move |outcome: &Outcome, data: &[u8]| {
+                    or_error!(outcome, reply);
+                    reply.attr(&TTL, &numbered(&Attributes::parse(data), ino));
+                };
+                server.submit(session, look.request, look.payload, Box::new(then));
+            }
+        };
+        let attributes = {
+            let (server, session) = (Arc::clone(&server), Arc::clone(&session));
+            move |reply: ReplyAttr| {
+                if !changes {
+                    return finish(reply);
+                }
+                let change = rooted(change);
+                let then = move |outcome: &Outcome, _: &[u8]| {
+                    or_error!(outcome, reply);
+                    finish(reply);
+                };
+                server.submit(session, change.request, change.payload, Box::new(then));
+            }
+        };
+        let Some(size) = size else {
+            return attributes(reply);
+        };
+        let mut cut = Question::new(Op::Truncate, fh.unwrap_or(handle));
+        cut.request.size = size;
+        let then = move |outcome: &Outcome, _: &[u8]| {
+            or_error!(outcome, reply);
+            attributes(reply);
+        };
+        server.submit(session, cut.request, cut.payload, Box::new(then));
+    }
+
+    fn readlink(&mut self, asked: &Asked<'_>, ino: u64, reply: ReplyData) {
+        let handle = node!(self, ino, reply);
+        self.ask(
+            asked,
+            Question::new(Op::Readlink, handle),
+            move |outcome, data| {
+                or_error!(outcome, reply);
+                reply.data(data);
+            },
+        );
+    }
+
+    fn mknod(
+        &mut self,
+        asked: &Asked<'_>,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        if mode & libc::S_IFMT != libc::S_IFREG {
+            return reply.error(libc::EPERM);
+        }
+        let parent = node!(self, parent, reply);
+        let mut question = Question::new(Op::Open, parent).path(name);
+        question.request.flags = (libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY) as u32;
+        question.request.mode = mode & !umask & 0o7777;
+        let (server, nodes, session) = (
+            Arc::clone(&self.server),
+            Arc::clone(&self.nodes),
+            self.session(asked),
+        );
+        let name = name.to_owned();
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            server.handles.remove(outcome.value);
+            let mut look = Question::new(Op::Open, parent).path(&name);
+            look.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
+            let again = Arc::clone(&server);
+            let then = move |outcome: &Outcome, data: &[u8]| {
+                or_error!(outcome, reply);
+                let attributes = Attributes::parse(data);
+                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
+                    again.handles.remove(extra);
+                }
+                reply.entry(&TTL, &for_kernel(&attributes), 0);
+            };
+            server.submit(session, look.request, look.payload, Box::new(then));
+        });
+    }
+
+    fn mkdir(
+        &mut self,
+        asked: &Asked<'_>,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let parent = node!(self, parent, reply);
+        let mut question = Question::new(Op::MakeDirectory, parent).path(name);
+        question.request.mode = mode & !umask & 0o7777;
+        self.make(asked, question, parent, name, reply);
+    }
+
+    fn unlink(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEmpty) {
+        let parent = node!(self, parent, reply);
+        self.plain(asked, Question::new(Op::Unlink, parent).path(name), reply);
+    }
+
+    fn rmdir(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEmpty) {
+        let parent = node!(self, parent, reply);
+        let mut question = Question::new(Op::Unlink, parent).path(name);
+        question.request.flags = libc::AT_REMOVEDIR as u32;
+        self.plain(asked, question, reply);
+    }
+
+    fn symlink(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, text: &Path, reply: ReplyEntry) {
+        let parent = node!(self, parent, reply);
+        let question = Question::new(Op::Symlink, parent)
+            .path(name)
+            .second(0, text.as_os_str().as_bytes());
+        self.make(asked, question, parent, name, reply);
+    }
+
+    fn rename(
+        &mut self,
+        asked: &Asked<'_>,
+        parent: u64,
+        name: &OsStr,
+        to: u64,
+        to_name: &OsStr,
+        flags: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (parent, to) = (node!(self, parent, reply), node!(self, to, reply));
+        let mut question = Question::new(Op::Rename, parent)
+            .path(name)
+            .second(to, to_name.as_bytes());
+        question.request.flags = flags;
+        self.plain(asked, question, reply);
+    }
+
+    fn link(&mut self, asked: &Asked<'_>, ino: u64, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        let (handle, parent) = (node!(self, ino, reply), node!(self, parent, reply));
+        let question = Question::new(Op::Link, handle).second(parent, name.as_bytes());
+        self.make(asked, question, parent, name, reply);
+    }
+
+    fn open(&mut self, asked: &Asked<'_>, ino: u64, flags: i32, reply: ReplyOpen) {
+        self.open_node(asked, ino, flags, reply);
+    }
+
+    fn create(
+        &mut self,
+        asked: &Asked<'_>,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let parent = node!(self, parent, reply);
+        let mut question = Question::new(Op::Open, parent).path(name);
+        question.request.flags = (flags | libc::O_CREAT) as u32;
+        question.request.mode = mode & !umask & 0o7777;
+        let (server, nodes, session) = (
+            Arc::clone(&self.server),
+            Arc::clone(&self.nodes),
+            self.session(asked),
+        );
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            let (opened, attributes) = (outcome.value, Attributes::parse(data));
+            // The node needs a handle of its own: it may outlive the open file.
+            let mut look = Question::new(Op::Open, opened);
+            look.request.flags = libc::O_PATH as u32;
+            let again = Arc::clone(&server);
+            let then = move |outcome: &Outcome, _: &[u8]| {
+                or_error!(outcome, reply);
+                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
+                    again.handles.remove(extra);
+                }
+                reply.created(&TTL, &for_kernel(&attributes), 0, opened, 0);
+            };
+            server.submit(session, look.request, look.payload, Box::new(then));
+        });
+    }
+
+    fn read(
+        &mut self,
+        asked: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        offset: i64,
+        size: u32,
+        _: i32,
+        _: Option<u64>,
+        reply: ReplyData,
+    ) {
+        let mut question = Question::new(Op::Read, fh);
+        (question.request.offset, question.request.size) = (offset, u64::from(size));
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            reply.data(data);
+        });
+    }
+
+    fn write(
+        &mut self,
+        asked: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        offset: i64,
+        data: &[u8],
+        _: u32,
+        _: i32,
+        _: Option<u64>,
+        reply: ReplyWrite,
+    ) {
+        let mut question = Question::new(Op::Write, fh).data(data);
+        question.request.offset = offset;
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            reply.written(outcome.result as u32);
+        });
+    }
+
+    fn flush(&mut self, _: &Asked<'_>, _: u64, _: u64, _: u64, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn release(
+        &mut self,
+        _: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        _: i32,
+        _: Option<u64>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.server.handles.remove(fh);
+        reply.ok();
+    }
+
+    fn fsync(&mut self, asked: &Asked<'_>, _: u64, fh: u64, datasync: bool, reply: ReplyEmpty) {
+        let mut question = Question::new(Op::Fsync, fh);
+        question.request.flags = if datasync { flags::DATA_ONLY } else { 0 };
+        self.plain(asked, question, reply);
+    }
+
+    fn opendir(&mut self, asked: &Asked<'_>, ino: u64, _: i32, reply: ReplyOpen) {
+        self.open_node(asked, ino, libc::O_RDONLY | libc::O_DIRECTORY, reply);
+    }
+
+    fn readdir(&mut self, asked: &Asked<'_>, _: u64, fh: u64, offset: i64, mut reply: ReplyDirectory) {
+        let mut question = Question::new(Op::ReadDirectory, fh);
+        (question.request.offset, question.request.size) = (offset, 4096);
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            for entry in wire::entries(data) {
+                let name = OsStr::from_bytes(entry.name);
+                if reply.add(
+                    entry.ino,
+                    entry.cursor as i64,
+                    kind_of(u32::from(entry.kind) << 12),
+                    name,
+                ) {
+                    break;
+                }
+            }
+            reply.ok();
+        });
+    }
+
+    fn releasedir(&mut self, _: &Asked<'_>, _: u64, fh: u64, _: i32, reply: ReplyEmpty) {
+        self.server.handles.remove(fh);
+        reply.ok();
+    }
+
+    fn fsyncdir(&mut self, asked: &Asked<'_>, ino: u64, fh: u64, datasync: bool, reply: ReplyEmpty) {
+        self.fsync(asked, ino, fh, datasync, reply);
+    }
+
+    fn statfs(&mut self, asked: &Asked<'_>, _: u64, reply: ReplyStatfs) {
+        self.ask(
+            asked,
+            Question::new(Op::Statfs, wire::ROOT),
+            move |outcome, data| {
+                or_error!(outcome, reply);
+                let s = wire::Statfs::parse(data);
+                let (size, names) = (s.bsize as u32, s.namelen as u32);
+                reply.statfs(s.blocks, s.bfree, s.bavail, s.files, s.ffree, size, names, size);
+            },
+        );
+    }
+
+    fn setxattr(
+        &mut self,
+        asked: &Asked<'_>,
+        ino: u64,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let handle = node!(self, ino, reply);
+        let mut question = xattr(Op::SetXattr, handle, name).data(value);
+        question.request.mode = flags as u32;
+        self.plain(asked, question, reply);
+    }
+
+    fn getxattr(&mut self, asked: &Asked<'_>, ino: u64, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let handle = node!(self, ino, reply);
+        self.attribute(asked, xattr(Op::GetXattr, handle, name), size, reply);
+    }
+
+    fn listxattr(&mut self, asked: &Asked<'_>, ino: u64, size: u32, reply: ReplyXattr) {
+        let handle = node!(self, ino, reply);
+        self.attribute(asked, Question::new(Op::ListXattr, handle), size, reply);
+    }
+
+    fn removexattr(&mut self, asked: &Asked<'_>, ino: u64, name: &OsStr, reply: ReplyEmpty) {
+        let handle = node!(self, ino, reply);
+        self.plain(asked, xattr(Op::RemoveXattr, handle, name), reply);
+    }
+
+    fn access(&mut self, asked: &Asked<'_>, ino: u64, mode: i32, reply: ReplyEmpty) {
+        let mut question = Question::new(Op::Access, node!(self, ino, reply));
+        question.request.mode = mode as u32;
+        self.plain(asked, question, reply);
+    }
+
+    fn fallocate(
+        &mut self,
+        asked: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        offset: i64,
+        length: i64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mut question = Question::new(Op::Allocate, fh);
+        (question.request.offset, question.request.size) = (offset, length as u64);
+        question.request.mode = mode as u32;
+        self.plain(asked, question, reply);
+    }
+
+    fn lseek(&mut self, asked: &Asked<'_>, _: u64, fh: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+        let mut question = Question::new(Op::Seek, fh);
+        (question.request.offset, question.request.mode) = (offset, whence as u32);
+        self.ask(asked, question, move |outcome, _| {
+            or_error!(outcome, reply);
+            reply.offset(outcome.result);
+        });
+    }
+}
+
+impl Mount {
+    fn attribute(&self, asked: &Asked<'_>, mut question: Question, size: u32, reply: ReplyXattr) {
+        question.request.size = u64::from(size);
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            if size == 0 {
+                reply.size(outcome.result as u32);
+            } else {
+                reply.data(data);
+            }
+        });
+    }
+}
+
+/// The root is named by its path, other nodes by their handles.
+fn rooted(mut question: Question) -> Question {
+    if question.request.handle == wire::ROOT && question.request.path_len == 0 {
+        question.payload.splice(0..0, *b"/");
+        question.request.path_len = 1;
+    }
+    question
+}
+
+fn xattr(op: Op, handle: u64, name: &OsStr) -> Question {
+    rooted(Question::new(op, handle)).second(0, name.as_bytes())
+}
+
+fn stamp(time: TimeOrNow) -> (i64, i64) {
+    match time {
+        TimeOrNow::Now => (0, libc::UTIME_NOW),
+        TimeOrNow::SpecificTime(at) => match at.duration_since(UNIX_EPOCH) {
+            Ok(since) => (since.as_secs() as i64, i64::from(since.subsec_nanos())),
+            Err(before) => {
+                let ago = before.duration();
+                match ago.subsec_nanos() {
+                    0 => (-(ago.as_secs() as i64), 0),
+                    nanos => (-(ago.as_secs() as i64) - 1, 1_000_000_000 - i64::from(nanos)),
+                }
+            }
+        },
+    }
+}
+
+fn time(seconds: i64, nanos: i64) -> SystemTime {
+    let part = Duration::from_nanos(nanos.max(0) as u64);
+    if seconds >= 0 {
+        UNIX_EPOCH + Duration::from_secs(seconds as u64) + part
+    } else {
+        UNIX_EPOCH - Duration::from_secs(seconds.unsigned_abs()) + part
+    }
+}
+
+fn kind_of(mode: u32) -> FileType {
+    match mode & libc::S_IFMT {
+        libc::S_IFDIR => FileType::Directory,
+        libc::S_IFLNK => FileType::Symlink,
+        libc::S_IFIFO => FileType::NamedPipe,
+        libc::S_IFSOCK => FileType::Socket,
+        libc::S_IFBLK => FileType::BlockDevice,
+        libc::S_IFCHR => FileType::CharDevice,
+        _ => FileType::RegularFile,
+    }
+}
+
+fn for_kernel(a: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: a.ino,
+        size: a.size,
+        blocks: a.blocks,
+        atime: time(a.times[0], a.times[1]),
+        mtime: time(a.times[2], a.times[3]),
+        ctime: time(a.times[4], a.times[5]),
+        crtime: time(a.times[6], a.times[7]),
+        kind: kind_of(a.mode),
+        perm: (a.mode & 0o7777) as u16,
+        nlink: a.nlink as u32,
+        uid: a.uid,
+        gid: a.gid,
+        rdev: a.rdev as u32,
+        blksize: a.blksize,
+        flags: 0,
+    }
+}
+
+/// The same, under the number that the kernel knows (the root's is always 1).
+fn numbered(a: &Attributes, ino: u64) -> FileAttr {
+    FileAttr {
+        ino: if ino == ROOT_NODE { ROOT_NODE } else { a.ino },
+        ..for_kernel(a)
+    }
+}

@@ -1,0 +1,291 @@
+//! Who a client is, from sources that it cannot forge.
+//!
+//! - On a Unix socket the kernel names the user (SO_PEERCRED), groups (SO_PEERGROUPS) and process.
+//! - The job is Slurm's, where the process lies in a cgroup that Slurm made (`job_N`); else what a
+//!   ticket says that this server's key signed; else all processes of a user are one job of size 1.
+//! - Over TCP there is no kernel to ask, so a ticket is needed, and proof that its secret is known.
+
+use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hmac::{Hmac, Mac};
+use policy::Job;
+use sha2::Sha256;
+use wire::{Hello, Ticket};
+
+use crate::creds::{can_impersonate, Creds};
+use crate::errno::{check, Errno, Result};
+use crate::jobs::id_of;
+
+pub const CHALLENGE_BYTES: usize = 16;
+
+/// What the kernel says of the other end.
+#[derive(Debug, Clone)]
+pub enum Peer {
+    Local { creds: Creds, pid: i32 },
+    Remote,
+}
+
+/// Who a session works for, and what it is accounted to.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub creds: Creds,
+    pub job_name: String,
+    pub job: Job,
+}
+
+/// The server's key: signs tickets. Kept in the data folder, readable by its owner alone.
+pub struct Key(Vec<u8>);
+
+impl Key {
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The key for messages between servers: another one than that of tickets.
+    pub fn for_servers(&self) -> Vec<u8> {
+        keyed(&self.0, b"fairshare servers").to_vec()
+    }
+
+    /// What the holder of a ticket must know.
+    pub fn secret(&self, ticket: &Ticket) -> [u8; 32] {
+        keyed(&self.0, &ticket.to_bytes())
+    }
+
+    /// Whether a hello's proof answers our challenge.
+    fn proves(&self, ticket: &Ticket, challenge: &[u8], proof: &[u8; 32]) -> bool {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret(ticket)).expect("any length is a key");
+        mac.update(challenge);
+        mac.verify_slice(proof).is_ok()
+    }
+}
+
+/// HMAC-SHA256.
+pub fn keyed(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length is a key");
+    mac.update(message);
+    mac.finalize().into_bytes().into()
+}
+
+/// Ask the kernel who is at the other end of a Unix socket.
+pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
+    let fd = socket.as_raw_fd();
+    let mut groups = vec![0_u32; 65536];
+    // SAFETY: buffers and lengths agree.
+    let (cred, count) = unsafe {
+        let mut cred: libc::ucred = std::mem::zeroed();
+        let mut length = std::mem::size_of::<libc::ucred>() as u32;
+        check(libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut cred).cast(),
+            &mut length,
+        ))?;
+        let mut length = (groups.len() * 4) as u32;
+        check(libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_PEERGROUPS,
+            groups.as_mut_ptr().cast(),
+            &mut length,
+        ))?;
+        (cred, length as usize / 4)
+    };
+    groups.truncate(count);
+    Ok(Peer::Local {
+        creds: Creds {
+            uid: cred.uid,
+            gid: cred.gid,
+            groups,
+        },
+        pid: cred.pid,
+    })
+}
+
+/// Decide who a client is; the error is a sentence for the user.
+pub fn identify(
+    peer: &Peer,
+    hello: &Hello,
+    challenge: &[u8; CHALLENGE_BYTES],
+    key: &Key,
+) -> std::result::Result<Identity, (Errno, String)> {
+    let refuse = |errno, reason: &str| Err((Errno(errno), reason.to_owned()));
+    if let Some((ticket, proof)) = &hello.ticket {
+        if !key.proves(ticket, challenge, proof) {
+            return refuse(libc::EACCES, "the ticket is not signed by this server's key");
+        }
+        if ticket.expires < now() {
+            return refuse(libc::EACCES, "the ticket has expired");
+        }
+    }
+    let ticket = hello.ticket.as_ref().map(|(ticket, _)| ticket);
+    let creds = match (peer, ticket) {
+        (Peer::Local { creds, .. }, Some(ticket)) if ticket.uid != creds.uid => {
+            return refuse(libc::EACCES, "the ticket was made out to another user");
+        }
+        (Peer::Local { creds, .. }, _) => creds.clone(),
+        (Peer::Remote, Some(ticket)) => Creds {
+            uid: ticket.uid,
+            gid: ticket.gid,
+            groups: vec![],
+        },
+        (Peer::Remote, None) => {
+            return refuse(
+                libc::EACCES,
+                "a connection over TCP needs a ticket (tiercel share ticket)",
+            );
+        }
+    };
+    // SAFETY: no preconditions.
+    if !can_impersonate() && creds.uid != unsafe { libc::geteuid() } {
+        return refuse(
+            libc::EPERM,
+            "this server does not run as root, so it serves its own user alone",
+        );
+    }
+    let (job_name, job) = match (peer, ticket) {
+        (Peer::Local { pid, .. }, None) => local_job(&creds, *pid),
+        (Peer::Local { pid, .. }, Some(ticket)) => {
+            let slurm = slurm_job(*pid).map(|number| format!("slurm-{number}"));
+            // A ticket may say more of the same Slurm job (its size), never put the process into another.
+            if slurm.is_some_and(|name| name != ticket.job) {
+                local_job(&creds, *pid)
+            } else {
+                of_ticket(ticket)
+            }
+        }
+        (Peer::Remote, ticket) => of_ticket(ticket.expect("checked above")),
+    };
+    Ok(Identity { creds, job_name, job })
+}
+
+/// The job of a process without a ticket: Slurm's, or its user's.
+pub fn local_job(creds: &Creds, pid: i32) -> (String, Job) {
+    let name = match slurm_job(pid) {
+        Some(number) => format!("slurm-{number}"),
+        None => format!("user-{}", creds.uid),
+    };
+    let job = Job::new(id_of(&name)).user(creds.uid).group(creds.gid);
+    (name, job)
+}
+
+fn of_ticket(ticket: &Ticket) -> (String, Job) {
+    let job = Job::new(id_of(&ticket.job))
+        .user(ticket.user)
+        .group(ticket.group)
+        .size(ticket.size)
+        .priority(ticket.priority);
+    (ticket.job.clone(), job)
+}
+
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// The number of the Slurm job in whose cgroup a process lies.
+fn slurm_job(pid: i32) -> Option<u64> {
+    job_in_cgroup(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+fn job_in_cgroup(text: &str) -> Option<u64> {
+    let path = text.lines().find(|line| line.contains("slurm"))?;
+    let name = path.split('/').find_map(|part| part.strip_prefix("job_"))?;
+    name.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slurms_job_is_found_in_both_cgroup_versions() {
+        let v1 = "4:memory:/slurm/uid_1000/job_4711/step_0/task_0\n";
+        let v2 = "0::/system.slice/slurmstepd.scope/job_42/step_batch/user/task_0\n";
+        assert_eq!(job_in_cgroup(v1), Some(4711));
+        assert_eq!(job_in_cgroup(v2), Some(42));
+        assert_eq!(job_in_cgroup("0::/user.slice/job_7/session.scope\n"), None);
+    }
+
+    fn ticket() -> Ticket {
+        Ticket {
+            uid: Creds::own().uid,
+            gid: 0,
+            user: 7,
+            group: 8,
+            size: 4,
+            priority: 1,
+            expires: now() + 60,
+            nonce: 1,
+            job: "climate".into(),
+        }
+    }
+
+    fn hello(ticket: Ticket, key: &Key, challenge: &[u8]) -> Hello {
+        let proof = keyed(&key.secret(&ticket), challenge);
+        Hello {
+            wants: 0,
+            session: 0,
+            ticket: Some((ticket, proof)),
+        }
+    }
+
+    #[test]
+    fn a_signed_ticket_counts_and_a_changed_one_does_not() {
+        let key = Key::new(b"key".to_vec());
+        let peer = Peer::Local {
+            creds: Creds::own(),
+            pid: 0,
+        };
+        let challenge = [5; CHALLENGE_BYTES];
+        let good = hello(ticket(), &key, &challenge);
+        let identity = identify(&peer, &good, &challenge, &key).unwrap();
+        assert_eq!((identity.job.size, identity.job.user), (4, 7));
+
+        let mut larger = good.clone();
+        larger.ticket.as_mut().unwrap().0.size = 400;
+        assert!(
+            identify(&peer, &larger, &challenge, &key).is_err(),
+            "the size is signed"
+        );
+        assert!(
+            identify(&peer, &good, &[6; CHALLENGE_BYTES], &key).is_err(),
+            "a proof answers one challenge"
+        );
+        let foreign = hello(
+            Ticket {
+                uid: ticket().uid + 1,
+                ..ticket()
+            },
+            &key,
+            &challenge,
+        );
+        assert!(
+            identify(&peer, &foreign, &challenge, &key).is_err(),
+            "another's ticket"
+        );
+        let late = hello(
+            Ticket {
+                expires: 1,
+                ..ticket()
+            },
+            &key,
+            &challenge,
+        );
+        assert!(identify(&peer, &late, &challenge, &key).is_err(), "expired");
+    }
+
+    #[test]
+    fn over_tcp_nobody_is_anybody_without_a_ticket() {
+        let key = Key::new(b"key".to_vec());
+        let hello = Hello {
+            wants: 0,
+            session: 0,
+            ticket: None,
+        };
+        assert!(identify(&Peer::Remote, &hello, &[0; CHALLENGE_BYTES], &key).is_err());
+    }
+}

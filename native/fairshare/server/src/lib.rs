@@ -1,0 +1,30 @@
+//! fairshare's server. Read in this order: `tree` (what is served), `identity` (to whom), `queue` (in
+//! which order), `worker` (by whom), `ops` (what is done), `connection` and `segment` (how it is said).
+
+mod area;
+pub mod config;
+mod connection;
+mod creds;
+pub mod data;
+mod epoll;
+mod errno;
+mod fault;
+mod fuse;
+mod handles;
+mod identity;
+mod inside;
+mod jobs;
+mod locks;
+mod mapping;
+mod ops;
+mod peers;
+mod queue;
+mod segment;
+pub mod server;
+mod session;
+mod status;
+mod tree;
+pub mod worker;
+
+pub use fault::install as catch_unreadable_pages;
+pub use fuse::mount;

@@ -1,0 +1,212 @@
+//! Reading and writing, and what else changes data or its length.
+
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use crate::errno::{check, check_size, Errno, Result};
+use crate::handles::Handle;
+use crate::ops::attributes::stat_of;
+use crate::ops::{Call, Outcome};
+
+/// "At the handle's position": the processes that share it see one position.
+const AT_POSITION: i64 = -1;
+
+pub fn read(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    if handle.directory {
+        return Err(Errno(libc::EISDIR));
+    }
+    if !handle.readable() || handle.flags() & libc::O_PATH != 0 {
+        return Err(Errno(libc::EBADF));
+    }
+    let wanted = (call.request.size as usize).min(call.area.capacity());
+    let count = if call.request.offset == AT_POSITION {
+        let mut position = handle.position.lock().expect("no panics under this lock");
+        let count = read_at(&handle, *position, call.area.memory(), wanted)?;
+        *position += count as i64;
+        count
+    } else {
+        read_at(&handle, call.request.offset, call.area.memory(), wanted)?
+    };
+    call.session.entry.counters.count(count as u64, 0);
+    Ok(Outcome::with_data(count))
+}
+
+fn read_at(handle: &Handle, offset: i64, to: *mut u8, wanted: usize) -> Result<usize> {
+    let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
+    if let Some(copied) = handle.inode.read(handle.fd(), start, to, wanted as u64) {
+        return copied.map(|count| count as usize);
+    }
+    // SAFETY: the caller's area holds `wanted` bytes.
+    let count = check_size(unsafe { libc::pread(handle.fd(), to.cast(), wanted, offset) })?;
+    handle.inode.was_read(handle.fd(), start, count as u64);
+    Ok(count)
+}
+
+pub fn write(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    if !handle.writable() || handle.flags() & libc::O_PATH != 0 {
+        return Err(Errno(libc::EBADF));
+    }
+    let size = call.request.size as usize;
+    let from = call.area.payload(call.request, size)?;
+    let append = handle.flags() & libc::O_APPEND != 0;
+    let (count, end) = if append {
+        let _guard = handle.inode.appending();
+        let count = append_to(handle.fd(), from, size)?;
+        let end = check_offset(handle.fd())?;
+        *handle.position.lock().expect("no panics under this lock") = end;
+        (count, end)
+    } else if call.request.offset == AT_POSITION {
+        let mut position = handle.position.lock().expect("no panics under this lock");
+        let count = write_at(&handle, *position, from, size)?;
+        *position += count as i64;
+        (count, *position)
+    } else {
+        let chained = call.request.flags & wire::flags::CHAINED != 0;
+        if chained && !reached(handle.fd(), call.request.offset)? {
+            return Ok(Outcome::of(0));
+        }
+        let count = write_at(&handle, call.request.offset, from, size)?;
+        (count, call.request.offset + count as i64)
+    };
+    call.session.entry.counters.count(0, count as u64);
+    // The position behind the data: what an appending client's own position becomes.
+    Ok(Outcome {
+        value: end as u64,
+        ..Outcome::of(count as i64)
+    })
+}
+
+fn write_at(handle: &Handle, offset: i64, from: *mut u8, size: usize) -> Result<usize> {
+    let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
+    let synchronous = handle.flags() & libc::O_DSYNC != 0;
+    if !synchronous {
+        if let Some(copied) = handle.inode.write(handle.fd(), start, from, size as u64) {
+            return copied.map(|count| count as usize);
+        }
+    }
+    // SAFETY: the caller's area holds `size` bytes.
+    let count = check_size(unsafe { libc::pwrite(handle.fd(), from.cast(), size, offset) })?;
+    handle.inode.wrote(handle.fd(), start, count as u64);
+    Ok(count)
+}
+
+/// Whether the file reaches `offset`: the piece before this one is there. Another worker may just be
+/// writing it. Where it failed (a full store), this one must not leave a hole and data behind the hole.
+fn reached(fd: RawFd, offset: i64) -> Result<bool> {
+    const PATIENCE: Duration = Duration::from_millis(20);
+    let began = Instant::now();
+    while stat_of(fd)?.st_size < offset {
+        if began.elapsed() > PATIENCE {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_micros(20));
+    }
+    Ok(true)
+}
+
+/// The kernel finds the end and writes there in one step.
+fn append_to(fd: RawFd, from: *mut u8, size: usize) -> Result<usize> {
+    let part = libc::iovec {
+        iov_base: from.cast(),
+        iov_len: size,
+    };
+    // SAFETY: the area holds `size` bytes.
+    check_size(unsafe { libc::pwritev2(fd, &part, 1, 0, libc::RWF_APPEND) })
+}
+
+fn check_offset(fd: RawFd) -> Result<i64> {
+    // SAFETY: a plain call; the position of a backing descriptor is used for nothing else.
+    match unsafe { libc::lseek(fd, 0, libc::SEEK_END) } {
+        end if end < 0 => Err(Errno::last()),
+        end => Ok(end),
+    }
+}
+
+pub fn seek(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    let mut position = handle.position.lock().expect("no panics under this lock");
+    let offset = call.request.offset;
+    let new = match call.request.mode as i32 {
+        libc::SEEK_SET => Some(offset),
+        libc::SEEK_CUR => position.checked_add(offset),
+        libc::SEEK_END if handle.directory => return Err(Errno(libc::EINVAL)),
+        whence @ (libc::SEEK_END | libc::SEEK_DATA | libc::SEEK_HOLE) => {
+            // SAFETY: a plain call.
+            match unsafe { libc::lseek(handle.fd(), offset, whence) } {
+                at if at < 0 => return Err(Errno::last()),
+                at => Some(at),
+            }
+        }
+        _ => return Err(Errno(libc::EINVAL)),
+    };
+    let new = new.filter(|at| *at >= 0).ok_or(Errno(libc::EINVAL))?;
+    // Without SET the client asks only (it keeps the position of a file that nobody shares).
+    if call.request.flags & wire::flags::SET != 0 {
+        *position = new;
+    }
+    Ok(Outcome::of(new))
+}
+
+pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
+    let size = i64::try_from(call.request.size).map_err(|_| Errno(libc::EINVAL))?;
+    if call.request.path_len > 0 {
+        use std::os::fd::AsRawFd;
+        let file = call
+            .server
+            .tree
+            .resolve(&call.path()?, libc::O_WRONLY | libc::O_NONBLOCK, 0)?;
+        let stat = stat_of(file.as_raw_fd())?;
+        let inode = call.server.inodes.get((stat.st_dev, stat.st_ino));
+        // SAFETY: a plain call.
+        inode.reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
+        return Ok(Outcome::default());
+    }
+    let handle = call.handle()?;
+    if handle.flags() & libc::O_PATH != 0 {
+        use std::os::fd::AsRawFd;
+        let file = call.reopen(libc::O_WRONLY)?;
+        // SAFETY: a plain call.
+        handle
+            .inode
+            .reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
+        return Ok(Outcome::default());
+    }
+    if !handle.writable() {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: a plain call.
+    handle
+        .inode
+        .reshape(|| check(unsafe { libc::ftruncate(handle.fd(), size) }))?;
+    Ok(Outcome::default())
+}
+
+pub fn allocate(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    if !handle.writable() {
+        return Err(Errno(libc::EBADF));
+    }
+    let size = i64::try_from(call.request.size).map_err(|_| Errno(libc::EINVAL))?;
+    let (mode, offset) = (call.request.mode as i32, call.request.offset);
+    // SAFETY: a plain call.
+    handle
+        .inode
+        .reshape(|| check(unsafe { libc::fallocate(handle.fd(), mode, offset, size) }))?;
+    Ok(Outcome::default())
+}
+
+/// What the backing file system promises of fsync holds: data and name survive a crash.
+pub fn fsync(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    // SAFETY: plain calls.
+    check(unsafe {
+        if call.request.flags & wire::flags::DATA_ONLY != 0 {
+            libc::fdatasync(handle.fd())
+        } else {
+            libc::fsync(handle.fd())
+        }
+    })?;
+    Ok(Outcome::default())
+}

@@ -1,0 +1,119 @@
+//! Making, removing and changing names.
+
+use std::os::fd::AsRawFd;
+
+use crate::errno::{check, check_size, Errno, Result};
+use crate::ops::{Call, Outcome, Target};
+use crate::tree::{c_string, proc_path};
+
+pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
+    let path = call.path()?;
+    let spot = match call.server.tree.spot(&path) {
+        Err(Errno(libc::EBUSY)) => return Err(Errno(libc::EEXIST)), // the root
+        other => other?,
+    };
+    // SAFETY: a C string and an open descriptor.
+    check(unsafe {
+        libc::mkdirat(
+            spot.parent.as_raw_fd(),
+            spot.name.as_ptr(),
+            call.request.mode & 0o7777,
+        )
+    })?;
+    Ok(Outcome::default())
+}
+
+pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
+    let spot = call.server.tree.spot(&call.path()?)?;
+    let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
+    // SAFETY: a C string and an open descriptor.
+    check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
+    Ok(Outcome::default())
+}
+
+pub fn rename(call: &Call<'_>) -> Result<Outcome> {
+    let (from, to) = call.both_paths()?;
+    let (from, to) = (call.server.tree.spot(&from)?, call.server.tree.spot(&to)?);
+    let flags = call.request.flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE);
+    if flags != call.request.flags {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: C strings and open descriptors.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            from.parent.as_raw_fd(),
+            from.name.as_ptr(),
+            to.parent.as_raw_fd(),
+            to.name.as_ptr(),
+            flags,
+        )
+    };
+    check(result as libc::c_int)?;
+    Ok(Outcome::default())
+}
+
+pub fn link(call: &Call<'_>) -> Result<Outcome> {
+    let (source, to) = if call.request.path_len == 0 {
+        let (_, to) = call.area.paths(call.request)?;
+        (Target::Open(call.handle()?), call.from(call.request.handle2, to)?)
+    } else {
+        let (from, to) = call.both_paths()?;
+        let follow = call.request.flags as i32 & libc::AT_SYMLINK_FOLLOW != 0;
+        (Target::Named(call.server.tree.locate(&from, follow)?), to)
+    };
+    let to = call.server.tree.spot(&to)?;
+    if to.name.as_bytes().ends_with(b"/") {
+        return Err(Errno(libc::ENOENT));
+    }
+    let path = proc_path(source.fd());
+    // Through /proc the kernel links exactly the file that was found, inside the tree.
+    // SAFETY: C strings and open descriptors.
+    check(unsafe {
+        libc::linkat(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            to.parent.as_raw_fd(),
+            to.name.as_ptr(),
+            libc::AT_SYMLINK_FOLLOW,
+        )
+    })?;
+    Ok(Outcome::default())
+}
+
+pub fn symlink(call: &Call<'_>) -> Result<Outcome> {
+    let text = c_string(&call.second()?)?;
+    let spot = call.server.tree.spot(&call.path()?)?;
+    // SAFETY: C strings and an open descriptor.
+    check(unsafe { libc::symlinkat(text.as_ptr(), spot.parent.as_raw_fd(), spot.name.as_ptr()) })?;
+    Ok(Outcome::default())
+}
+
+pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
+    let link = if call.request.path_len == 0 {
+        Target::Open(call.handle()?)
+    } else {
+        Target::Named(call.server.tree.locate(&call.path()?, false)?)
+    };
+    let mut text = vec![0_u8; 4096];
+    // SAFETY: the buffer has the length given; an empty path means the link that the descriptor names.
+    let result = unsafe { libc::readlinkat(link.fd(), c"".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
+    let length = match check_size(result) {
+        Err(Errno(libc::ENOENT)) => return Err(Errno(libc::EINVAL)), // not a link
+        other => other?,
+    };
+    let data = call.area.fill(&text[..length])?;
+    Ok(Outcome::with_data(data))
+}
+
+/// The path without links and dots, as realpath gives it.
+pub fn resolve(call: &Call<'_>) -> Result<Outcome> {
+    let path = if call.request.path_len == 0 {
+        call.server.tree.path_of(call.handle()?.fd())?
+    } else {
+        let found = call.server.tree.locate(&call.path()?, true)?;
+        call.server.tree.path_of(found.as_raw_fd())?
+    };
+    let data = call.area.fill(&path)?;
+    Ok(Outcome::with_data(data))
+}

@@ -1,0 +1,119 @@
+//! Open and close: handles come and go.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::errno::{check, Errno, Result};
+use crate::handles::{Opened, KERNEL};
+use crate::ops::attributes::{attributes_of, stat_of};
+use crate::ops::{Call, Outcome};
+
+/// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.
+const PASSED: i32 = libc::O_ACCMODE
+    | libc::O_CREAT
+    | libc::O_EXCL
+    | libc::O_DIRECTORY
+    | libc::O_NOFOLLOW
+    | libc::O_SYNC
+    | libc::O_DSYNC
+    | libc::O_NOATIME;
+
+pub fn open(call: &Call<'_>) -> Result<Outcome> {
+    let asked = call.request.flags as i32;
+    if asked & libc::O_TMPFILE == libc::O_TMPFILE {
+        return Err(Errno(libc::EOPNOTSUPP));
+    }
+    let by_handle = call.request.path_len == 0;
+    let path = if by_handle { Vec::new() } else { call.path()? };
+    let tree = &call.server.tree;
+    let (file, truncate) = if by_handle {
+        let kept = libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY | libc::O_SYNC;
+        (call.reopen(asked & kept)?, asked & libc::O_TRUNC != 0)
+    } else if asked & libc::O_PATH != 0 {
+        let kept = libc::O_PATH | asked & (libc::O_DIRECTORY | libc::O_NOFOLLOW);
+        (tree.resolve(&path, kept, 0)?, false)
+    } else {
+        // Without O_NONBLOCK a FIFO would stop the worker; O_TRUNC comes below, under the inode's lock.
+        let flags = asked & PASSED | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let truncate = asked & libc::O_TRUNC != 0;
+        (tree.resolve(&path, flags, call.request.mode)?, truncate)
+    };
+    let stat = stat_of(file.as_raw_fd())?;
+    let kind = stat.st_mode & libc::S_IFMT;
+    if asked & libc::O_PATH == 0 && kind != libc::S_IFREG && kind != libc::S_IFDIR {
+        return Err(Errno(libc::EOPNOTSUPP)); // FIFOs, sockets, devices: only as names
+    }
+    let id_of_file = (stat.st_dev, stat.st_ino);
+    let inode = call.server.inodes.get(id_of_file);
+    if truncate && kind == libc::S_IFREG {
+        // Opened anew where it is not open for writing, so that the kernel checks that right too.
+        let again: Option<OwnedFd> = match asked & libc::O_ACCMODE {
+            libc::O_RDONLY if by_handle => Some(call.reopen(libc::O_WRONLY)?),
+            libc::O_RDONLY => Some(tree.resolve(&path, libc::O_WRONLY | libc::O_NONBLOCK, 0)?),
+            _ => None,
+        };
+        let fd = again.as_ref().unwrap_or(&file).as_raw_fd();
+        // SAFETY: a plain call.
+        inode.reshape(|| check(unsafe { libc::ftruncate(fd, 0) }))?;
+    }
+    let stat = stat_of(file.as_raw_fd())?;
+    let data = call
+        .area
+        .fill(&attributes_of(&stat, file.as_raw_fd()).to_bytes())?;
+    let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
+    let opened = Opened {
+        file,
+        flags: asked & kept,
+        uid: if call.session.inside {
+            KERNEL
+        } else {
+            call.session.creds.uid
+        },
+        directory: kind == libc::S_IFDIR,
+        id_of_file,
+        inode,
+    };
+    let mut outcome = Outcome {
+        data,
+        ..Outcome::default()
+    };
+    if call.session.local {
+        let (handle, theirs, watched) = call.server.handles.add_local(opened, call.server.id)?;
+        outcome.value = handle.id;
+        outcome.descriptor = Some(theirs);
+        outcome.watch = Some((watched, handle.id));
+    } else {
+        outcome.value = call.server.handles.add_remote(opened, call.session.id)?.id;
+    }
+    Ok(outcome)
+}
+
+/// A hint of the last holder, so that what the handle held is free when close returns.
+pub fn close(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    call.server
+        .records
+        .unset(handle.id_of_file, call.session.id, 0, u64::MAX);
+    if !call.session.local || call.request.mode != 0 {
+        call.server
+            .handles
+            .release(&handle, call.session.id, call.request.mode == 0);
+    }
+    Ok(Outcome::default())
+}
+
+pub fn describe(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    call.server.handles.claim(&handle, call.session.id);
+    let stat = stat_of(handle.fd())?;
+    let data = call.area.fill(&attributes_of(&stat, handle.fd()).to_bytes())?;
+    Ok(Outcome {
+        data,
+        value: handle.flags() as u32 as u64,
+        ..Outcome::default()
+    })
+}
+
+pub fn set_flags(call: &Call<'_>) -> Result<Outcome> {
+    call.handle()?.set_flags(call.request.flags as i32);
+    Ok(Outcome::default())
+}

@@ -1,0 +1,177 @@
+//! Requests that wait, behind the one scheduler of the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use policy::{Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Policy, Usage};
+use wire::{Op, Request};
+
+use crate::connection::Connection;
+use crate::inside::Then;
+use crate::session::Session;
+
+/// Where a request came from and its answer goes.
+pub enum Place {
+    Slot {
+        connection: Arc<Connection>,
+        slot: usize,
+    },
+    Frame {
+        connection: Arc<Connection>,
+        tag: u64,
+        body: Vec<u8>,
+    },
+    Inside {
+        payload: Vec<u8>,
+        then: Then,
+    },
+}
+
+pub struct Pending {
+    pub session: Arc<Session>,
+    pub request: Request,
+    pub place: Place,
+}
+
+/// What a free worker gets.
+pub enum Work {
+    Serve(Box<Pending>, Ticked),
+    WaitUntil(Nanos),
+    Empty,
+}
+
+/// A request that counts as being served until [`Queue::done`].
+pub struct Ticked {
+    job: JobId,
+    /// Whether it occupies one of the places for requests that move data or names.
+    counted: bool,
+}
+
+pub struct Queue {
+    inner: Mutex<Inner>,
+    began: Instant,
+    cost: CostModel,
+    /// Requests served at a time. What lies beyond waits, and that is where the policy decides.
+    parallel: usize,
+}
+
+struct Inner {
+    arbiter: Arbiter,
+    waiting: HashMap<u64, Pending>,
+    token: u64,
+    serving: usize,
+}
+
+impl Queue {
+    pub fn new(arbiter: Arbiter, cost: CostModel, parallel: usize) -> Self {
+        let inner = Inner {
+            arbiter,
+            waiting: HashMap::new(),
+            token: 0,
+            serving: 0,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            began: Instant::now(),
+            cost,
+            parallel,
+        }
+    }
+
+    pub fn now(&self) -> Nanos {
+        self.began.elapsed().as_nanos() as Nanos
+    }
+
+    pub fn add_job(&self, job: Job) {
+        self.lock().arbiter.add_job(job);
+    }
+
+    /// Forget a job that has no session left; its requests have nobody to answer to.
+    pub fn remove_job(&self, id: JobId) -> Vec<Pending> {
+        let mut inner = self.lock();
+        let requests = inner.arbiter.remove_job(id);
+        requests
+            .iter()
+            .filter_map(|request| inner.waiting.remove(&request.token))
+            .collect()
+    }
+
+    /// Queue requests of one job. Gives them back where the job is gone.
+    pub fn push(&self, job: JobId, requests: Vec<Pending>) -> Vec<Pending> {
+        let now = self.now();
+        let mut refused = Vec::new();
+        let mut inner = self.lock();
+        for pending in requests {
+            let cost = self.cost.cost(bytes_of(&pending.request));
+            inner.token += 1;
+            let token = inner.token;
+            match inner.arbiter.enqueue(job, cost, token, now) {
+                Ok(()) => {
+                    inner.waiting.insert(token, pending);
+                }
+                Err(_) => refused.push(pending),
+            }
+        }
+        refused
+    }
+
+    /// The next request by the policy, and how many more wait.
+    pub fn pop(&self) -> (Work, usize) {
+        let now = self.now();
+        let mut inner = self.lock();
+        if inner.serving >= self.parallel {
+            return (Work::Empty, 0);
+        }
+        loop {
+            match inner.arbiter.next(now) {
+                Next::Serve(request) => {
+                    let Some(pending) = inner.waiting.remove(&request.token) else {
+                        inner.arbiter.complete(request.job, now);
+                        continue;
+                    };
+                    // fsync waits for a device and uses nothing else: it leaves its place to others.
+                    let counted = pending.request.op != Op::Fsync;
+                    inner.serving += usize::from(counted);
+                    let ticked = Ticked {
+                        job: request.job,
+                        counted,
+                    };
+                    return (Work::Serve(Box::new(pending), ticked), inner.arbiter.backlog());
+                }
+                Next::WaitUntil(when) => return (Work::WaitUntil(when), inner.arbiter.backlog()),
+                Next::Empty => return (Work::Empty, 0),
+            }
+        }
+    }
+
+    pub fn done(&self, ticked: &Ticked) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.serving -= usize::from(ticked.counted);
+        inner.arbiter.complete(ticked.job, now);
+    }
+
+    pub fn usage(&self) -> Vec<Usage> {
+        self.lock().arbiter.usage()
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.lock().arbiter.policy().clone()
+    }
+
+    pub fn set_local_shares(&self, shares: Option<&LocalShares>) {
+        self.lock().arbiter.set_local_shares(shares);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no panics under this lock")
+    }
+}
+
+fn bytes_of(request: &Request) -> u64 {
+    match request.op {
+        Op::Read | Op::Write => request.size.min(wire::MAX_BODY as u64),
+        _ => 0,
+    }
+}

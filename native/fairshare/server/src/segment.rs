@@ -1,0 +1,148 @@
+//! The server's side of a session's shared memory.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wire::segment::{
+    ARMED_AT, BYTES, DATA_AT, DONE, MAGIC, POSTED_AT, REPLY_AT, REQUEST_AT, SLOTS, SLOTS_AT, SLOT_BYTES,
+    SLOT_STRIDE, WAITED,
+};
+use wire::{Reply, REPLY_BYTES, REQUEST_BYTES};
+
+use crate::errno::{check, Errno, Result};
+
+/// Memory shared with one client, which may change any byte of it at any time: nothing is read from it
+/// twice, and no Rust reference to its plain bytes is ever made.
+pub struct Segment {
+    base: *mut u8,
+}
+
+// SAFETY: the memory is reached through atomics and raw copies alone.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Make a segment. The descriptor is sealed against growing and shrinking: a client can neither
+    /// take memory beyond it nor make an access by the server fail.
+    pub fn create() -> Result<(Self, OwnedFd)> {
+        // SAFETY: the name is a C string.
+        let fd = check(unsafe {
+            libc::memfd_create(
+                c"fairshare-session".as_ptr(),
+                libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
+            )
+        })?;
+        // SAFETY: just made.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: plain system calls on a descriptor that we own.
+        unsafe {
+            check(libc::ftruncate(fd.as_raw_fd(), BYTES as i64))?;
+            let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+            check(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals))?;
+            let base = libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            );
+            if base == libc::MAP_FAILED {
+                return Err(Errno::last());
+            }
+            let segment = Self { base: base.cast() };
+            segment.base.cast::<u64>().write_volatile(MAGIC.to_le());
+            segment
+                .base
+                .add(8)
+                .cast::<u32>()
+                .write_volatile(wire::VERSION.to_le());
+            segment
+                .base
+                .add(12)
+                .cast::<u32>()
+                .write_volatile((SLOTS as u32).to_le());
+            segment
+                .base
+                .add(16)
+                .cast::<u32>()
+                .write_volatile((SLOT_BYTES as u32).to_le());
+            segment.armed().store(1, Ordering::SeqCst);
+            Ok((segment, fd))
+        }
+    }
+
+    fn atomic(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: inside the mapping, aligned, and only ever accessed atomically.
+        unsafe { &*self.base.add(at).cast::<AtomicU32>() }
+    }
+
+    fn armed(&self) -> &AtomicU32 {
+        self.atomic(ARMED_AT)
+    }
+
+    /// Ask for a ring of the doorbell. Returns whether something was posted meanwhile: then don't sleep.
+    pub fn arm(&self) -> bool {
+        self.armed().store(1, Ordering::SeqCst);
+        self.atomic(POSTED_AT).load(Ordering::SeqCst) != 0
+    }
+
+    pub fn disarm(&self) {
+        self.armed().store(0, Ordering::SeqCst);
+    }
+
+    /// The slots posted since the last call, one bit each.
+    pub fn take_posted(&self) -> u32 {
+        let posted = self.atomic(POSTED_AT);
+        if posted.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        posted.swap(0, Ordering::SeqCst) & ((1 << SLOTS) - 1)
+    }
+
+    pub fn request(&self, slot: usize) -> [u8; REQUEST_BYTES] {
+        assert!(slot < SLOTS);
+        let mut bytes = [0; REQUEST_BYTES];
+        // SAFETY: inside the mapping, into memory of our own.
+        unsafe {
+            let from = self.base.add(SLOTS_AT + slot * SLOT_STRIDE + REQUEST_AT);
+            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), REQUEST_BYTES);
+        }
+        bytes
+    }
+
+    /// Where the slot's data lies; SLOT_BYTES long.
+    pub fn data(&self, slot: usize) -> *mut u8 {
+        assert!(slot < SLOTS);
+        // SAFETY: inside the mapping.
+        unsafe { self.base.add(DATA_AT + slot * SLOT_BYTES) }
+    }
+
+    /// Answer, and wake the client if it sleeps on this slot.
+    pub fn complete(&self, slot: usize, reply: Reply) {
+        assert!(slot < SLOTS);
+        let bytes = reply.to_bytes();
+        // SAFETY: inside the mapping.
+        unsafe {
+            let to = self.base.add(SLOTS_AT + slot * SLOT_STRIDE + REPLY_AT);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, REPLY_BYTES);
+        }
+        let state = self.atomic(SLOTS_AT + slot * SLOT_STRIDE);
+        if state.swap(DONE, Ordering::SeqCst) == WAITED {
+            // SAFETY: a futex of both processes, at an address that stays mapped.
+            unsafe {
+                libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0);
+            }
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: mapped in create(), with this length; nobody has a pointer into it any more.
+        unsafe {
+            libc::munmap(self.base.cast(), BYTES);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! A client that has said who it is.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::Arc;
+
+use crate::creds::Creds;
+use crate::jobs::Entry;
+use crate::segment::Segment;
+
+pub struct Session {
+    /// The number of its connection; also the owner of its record locks.
+    pub id: u64,
+    pub creds: Creds,
+    pub job: policy::JobId,
+    pub entry: Arc<Entry>,
+    /// Whether descriptors can be passed to it.
+    pub local: bool,
+    /// Of the server's own mount: it uses handles for the kernel, which answers for who has them.
+    pub inside: bool,
+    pub shared: Option<Shared>,
+}
+
+/// Requests in shared memory.
+pub struct Shared {
+    pub segment: Segment,
+    /// Rung by the client when the server has armed the segment.
+    pub doorbell: OwnedFd,
+    /// Slots that are being worked on, one bit each: what the client says of them meanwhile is ignored.
+    pub busy: AtomicU32,
+    /// Whether the workers look at the segment by themselves.
+    pub hot: AtomicBool,
+}

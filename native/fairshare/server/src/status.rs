@@ -1,0 +1,91 @@
+//! What the server says of itself, and the tickets that it signs.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{json, Value};
+use wire::{Ticket, TICKET_BYTES};
+
+use crate::errno::{Errno, Result};
+use crate::handles::random;
+use crate::ops::{Call, Outcome};
+use crate::server::Server;
+
+/// Jobs, what they are entitled to now, and what they have moved: JSON, in pieces of the reply's room
+/// (offset in `offset`).
+pub fn status(call: &Call<'_>) -> Result<Outcome> {
+    let text = describe(call.server).to_string();
+    let start = (call.request.offset.max(0) as usize).min(text.len());
+    let room = call.area.capacity();
+    let end = text.len().min(start + room);
+    let data = call.area.fill(&text.as_bytes()[start..end])?;
+    Ok(Outcome {
+        value: text.len() as u64,
+        ..Outcome::with_data(data)
+    })
+}
+
+pub fn describe(server: &Server) -> Value {
+    let listed = server.jobs.list();
+    let active: Vec<_> = listed
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(entry, _)| *entry.job.lock().expect("plain"))
+        .collect();
+    let shares = policy::shares(&server.queue.policy(), &active);
+    let share_of = |id| active.iter().position(|job| job.id == id).map(|at| shares[at]);
+    let usage = server.queue.usage();
+    let served = |id| {
+        usage
+            .iter()
+            .find(|used| used.job.id == id)
+            .map(|used| used.served)
+    };
+    let jobs: Vec<Value> = listed
+        .iter()
+        .map(|(entry, sessions)| {
+            let job = *entry.job.lock().expect("plain");
+            json!({
+                "job": entry.name, "user": job.user, "group": job.group, "size": job.size,
+                "priority": job.priority, "clients": sessions, "share": share_of(job.id),
+                "bytes_read": entry.counters.bytes_read.load(Ordering::Relaxed),
+                "bytes_written": entry.counters.bytes_written.load(Ordering::Relaxed),
+                "served": served(job.id), "operations": entry.counters.operations.load(Ordering::Relaxed),
+            })
+        })
+        .collect();
+    json!({
+        "server": format!("{:016x}", server.id),
+        "policy": server.config.policy_name,
+        "scheduler": server.config.scheduler.name(),
+        "seconds": server.queue.now() as f64 / 1e9,
+        "open_files": server.handles.count(),
+        "jobs": jobs,
+    })
+}
+
+/// Sign a ticket. The server's own user and root may have any; others only one for themselves, of size 1.
+pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
+    let creds = &call.session.creds;
+    let bytes: [u8; TICKET_BYTES] = call
+        .area
+        .copy(call.request.paths_len(), TICKET_BYTES)?
+        .try_into()
+        .expect("as long as asked for");
+    let mut ticket = Ticket::parse(&bytes).map_err(|_| Errno(libc::EINVAL))?;
+    // SAFETY: no preconditions.
+    let trusted = creds.uid == 0 || creds.uid == unsafe { libc::geteuid() };
+    let own = ticket.uid == creds.uid
+        && ticket.user == creds.uid
+        && ticket.group == creds.gid
+        && ticket.size == 1
+        && ticket.priority == 1
+        && !ticket.job.starts_with("slurm-");
+    if !call.session.local || !(trusted || own) {
+        return Err(Errno(libc::EPERM));
+    }
+    ticket.nonce = random()?;
+    let mut answer = ticket.to_bytes().to_vec();
+    answer.extend_from_slice(&call.server.key.secret(&ticket));
+    let data = call.area.fill(&answer)?;
+    Ok(Outcome::with_data(data))
+}

@@ -1,0 +1,140 @@
+//! The workers: each takes the next request by the policy, carries it out and answers it.
+//!
+//! There is no thread that only distributes: a worker that finds nothing to do becomes the one that
+//! listens (to sockets and doorbells), and serves what it hears of itself, so that a small request costs
+//! no hand-over between threads. One more worker looks after a millisecond whether the listener has
+//! been busy for long. Nobody spins, but for a few microseconds with the processor offered to others.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use policy::Nanos;
+
+use crate::queue::Work;
+use crate::server::{about, Server};
+
+/// How long the listener looks at busy segments before it sleeps.
+const LOOK: Nanos = 8_000;
+/// After this time without a request the server is at rest.
+const REST: Nanos = 10_000_000;
+const TICK: Duration = Duration::from_secs(1);
+const DEPUTY: Duration = Duration::from_millis(1);
+
+pub struct Workers {
+    server: Arc<Server>,
+    listening: Mutex<()>,
+    waiting: Mutex<()>,
+    wake: Condvar,
+    deputy: AtomicBool,
+    last_request: AtomicU64,
+    last_tick: AtomicU64,
+}
+
+/// Start the workers and wait until the server is shut down.
+pub fn run(server: &Arc<Server>) {
+    let workers = Arc::new(Workers {
+        server: Arc::clone(server),
+        listening: Mutex::default(),
+        waiting: Mutex::default(),
+        wake: Condvar::new(),
+        deputy: AtomicBool::new(false),
+        last_request: AtomicU64::new(0),
+        last_tick: AtomicU64::new(0),
+    });
+    let threads: Vec<_> = (0..server.config.parallel + server.config.spare)
+        .map(|number| {
+            let workers = Arc::clone(&workers);
+            thread::Builder::new()
+                .name(format!("worker-{number}"))
+                .spawn(move || workers.work())
+                .expect("a thread can be started")
+        })
+        .collect();
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+impl Workers {
+    fn work(&self) {
+        while !self.server.stopping.load(Ordering::SeqCst) {
+            self.server.scan();
+            let (work, more) = self.server.queue.pop();
+            match work {
+                Work::Serve(pending, ticked) => {
+                    self.last_request
+                        .store(self.server.queue.now(), Ordering::Relaxed);
+                    if more > 0 || !self.deputy.load(Ordering::Relaxed) {
+                        self.wake.notify_one();
+                    }
+                    self.server.serve(*pending);
+                    self.server.queue.done(&ticked);
+                }
+                Work::WaitUntil(when) => {
+                    let left = when.saturating_sub(self.server.queue.now());
+                    self.rest(Duration::from_nanos(left.max(1)).min(TICK));
+                }
+                Work::Empty => self.rest(TICK),
+            }
+        }
+        self.wake.notify_all();
+    }
+
+    /// Nothing to do for `at_most` this time: listen, or leave that to the one who does.
+    fn rest(&self, at_most: Duration) {
+        if let Ok(_listener) = self.listening.try_lock() {
+            return self.listen(at_most);
+        }
+        let active = self.idle_time() < REST;
+        let deputy = active && !self.deputy.swap(true, Ordering::SeqCst);
+        let timeout = if deputy { DEPUTY.min(at_most) } else { at_most };
+        let guard = self.waiting.lock().expect("no panics under this lock");
+        drop(self.wake.wait_timeout(guard, timeout));
+        if deputy {
+            self.deputy.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn idle_time(&self) -> Nanos {
+        self.server
+            .queue
+            .now()
+            .saturating_sub(self.last_request.load(Ordering::Relaxed))
+    }
+
+    fn listen(&self, at_most: Duration) {
+        let server = &self.server;
+        if self.idle_time() < LOOK * 4 {
+            let until = server.queue.now() + LOOK.min(at_most.as_nanos() as Nanos);
+            while server.queue.now() < until {
+                if server.scan() > 0 {
+                    return;
+                }
+                thread::yield_now();
+            }
+        }
+        if !server.arm() {
+            return;
+        }
+        for event in server.epoll.wait(at_most) {
+            let id = event >> 3;
+            match event & 7 {
+                about::UNIX_LISTENER => server.accept(false),
+                about::TCP_LISTENER => server.accept(true),
+                about::SOCKET => server.socket_event(id),
+                about::DOORBELL => server.doorbell(id),
+                about::HANDLE => server.handle_closed(id),
+                about::NUDGE => {}
+                _ => return,
+            }
+        }
+        let now = server.queue.now();
+        let last = self.last_tick.load(Ordering::Relaxed);
+        if now - last.min(now) > TICK.as_nanos() as Nanos {
+            self.last_tick.store(now, Ordering::Relaxed);
+            server.tidy();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What clients and servers of fairshare say to each other.
+//!
+//! Only bytes: no I/O and no state, so that all that reads hostile input can be fuzzed alone. The
+//! C client has the same definitions in `client/src/wire.h`; `tests/layout.rs` compares the two.
+//!
+//! A conversation is a stream of frames ([`FrameHeader`], then a body) on a Unix or TCP socket. A
+//! local client that asked for it in [`Hello`] posts its requests in shared memory ([`segment`])
+//! instead, and keeps the socket for descriptors and as a sign of life.
+//!
+//! All integers are little-endian; results below zero are `-errno` of Linux.
+
+mod entry;
+mod frame;
+mod hello;
+mod reader;
+mod request;
+pub mod segment;
+mod ticket;
+
+pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
+pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
+pub use hello::{Hello, Welcome, WANT_SEGMENT, WELCOME_BYTES};
+pub use reader::Malformed;
+pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
+pub use ticket::{Ticket, TICKET_BYTES};
+
+/// Changes whenever old clients and new servers would misunderstand each other.
+pub const VERSION: u32 = 1;
+
+/// Longest path (bytes, without a NUL) that a request may carry.
+pub const MAX_PATH: usize = 4095;
+
+/// The handle that stands for the root of the served tree.
+pub const ROOT: u64 = 0;

@@ -1,0 +1,25 @@
+"""The tests of the crates wire and server, and what the linters say of the parts in C."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from .test_policy import SOURCE, run_crate_tests
+
+
+@pytest.mark.parametrize("crate", ["fairshare-wire", "fairshare-server"])
+def test_crate(crate: str) -> None:
+    run_crate_tests(crate)
+
+
+@pytest.mark.parametrize("part", ["client", "load"])
+def test_c_parts_are_without_warnings(part: str) -> None:
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is not installed: it builds the parts of fairshare in C")
+    done = subprocess.run(
+        ["make", "-s", "-C", str(SOURCE / part), "lint"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

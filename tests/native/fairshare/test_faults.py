@@ -1,0 +1,323 @@
+"""What goes wrong around servers and clients: nothing acknowledged is lost, nobody waits for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.layers.fairshare.programs import Programs
+from tiercel.layers.fairshare.protocol import Connection, Job
+from tiercel.layers.fairshare.server import running_server
+
+from .conftest import PREFIX, Share
+
+
+def restart(share: Share, programs: Programs, log: Path) -> subprocess.Popen[str]:
+    """Start the server that was killed again: same data, same socket."""
+    process = subprocess.Popen(
+        [str(programs.server), "--data", str(share.server.data), "--socket", str(share.server.socket)],
+        stdout=subprocess.PIPE, stderr=log.open("w"), text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "ready" in process.stdout.readline()
+    return process
+
+
+WRITER = """
+import time
+n, file = 0, open(ROOT + "/data", "r+b" if os.path.exists(ROOT + "/data") else "w+b", buffering=0)
+end = time.time() + 3
+while time.time() < end:
+    block = n.to_bytes(8, "little") * 8192  # 64 KiB
+    assert os.pwrite(file.fileno(), block, n * 65536) == 65536
+    if n % 5 == 0:
+        os.fsync(file.fileno())
+    n += 1
+    print(n, flush=True)  # acknowledged
+assert os.pread(file.fileno(), 8, 0) == bytes(8)
+print("end", n, flush=True)
+"""
+
+
+def test_a_server_killed_under_load_loses_nothing_acknowledged(
+    share: Share, programs: Programs, tmp_path: Path
+) -> None:
+    """The client goes on by itself once the server is back, with the files that it has open."""
+    head = f"import os\nROOT = {PREFIX!r}\n"
+    client = share.start([sys.executable, "-c", head + WRITER])
+    time.sleep(1)
+    share.server.process.kill()
+    share.server.process.wait()
+    time.sleep(0.3)
+    again = restart(share, programs, tmp_path / "log-again")
+    try:
+        out, err = client.communicate(timeout=60)
+        assert client.returncode == 0, err
+    finally:
+        again.terminate()
+        again.wait(10)
+    *_, last = out.split()
+    data = (share.tree / "data").read_bytes()
+    assert len(data) == int(last) * 65536 and int(last) > 10
+    for number in range(int(last)):
+        assert data[number * 65536 : number * 65536 + 8] == number.to_bytes(8, "little")
+        assert data[number * 65536 + 65528 : (number + 1) * 65536] == number.to_bytes(8, "little")
+
+
+def test_without_a_server_calls_fail_in_time(share: Share) -> None:
+    share.patience = 1
+    client = share.start([sys.executable, "-c", f"""
+import os, time
+f = open("{PREFIX}/f", "wb", buffering=0)
+print("open", flush=True)
+input()
+began = time.time()
+try: f.write(b"x")
+except OSError as error: print(error.errno, time.time() - began < 20)
+"""], stdin=subprocess.PIPE)  # fmt: skip
+    assert client.stdout is not None
+    assert client.stdout.readline() == "open\n"
+    share.server.process.kill()
+    share.server.process.wait()
+    out, err = client.communicate("\n", timeout=60)
+    assert out.split() == [str(errno.EHOSTDOWN), "True"], err
+
+
+def test_a_file_replaced_while_the_server_was_away_is_not_mistaken(
+    share: Share, programs: Programs, tmp_path: Path
+) -> None:
+    client = share.start([sys.executable, "-c", f"""
+import os
+f = open("{PREFIX}/f", "w+b", buffering=0)
+f.write(b"mine")
+print("open", flush=True)
+input()
+try: os.pwrite(f.fileno(), b"oops", 0); print("wrote")
+except OSError as error: print(error.errno)
+"""], stdin=subprocess.PIPE)  # fmt: skip
+    assert client.stdout is not None
+    client.stdout.readline()
+    share.server.process.kill()
+    share.server.process.wait()
+    (share.tree / "other").write_text("theirs")
+    (share.tree / "other").rename(share.tree / "f")
+    again = restart(share, programs, tmp_path / "log-again")
+    out, err = client.communicate("\n", timeout=60)
+    again.terminate()
+    again.wait(10)
+    assert out.split() == [str(errno.EIO)], err
+    assert (share.tree / "f").read_text() == "theirs"
+
+
+def test_clients_killed_in_mid_request_leave_the_server_and_their_files_whole(share: Share) -> None:
+    code = f"""
+import os, itertools
+f = open("{PREFIX}/victim%d" % os.getpid(), "wb", buffering=0)
+print("go", flush=True)
+for n in itertools.count():
+    f.write(os.urandom(1) * 3_000_000)
+    f.seek(0)
+"""
+    for _ in range(5):
+        client = share.start([sys.executable, "-c", code])
+        assert client.stdout is not None
+        client.stdout.readline()
+        time.sleep(random.uniform(0.01, 0.1))
+        client.kill()
+        client.communicate()
+    assert share.bash("echo alive > $ROOT/x; cat $ROOT/x") == "alive\n"
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:  # what they had open is let go
+        with Connection(share.server.socket) as connection:
+            if connection.status()["open_files"] == 0:
+                break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the server keeps files of clients that are gone")
+
+
+@pytest.fixture
+def small_store(tmp_path: Path, as_root: None) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], check=False)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_store_says_so_and_goes_on(serve: Callable[..., Share], small_store: Path) -> None:
+    share = serve(data=small_store / "data")
+    said = share.python("""
+import errno
+file = open(ROOT + "/big", "wb", buffering=0)
+written = 0
+try:
+    while True: written += file.write(b"x" * 1_000_000)
+except OSError as error: print(errno.errorcode[error.errno], os.fstat(file.fileno()).st_size == written)
+os.ftruncate(file.fileno(), 3_000_000)
+for _ in range(3): os.pwrite(file.fileno(), b"y" * 2_000_000, 0)  # room again, by the same descriptor
+os.unlink(ROOT + "/big")
+file.close()
+open(ROOT + "/small", "w").write("fits")
+print(open(ROOT + "/small").read())
+""")
+    assert said.split() == ["ENOSPC", "True", "fits"]
+
+
+def test_a_torn_key_file_is_named(programs: Programs, tmp_path: Path) -> None:
+    with running_server(programs, tmp_path / "data"):
+        pass
+    file = tmp_path / "data" / "server"
+    file.write_bytes(file.read_bytes()[:-7])
+    with (
+        pytest.raises(UserError, match="server: torn or changed"),
+        running_server(programs, tmp_path / "data"),
+    ):
+        pass
+
+
+def test_two_servers_do_not_share_a_data_folder(programs: Programs, share: Share) -> None:
+    with pytest.raises(UserError, match="another server runs"), running_server(programs, share.server.data):
+        pass
+
+
+@pytest.mark.parametrize("policy", ["sise-fair", "user-then-then-size-fair", "size-user-job-fair-", ""])
+def test_a_misspelt_policy_is_refused(programs: Programs, tmp_path: Path, policy: str) -> None:
+    with (
+        pytest.raises(UserError, match="is not a sharing policy"),
+        running_server(programs, tmp_path / "data", ["--policy", policy]),
+    ):
+        pass
+
+
+def connect(share: Share) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX)
+    found.settimeout(5)
+    found.connect(str(share.server.socket))
+    return found
+
+
+def test_random_messages_neither_stop_nor_crash_the_server(share: Share) -> None:
+    """Thousands of frames: bytes at random, requests with one field at random, before and after a hello."""
+    rng = random.Random(7)
+    frame, hello = struct.Struct("<IIQ"), struct.pack("<IIQ", 1, 0, 0)
+    for number in range(150):
+        with connect(share) as victim, contextlib.suppress(OSError):
+            if number % 3:
+                victim.sendall(frame.pack(0x31525346, len(hello), 0) + hello)
+            for _ in range(25):
+                kind = rng.randrange(4)
+                if kind == 0:
+                    victim.sendall(rng.randbytes(rng.randrange(200)))
+                    continue
+                fields = [rng.choice([1, 2, 3, *range(10, 24), *range(30, 38), *range(40, 52)]),
+                          rng.getrandbits(32), rng.getrandbits(64), rng.choice([0, rng.getrandbits(64)]),
+                          rng.choice([-1, 0, 1 << 40, rng.getrandbits(62)]),
+                          rng.choice([0, 1, 4096, 1 << 20, 1 << 62, rng.getrandbits(64)]),
+                          rng.choice([0, 3, 4095, 4096, rng.getrandbits(32)]), rng.choice([0, 2, 1 << 31]),
+                          *(rng.getrandbits(32) for _ in range(4)),
+                          *(rng.getrandbits(62) for _ in range(4))]  # fmt: skip
+                if kind == 1:
+                    fields[2] = 0
+                body = struct.pack("<IIQQqQIIIIII4q", *fields) + rng.randbytes(rng.randrange(300))
+                length = len(body) if kind < 3 else rng.getrandbits(32)
+                victim.sendall(frame.pack(0x31525346, length, rng.getrandbits(64)) + body)
+            victim.setblocking(False)
+            victim.recv(1 << 16)
+    assert share.server.process.poll() is None
+    assert share.bash("echo alive > $ROOT/x; cat $ROOT/x") == "alive\n"
+
+
+def test_a_client_that_scribbles_over_its_shared_memory_harms_only_itself(share: Share) -> None:
+    rng = random.Random(3)
+    for _ in range(40):
+        with connect(share) as client:
+            client.recv(4096)
+            hello = struct.pack("<IIQ", 1, 1, 0)
+            client.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
+            _, descriptors, _, _ = socket.recv_fds(client, 4096, 4)
+            memory, doorbell = descriptors
+            with mmap.mmap(memory, 8192 + 16 * 131072) as segment:
+                for _ in range(30):
+                    for slot in range(16):
+                        at = 4096 + slot * 256
+                        segment[at : at + 256] = rng.randbytes(256)
+                        op = rng.choice([10, 12, 13, 14, 16, 20, 30, 31, 33, 36, 42])
+                        segment[at + 16 : at + 20] = struct.pack("<I", op)
+                        segment[at + 16 + 40 : at + 16 + 48] = struct.pack(
+                            "<II", rng.randrange(5000), rng.randrange(99)
+                        )
+                    segment[64:68] = rng.randbytes(4)
+                    os.write(doorbell, struct.pack("<Q", 1))
+            with contextlib.suppress(OSError):  # sealed: it cannot be taken away under the server
+                os.ftruncate(memory, 0)
+                pytest.fail("the segment could be cut")
+            os.close(memory)
+            os.close(doorbell)
+    assert share.server.process.poll() is None
+    assert share.bash("echo alive > $ROOT/x; cat $ROOT/x") == "alive\n"
+
+
+def test_a_peer_that_does_not_read_stops_nobody(share: Share) -> None:
+    (share.tree / "big").write_bytes(b"x" * 1_000_000)
+    with connect(share) as lazy:
+        lazy.recv(4096)
+        hello = struct.pack("<IIQ", 1, 0, 0)
+        lazy.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
+        lazy.recv(4096)
+        lazy.setblocking(False)
+        ask = struct.pack("<IIQQqQIIIIII4q", 2, 0, 0, 0, 0, 1 << 20, *([0] * 10))
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(20000):
+                lazy.sendall(struct.pack("<IIQ", 0x31525346, len(ask), 1) + ask)
+        began = time.monotonic()
+        assert share.bash("cat $ROOT/big | wc -c").strip() == "1000000"
+        assert time.monotonic() - began < 20
+
+
+def test_users_cannot_take_more_than_their_share_of_handles(serve: Callable[..., Share]) -> None:
+    share = serve("--files", "50")
+    said = share.python("""
+import errno
+files = []
+try:
+    while True: files.append(open(ROOT + "/f", "a"))
+except OSError as error: print(errno.errorcode[error.errno], len(files))
+""")
+    assert said.split() == ["EMFILE", "50"]
+
+
+def test_old_data_is_served_again_after_a_restart(serve: Callable[..., Share], tmp_path: Path) -> None:
+    first = serve(data=tmp_path / "data")
+    first.bash("mkdir $ROOT/d; echo kept > $ROOT/d/f; ln -s d/f $ROOT/l; sync $ROOT/d/f")
+    first.server.process.send_signal(signal.SIGKILL)
+    first.server.process.wait()
+    second = serve(data=tmp_path / "data")
+    assert second.bash("cat $ROOT/l") == "kept\n"
+
+
+def test_a_job_is_what_its_ticket_says(share: Share) -> None:
+    environment = share.environment(Job("climate", size=4, user=1234))
+    share.run("bash", "-c", f"echo x > {PREFIX}/f; cat {PREFIX}/f", env=environment)
+    with Connection(share.server.socket) as connection:
+        jobs = {job["job"]: job for job in connection.status()["jobs"]}
+    assert (jobs["climate"]["size"], jobs["climate"]["user"]) == (4, 1234)
+    assert jobs["climate"]["bytes_written"] == 2

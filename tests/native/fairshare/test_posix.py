@@ -1,0 +1,28 @@
+"""POSIX behaviour of what is served, in the manner of pjdfstest; the same checks on an ordinary folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import PREFIX, Share
+from .posix_checks import CHECKS
+
+SCRIPT = Path(__file__).with_name("posix_checks.py")
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_served(share: Share, name: str) -> None:
+    (share.tree / "own").mkdir()
+    done = share.run(sys.executable, str(SCRIPT), name, f"{PREFIX}/own", timeout=90)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_ordinary(tmp_path: Path, name: str) -> None:
+    argv = [sys.executable, str(SCRIPT), name, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
