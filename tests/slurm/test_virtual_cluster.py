@@ -36,6 +36,7 @@ experiments:
 RUNS = (2 * 2 + 1) * 2
 
 
+@pytest.mark.nightly  # minutes, and on a loaded machine the job may end before the second Snakemake looks
 def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -> None:
     cluster.study(TINY)
     tables = "results/slurm-virtual/runs.parquet"  # the report is for the nightly test

@@ -130,7 +130,7 @@ BAD = [
         "site.yaml",
         "launcher: auto",
         "launcher: mpirun9",
-        "no launcher named 'mpirun9': allowed: fork, mpiexec",
+        "no launcher named 'mpirun9': did you mean ibrun? (allowed: aprun,",
     ),
     ("site.yaml", "site: local", "site: local\nnode: 3", "node: unknown key: did you mean nodes?"),
     ("site.yaml", "medium: ", "medum: ", "storages.main.medum: unknown key: did you mean medium?"),

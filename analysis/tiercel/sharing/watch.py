@@ -47,7 +47,7 @@ class Watch:
             self.entitled = {j["job"]: j["share"] for j in jobs if j["share"] is not None}
 
     def rates(self, jobs: list[str], start: float, end: float) -> dict[str, NDArray[np.float64]] | None:
-        """Return what each job was served per second in each interval of [start, end); None without answers."""
+        """Return what each job was served per second, by interval of [start, end); None without answers."""
         self._thread.join(self.length + 30)
         if len(self._seen) < 2:
             return None

@@ -48,10 +48,10 @@ def sharing(context: Context) -> Section | None:
             for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
         ),
         notes=(
-            "Shares are of what all jobs got while all of them ran, without the first fifth of that time: through "
-            "the layer in the units of its policy (bytes and a charge for each operation), on plain storage in "
-            "bytes, or operations where a job moves no data. Entitled: the policy's share. A job that wants less "
-            "than its share leaves the rest to others.",
+            "Shares are of what all jobs got while all of them ran, without the first fifth of that time: "
+            "through the layer in the units of its policy (bytes and a charge for each operation), on plain "
+            "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
+            "that wants less than its share leaves the rest to others.",
             "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
             "against the same job alone just before. Medians over the repetitions.",
         ),

@@ -68,7 +68,7 @@ impl Config {
             settings: Settings::default(),
             cost: CostModel::DEFAULT,
             parallel: std::thread::available_parallelism()
-                .map_or(2, |n| n.get())
+                .map_or(1, |n| n.get() / 2)
                 .clamp(1, 8),
             spare: 6,
             exchange: None,
