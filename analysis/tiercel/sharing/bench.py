@@ -26,6 +26,10 @@ from tiercel.layers.fairshare.server import Server, memory_folder, running_serve
 from tiercel.sharing.jobs import PREFIX, Load, Place, Throughput, run_jobs
 
 
+#: Of the file that the solo jobs write and read, bytes: what the limit stores, too.
+FILE_SIZE = 10 << 20
+
+
 @dataclass(frozen=True)
 class Contest:
     """Jobs that compete under a policy, and the shares that it entitles them to."""
@@ -119,6 +123,7 @@ def _bench(
             **value,
             "throughput_ratio": value["limit_1m"] / value["write_1m"],
             "read_ratio": value["limit_1m"] / value["read_1m"],
+            "cached_throughput_ratio": value["cached_limit_1m"] / value["write_1m"],
             "latency_ratio": value["write_4k"] / value["limit_4k"],
             "targets": {"throughput_ratio": 0.70, "latency_ratio": 3.0},
         },
@@ -131,9 +136,10 @@ def _costs(programs: Programs, folder: Path, seconds: float, parallel: int) -> d
     found: dict[str, float] = {}
     with running_server(programs, folder, ["--policy", "job-fair", "--parallel", str(parallel)]) as server:
         for size, word in ((1 << 20, "1m"), (4096, "4k")):
-            found[f"limit_{word}"] = _limit(programs, size, seconds)
+            found[f"limit_{word}"] = _limit(programs, size, FILE_SIZE, seconds)
+            found[f"cached_limit_{word}"] = _limit(programs, size, size, seconds / 2)
             for pattern in ("write", "read"):
-                load = Load(Job("solo"), 1, pattern, seconds=seconds, transfer=size)
+                load = Load(Job("solo"), 1, pattern, seconds=seconds, transfer=size, size=FILE_SIZE)
                 latency = run_jobs(_place(programs, server, load.job), [load])[0].latency_p50
                 if latency is None:
                     raise RunFailed(f"no {pattern} of {size} bytes ended in {seconds:g} s")
@@ -147,9 +153,12 @@ def _place(programs: Programs, server: Server, *jobs: Job) -> Place:
     return Place(programs.load, Path(PREFIX), server.socket, programs.library)
 
 
-def _limit(programs: Programs, size: int, seconds: float) -> float:
+def _limit(programs: Programs, size: int, extent: int, seconds: float) -> float:
+    """Return the median time of one copy and its acknowledgement, into an extent of so many bytes."""
     done = subprocess.run(
-        [str(programs.limit), "--size", str(size), "--seconds", f"{seconds:g}"],
+        [
+            str(programs.limit), "--size", str(size), "--extent", str(extent), "--seconds", f"{seconds:g}",
+        ],
         capture_output=True, text=True, check=False, timeout=seconds + 60,
     )  # fmt: skip
     if done.returncode:

@@ -54,8 +54,10 @@ class Share:
         )  # fmt: skip
 
     def run(self, *argv: str, timeout: float = 60, **more: object) -> subprocess.CompletedProcess[str]:
-        """Run a program; `env`, `user` and the like as subprocess has them."""
-        options = {"env": self.environment(), "capture_output": True, "text": True, **more}
+        """Run a program beside the served folder; `env`, `user` and the like as subprocess has them."""
+        options = {
+            "env": self.environment(), "cwd": self.server.data, "capture_output": True, "text": True, **more,
+        }  # fmt: skip
         return subprocess.run([str(a) for a in argv], timeout=timeout, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
     def python(self, code: str, *arguments: str, **more: object) -> str:

@@ -342,14 +342,17 @@ def threads_share_a_session(root: Path) -> None:
                 file.seek(0)
                 if file.read() != data:
                     problems.append(number)
+        done.append(number)
 
     problems: list[int] = []
+    done: list[int] = []
     threads = [threading.Thread(target=work, args=(number,)) for number in range(24)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not problems
+    assert len(done) == 24
 
 
 @check

@@ -179,7 +179,7 @@ def test_over_tcp_only_with_a_ticket(serve: Callable[..., Share]) -> None:
     script = (
         f"cd {PREFIX}; seq 100000 > f; tail -1 f; mkdir d; mv f d; ls d; cp d/f g; cmp g d/f && echo same"
     )
-    without = share.run("bash", "-c", script, env=share.environment(server=address))
+    without = share.run("bash", "-euc", script, env=share.environment(server=address))
     assert "needs a ticket" in without.stderr
     done = share.run("bash", "-euc", script, env=share.environment(Job("remote"), address))
     assert done.stdout.split() == ["100000", "f", "same"], done.stderr

@@ -166,8 +166,9 @@ def _draw(figure: Figure, panels: list[tuple[str, dict[str, Any]]], labels: dict
         ax.set_title(labels[stack], fontsize=8.5)
         if place % columns == 0:
             ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
-        if place + columns >= len(panels):
+        if place + columns >= len(panels):  # nothing below it
             ax.set_xlabel("time (s)")
+            ax.tick_params(labelbottom=True)
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(
         handles, names, loc="outside lower center", ncols=min(8, len(names)), fontsize=8, frameon=False

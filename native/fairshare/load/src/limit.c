@@ -1,8 +1,10 @@
 // fairshare-limit: what this machine's shared memory allows at best. One copy into memory that two
 // processes share, a futex to say so, a futex to acknowledge: no protocol, no scheduler, no file.
 //
-//   fairshare-limit [--size BYTES] [--seconds S]
+//   fairshare-limit [--size BYTES] [--extent BYTES] [--seconds S]
 //
+// Transfers go to one place after the other of an extent. One as large as a transfer stays in the processor's
+// cache and holds nothing but the last transfer; one as large as a file is what storing the file costs at least.
 // Prints one JSON object: seconds for a transfer (median, 90th percentile) and bytes per second.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,19 +67,22 @@ static unsigned long long number(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    size_t size = 1 << 20;
+    size_t size = 1 << 20, extent = 0;
     double seconds = 1;
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 < argc && strcmp(argv[i], "--size") == 0)
             size = number(argv[i + 1]);
+        else if (i + 1 < argc && strcmp(argv[i], "--extent") == 0)
+            extent = number(argv[i + 1]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0)
             seconds = atof(argv[i + 1]);
         else {
-            fprintf(stderr, "usage: fairshare-limit [--size BYTES] [--seconds S]\n");
+            fprintf(stderr, "usage: fairshare-limit [--size BYTES] [--extent BYTES] [--seconds S]\n");
             return 2;
         }
     }
-    struct shared *s = mmap(NULL, sizeof *s + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (extent < size) extent = size;
+    struct shared *s = mmap(NULL, sizeof *s + extent, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     // Ten transfers' worth, so that the source is not always in the processor's cache; the same that
     // fairshare-load writes.
     size_t source_size = size * 10 < 10u << 20 ? 10u << 20 : size * 10;
@@ -88,7 +93,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     memset(source, 1, source_size);
-    memset(s->extent, 0, size);
+    memset(s->extent, 0, extent);
     pid_t server = fork();
     if (server < 0) {
         perror("fairshare-limit");
@@ -104,13 +109,15 @@ int main(int argc, char **argv) {
     }
     size_t n = 0;
     double end = now() + seconds;
-    for (size_t at = 0; n < MOST; at = at + 2 * size <= source_size ? at + size : 0) {
+    for (size_t at = 0, to = 0; n < MOST; n++) {
         double began = now();
         if (began > end) break;
-        memcpy(s->extent, source + at, size);
+        memcpy(s->extent + to, source + at, size);
         pass(s, 1);
         await(s, 1);
-        times[n++] = now() - began;
+        times[n] = now() - began;
+        at = at + 2 * size <= source_size ? at + size : 0;
+        to = to + 2 * size <= extent ? to + size : 0;
     }
     pass(s, 2);
     waitpid(server, NULL, 0);
