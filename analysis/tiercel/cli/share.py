@@ -60,16 +60,20 @@ def serve(
     ] = None,
     listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
     mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Another server's HOST:PORT (repeat).")] = None,
-    exchange: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between exchanges.")] = None,
+    exchange: Annotated[
+        str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
+    ] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Another server's --exchange (repeat).")] = None,
+    lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
+    key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
 ) -> None:
     """Run a server until it is interrupted."""
     from tiercel.layers.fairshare.programs import required_programs
 
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
-    for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("lambda", exchange),
-                        ("parallel", parallel)):  # fmt: skip
+    for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
+                        ("exchange", exchange), ("lambda", lambda_), ("key", key)):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
     for address in peer or []:
@@ -81,7 +85,7 @@ def serve(
 def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
-        Path | None, typer.Option("--socket", help="A server that runs (default: an own one).")
+        list[Path] | None, typer.Option("--socket", help="A server that runs (repeat for several).")
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
     policy: Policy = "size-fair",
@@ -105,14 +109,16 @@ def run(
     programs = required_programs()
     arguments = _check(policy, scheduler)
     with ExitStack() as stack:
-        if socket is None:
+        sockets = list(socket or [])
+        if not sockets:
             folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tiercel-share-")))
-            socket = stack.enter_context(running_server(programs, folder, arguments)).socket
+            sockets = [stack.enter_context(running_server(programs, folder, arguments)).socket]
         ticket = None
         if job or size > 1 or priority > 1 or user is not None or group is not None:
-            with Connection(socket) as connection:
+            with Connection(sockets[0]) as connection:
                 ticket = connection.ticket(Job(job or f"user-{os.getuid()}", size, priority, user, group))
-        environment = client_environment(programs.library, prefix.rstrip("/"), str(socket.resolve()), ticket)
+        servers = ",".join(str(each.resolve()) for each in sockets)
+        environment = client_environment(programs.library, prefix.rstrip("/"), servers, ticket)
         try:
             code = subprocess.call(command, env={**os.environ, **environment})
         except OSError as error:

@@ -25,7 +25,6 @@ from tiercel.layers.fairshare.protocol import Job
 from tiercel.layers.fairshare.server import Server, memory_folder, running_server
 from tiercel.sharing.jobs import PREFIX, Load, Place, Throughput, run_jobs
 
-
 #: Of the file that the solo jobs write and read, bytes: what the limit stores, too.
 FILE_SIZE = 10 << 20
 

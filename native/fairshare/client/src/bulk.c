@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-enum { AHEAD = 8 };  // pieces under way
+enum { AHEAD = 10 };  // pieces under way
 
 struct piece {
     int slot;
@@ -47,6 +47,15 @@ static ssize_t in_order(struct description *d, bool write, char *buffer, size_t 
     return (ssize_t)done;
 }
 
+// The first pieces are smaller, so that the other side begins early: 32, 32, 64 KiB, then whole slots.
+static size_t next_piece(size_t posted, size_t size) {
+    size_t piece = posted < FS_SLOT_BYTES / 2 ? FS_SLOT_BYTES / 4
+                   : posted < FS_SLOT_BYTES   ? FS_SLOT_BYTES / 2
+                                              : FS_SLOT_BYTES;
+    if (size <= FS_SLOT_BYTES) piece = FS_SLOT_BYTES;
+    return size - posted < piece ? size - posted : piece;
+}
+
 // Returns bytes moved before the first error or short piece; -errno for an error at once; LOST.
 static ssize_t pipelined(struct session *s, struct description *d, bool write, char *buffer, size_t size,
                          off_t offset) {
@@ -62,7 +71,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
                 if (head == tail) return LOST;
                 break;
             }
-            size_t now = size - posted < FS_SLOT_BYTES ? size - posted : FS_SLOT_BYTES;
+            size_t now = next_piece(posted, size);
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = d->handle, .size = now,
                                    .offset = offset + (off_t)posted,
                                    .flags = write && posted > 0 ? FS_CHAINED : 0};

@@ -126,36 +126,40 @@ impl Inode {
 
     /// Note that an ordinary write put data there: whole blocks of it are allocated from now on.
     pub fn wrote(&self, fd: RawFd, offset: u64, length: u64) {
+        self.learn(fd, offset, length, true);
+    }
+
+    /// Learn at an ordinary read whether the file is dense, so that later reads can be copies.
+    pub fn was_read(&self, fd: RawFd, offset: u64, length: u64) {
+        self.learn(fd, offset, length, false);
+    }
+
+    fn learn(&self, fd: RawFd, offset: u64, length: u64, written: bool) {
         if length < WORTH || self.hopeless.load(Ordering::Relaxed) {
             return;
         }
-        let end = offset + length;
+        let (mut start, mut end) = (offset, offset + length);
+        let whole = start % BLOCK == 0 && end % BLOCK == 0;
+        if !(written && whole) {
+            // Of a block that was touched in part, the rest is there if the whole file is.
+            if !has_no_holes(fd) {
+                return;
+            }
+            (start, end) = (start / BLOCK * BLOCK, end.div_ceil(BLOCK) * BLOCK);
+        }
         {
             let mapped = self.mapping.read().expect("not poisoned");
             if let Some(mapping) = mapped.as_ref().filter(|mapping| end <= mapping.length) {
-                return mapping.dense(offset, end);
+                return mapping.dense(start, end);
             }
         }
         let mut mapped = self.mapping.write().expect("not poisoned");
         match Mapping::grown(mapped.take(), fd, end) {
             Ok(mapping) => {
-                mapping.dense(offset, end);
+                mapping.dense(start, end);
                 *mapped = Some(mapping);
             }
             Err(_) => self.hopeless.store(true, Ordering::Relaxed),
-        }
-    }
-
-    /// Learn at an ordinary read whether the file is dense, so that later reads can be copies.
-    pub fn was_read(&self, fd: RawFd, offset: u64, length: u64) {
-        if length < WORTH || self.hopeless.load(Ordering::Relaxed) {
-            return;
-        }
-        let (start, end) = (offset / BLOCK * BLOCK, (offset + length).div_ceil(BLOCK) * BLOCK);
-        // SAFETY: a plain call; positions of backing descriptors are not used for anything else.
-        let hole = unsafe { libc::lseek(fd, start as i64, libc::SEEK_HOLE) };
-        if hole >= end as i64 {
-            self.wrote(fd, start, end - start);
         }
     }
 
@@ -263,6 +267,16 @@ impl Mapping {
         let state = &self.blocks[block as usize];
         state.store(if result == 0 { READY } else { UNKNOWN }, Ordering::Release);
         (result == 0).then_some(())
+    }
+}
+
+/// Whether as much is allocated as the file is long. (What is allocated beyond its end can hide a hole; then
+/// populating it fails or allocates it, and nothing worse.)
+fn has_no_holes(fd: RawFd) -> bool {
+    // SAFETY: stat is plain data; descriptor and buffer are valid.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        libc::fstat(fd, &mut stat) == 0 && stat.st_blocks * 512 >= stat.st_size
     }
 }
 
