@@ -24,13 +24,15 @@ def register(app: typer.Typer) -> None:
 
 def collect(site: Site = "local", study: Study = "quick") -> None:
     """Make observations.parquet, runs.parquet and dataset.nc from the raw folder."""
+    from tiercel.results.current import current_runs
     from tiercel.results.dataset import write_dataset
     from tiercel.results.observations import collect as collect_tables
 
     results = _existing(site)
     name = load_study(study, project_root()).study
-    observations, _runs = collect_tables(results)
-    of_study = observations[observations["study"] == name]
+    observations, runs = collect_tables(results)
+    counted = set(current_runs(runs[runs["study"] == name])["configuration"])
+    of_study = observations[observations["configuration"].isin(counted)]
     try:
         write_dataset(of_study, results / "dataset.nc")
     except UserError as error:  # a huge sweep has no array; its table is whole

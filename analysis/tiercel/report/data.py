@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import pandas as pd
 
 from tiercel.report import words
+from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
 from tiercel.statistics import contrasts, noise, tables
 from tiercel.study.model import Study
@@ -22,7 +23,6 @@ Record = dict[str, Any]
 NOT_COLD = frozenset({"cache-not-cold", "cache-unknown"})
 #: What is measured here comes first everywhere.
 ORIGINS = ("measured", "imported", "simulated")
-_SUPERSEDES = ["experiment", "workload", "storage", "layer", "engine", "nodes", "processes_per_node"]
 
 
 class FlagText(Protocol):
@@ -100,7 +100,7 @@ class Results:
         mine = runs[runs["study"] == study.study]
         self.study = study
         self.known_flags = flags
-        self.runs = _current(mine)
+        self.runs = current_runs(mine)
         self.superseded = len(mine) - len(self.runs)
         of_study = observations[observations["study"] == study.study]
         kept = set(self.runs["configuration"])
@@ -239,15 +239,6 @@ def stack_key(storage: str, layer: str) -> str:
 
 def _with_stack(records: list[Record]) -> list[Record]:
     return [row | {"stack": stack_key(row["storage"], row["layer"])} for row in records]
-
-
-def _current(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs without those of configurations that a later one of the same name replaced."""
-    if runs.empty:
-        return runs
-    last = runs.groupby([*_SUPERSEDES, "configuration"], dropna=False)["started"].max().reset_index()
-    last = last.sort_values("started").drop_duplicates(_SUPERSEDES, keep="last")
-    return runs[runs["configuration"].isin(set(last["configuration"]))]
 
 
 def _records(table: pd.DataFrame) -> list[Record]:
