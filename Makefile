@@ -62,12 +62,11 @@ $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
 	@for part in $(PARTS); do $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" install || exit 1; done
 	@touch $@
 
-layers: setup $(LAYERS)
-
-$(LAYERS): $(call sources,$(LAYER_PARTS))
+# Asked each time: what was left out for want of a tool is built once the tool is there.
+layers: setup
 	@echo 'tiercel: building $(LAYER_PARTS)'
 	@for part in $(LAYER_PARTS); do $(NATIVE_MAKE)/$$part install || exit 1; done
-	@touch $@
+	@touch $(LAYERS)
 
 # Upstream DLIO in environments of its own: with TensorFlow, and with the PyTorch that a Python of the machine has.
 SYNC = $(BIN)/uv pip sync --quiet --system-certs --require-hashes --compile-bytecode --link-mode=copy
@@ -75,7 +74,7 @@ TORCH_PYTHON ?= /usr/bin/python3
 
 dlio: $(DLIO)/.done
 
-$(DLIO)/.done: workflows/dlio/requirements-tensorflow.lock $(PACKAGES)
+$(DLIO)/.done: workflows/dlio/requirements-tensorflow.lock | $(PACKAGES)
 	@echo 'tiercel: making $(DLIO) (TensorFlow: about 2 GB)'
 	@$(PYTHON) -m venv --without-pip $(DLIO)
 	@$(SYNC) --python $(DLIO)/bin/python $<
@@ -83,7 +82,7 @@ $(DLIO)/.done: workflows/dlio/requirements-tensorflow.lock $(PACKAGES)
 
 dlio-torch: $(DLIO)-torch/.done
 
-$(DLIO)-torch/.done: workflows/dlio/requirements-torch.lock $(PACKAGES)
+$(DLIO)-torch/.done: workflows/dlio/requirements-torch.lock | $(PACKAGES)
 	@$(TORCH_PYTHON) -c 'import torch, numpy' 2>/dev/null || \
 	  { echo 'tiercel: $(TORCH_PYTHON) has no PyTorch: install it (Debian: python3-torch) or name another, TORCH_PYTHON=...' >&2; exit 2; }
 	@echo 'tiercel: making $(DLIO)-torch'

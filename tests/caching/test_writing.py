@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tiercel.caching.logs import logs
+from tiercel.layers.cachevol import throttle
 
 from .conftest import Node, needs_connector
 
@@ -59,12 +60,21 @@ def test_all_of_it_is_staged_and_arrives(node: Node) -> None:
 
 
 def test_small_writes_are_fused(node: Node) -> None:
-    node.good("""
+    # A base storage that takes 50 ms for each call, so that the program is ahead of it on any machine.
+    slow = (
+        f"LD_PRELOAD={throttle()}",
+        f"CACHEVOL_THROTTLE_FOLDER={node.base}",
+        "CACHEVOL_THROTTLE_LATENCY=0.05",
+    )
+    node.good(
+        """
         with h5py.File("f.h5", "w") as f:
             d = f.create_dataset("x", (64, 131072), "u1")
             for i in range(64):
                 d[i] = i
-        """)
+        """,
+        ("env", *slow, "CACHEVOL_THROTTLE_RATE=1e9"),
+    )
     counts = node.counts()
     assert counts["migrated_writes"] < counts["staged_writes"] / 2
 

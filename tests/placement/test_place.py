@@ -64,6 +64,8 @@ def trace(tmp_path: Path, home: Path) -> IOFrame:
 
 
 def planned(tmp_path: Path, site: Site, model: PlacementModel, **options: object) -> Plan:
+    # Said, since the machine that runs the test may have no room left by its fill limit.
+    options.setdefault("capacity", {"far": 2**40, "near": 2**40})
     return plan_of(trace(tmp_path, tmp_path / "far"), site, model, **options)  # type: ignore[arg-type]
 
 
@@ -84,6 +86,14 @@ def test_the_synced_log_moves_and_the_large_read_stays(
 
 def test_no_room_no_move(tmp_path: Path, site: Site, model: PlacementModel) -> None:
     plan = planned(tmp_path, site, model, capacity={"near": 1000})
+    assert set(plan.files["system"]) == {"far"}
+    assert any("near has no room left" in r["reason"] for r in group_rows(plan))
+
+
+def test_a_full_home_keeps_what_it_has(tmp_path: Path, site: Site, model: PlacementModel) -> None:
+    # Every file system is fuller than that.
+    full = {n: s.model_copy(update={"fill_limit": 1e-9}) for n, s in site.storages.items()}
+    plan = planned(tmp_path, site.model_copy(update={"storages": full}), model, capacity={})
     assert set(plan.files["system"]) == {"far"}
     assert any("near has no room left" in r["reason"] for r in group_rows(plan))
 

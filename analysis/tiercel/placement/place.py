@@ -68,8 +68,8 @@ def place(
 
     `home` is the system where the files live before and after the program (default: the one that most of the
     traced files lie on, else the one with most room). `capacity` limits systems to so many bytes (default:
-    the
-    site file's, else the free space). `staging` counts the time to copy inputs in and results out.
+    the site file's, else the free space; none for the home, where the files are anyway). `staging` counts
+    the time to copy inputs in and results out.
     """
     root = root or project_root()
     machine = load_site(site, root)
@@ -115,7 +115,7 @@ def plan_of(
     )
     table["staged_in"] = facts["input"].groupby(groups).sum().reindex(table.index)
     table["staged_out"] = facts["output"].groupby(groups).sum().reindex(table.index)
-    limits = _capacities(site, model.systems, capacity or {}, notes)
+    limits = _capacities(site, model.systems, home, capacity or {}, notes)
     gap = _choose(table, model.systems, stage, limits, home)
     if gap > 1e-6:
         notes.append(
@@ -190,11 +190,11 @@ def _room(site: Site, system: str) -> float | None:
 
 
 def _capacities(
-    site: Site, systems: list[str], given: Mapping[str, int], notes: list[str]
+    site: Site, systems: list[str], home: str, given: Mapping[str, int], notes: list[str]
 ) -> dict[str, float]:
     limits = {}
     for system in systems:
-        room = given.get(system, _room(site, system))
+        room = given.get(system, float("inf") if system == home else _room(site, system))
         if room is None:
             notes.append(
                 f"how much room {system} has is not known: no limit is assumed (--capacity {system}=SIZE)"

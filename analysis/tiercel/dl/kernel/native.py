@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from tiercel import native
+
 _ABI = 1
-_NAME = "libdlkernel.so"
 
 
 class TFRecordScan(ctypes.Structure):
@@ -36,20 +34,9 @@ class CSVScan(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the library: the one named by the environment, the installed one, the checkout's; or None."""
-    named = os.environ.get("TIERCEL_DLKERNEL", "")
-    if named == "off":
-        return None
-    checkout = Path(__file__).resolve().parents[4] / "native" / "dlkernel" / "build"
-    places = [Path(named)] if named else [Path(sys.prefix) / "lib" / _NAME, checkout / _NAME]
-    for place in places:
-        try:
-            found = ctypes.CDLL(str(place))
-            if found.dlkernel_abi() == _ABI:
-                return _declared(found)
-        except (OSError, AttributeError):
-            continue
-    return None
+    """Return the library, or None."""
+    found = native.load_library("dlkernel", _ABI)
+    return _declared(found) if found else None
 
 
 def _declared(found: ctypes.CDLL) -> ctypes.CDLL:

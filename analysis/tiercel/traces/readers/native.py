@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tiercel import native
 from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, PythonScanner, Scanner, clean
 
 _ABI = 1
-_NAME = "libtracescan.so"
 _Numbers = ctypes.POINTER(ctypes.c_int64)
 
 
@@ -38,20 +35,9 @@ def new_scanner() -> Scanner:
 
 @cache
 def load_library() -> ctypes.CDLL | None:
-    """Return the library: the one named by the environment, the installed one, the checkout's."""
-    named = os.environ.get("TIERCEL_TRACESCAN", "")
-    if named == "off":
-        return None
-    checkout = Path(__file__).resolve().parents[4] / "native" / "tracescan" / "build"
-    places = [Path(named)] if named else [Path(sys.prefix) / "lib" / _NAME, checkout / _NAME]
-    for place in places:
-        try:
-            library = ctypes.CDLL(str(place))
-            if library.tracescan_abi() == _ABI:
-                return _declared(library)
-        except (OSError, AttributeError):
-            continue
-    return None
+    """Return the scanner's library, or None."""
+    found = native.load_library("tracescan", _ABI)
+    return _declared(found) if found else None
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
