@@ -10,7 +10,8 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.placement.model import PlacementModel
-from tiercel.placement.place import Plan, plan_of
+from tiercel.placement.place import plan_of
+from tiercel.placement.plan import Plan
 from tiercel.placement.staging import burst_buffer_map, group_rows, script
 from tiercel.site.model import Site, Storage
 from tiercel.traces import IOFrame, open_trace

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tiercel.engines import Task, engines
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
+from tiercel.placement.compile import compile_trace, write_recipe
 from tiercel.placement.features import files_of
-from tiercel.placement.recipe import compile_trace, write_recipe
 from tiercel.programs import program
 from tiercel.runs.tracing import preload_library, tracing_environment
 from tiercel.study.workloads import ReplayWorkload

@@ -41,7 +41,7 @@ class Replay(Engine):
         compile_ = (
             sys.executable,
             "-m",
-            "tiercel.placement.recipe",
+            "tiercel.placement.compile",
             str(trace),
             recipe,
             "--limit",

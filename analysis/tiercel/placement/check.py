@@ -14,8 +14,9 @@ import numpy as np
 
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
-from tiercel.placement.place import Plan, at_system
-from tiercel.placement.recipe import Recipe, compile_trace
+from tiercel.placement.compile import compile_trace
+from tiercel.placement.plan import Plan, at_system
+from tiercel.placement.recipe import Recipe
 from tiercel.programs import program
 from tiercel.runs.execute import last_line
 from tiercel.runs.lock import SiteLock

@@ -142,8 +142,7 @@ def importances(table: pd.DataFrame, name: str = "decision-tree", seed: int = 0)
     """Return importances of the features (index): `impurity` of the fitted trees, and `permutation`.
 
     Permutation: accuracy lost on held-back groups when one feature's values are shuffled, mean over five
-    folds;
-    unlike impurity it is not raised by a feature's number of levels.
+    folds; unlike impurity it is not raised by a feature's number of levels.
     """
     from sklearn.inspection import permutation_importance  # noqa: PLC0415
 

@@ -58,11 +58,9 @@ def groups_of(files: Iterable[str]) -> pd.Series:
 def bundles_of(groups: pd.Series, renamed: Iterable[str] = (), together: Iterable[str] = ()) -> pd.Series:
     """Return the bundle (a number) of each group (index: group), given each file's group.
 
-    `renamed`: files that the program renamed or linked. To where, tracers do not say; a rename does not
-    leave its
-    file system, so a renamed file's group stays with the other groups of its folder and those above and
-    below it.
-    `together`: shell patterns; all files that match one stay on one system.
+    `renamed`: files that the program renamed or linked. To where, tracers do not say; a rename does not leave
+    its file system, so a renamed file's group stays with the other groups of its folder and those above and
+    below it. `together`: shell patterns; all files that match one stay on one system.
     """
     parent = {group: group for group in groups.unique()}
 

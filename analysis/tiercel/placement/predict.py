@@ -23,12 +23,10 @@ def predict_groups(
 ) -> pd.DataFrame:
     """Return one row for each group of files (index: group).
 
-    `files` is from ``features.files_of``, `groups` names each file's group, `home` is the system that
-    files stay on
-    unless another is better with `confidence` and beyond the noise floor. Columns: files, bytes_read,
+    `files` is from ``features.files_of``, `groups` names each file's group, `home` is the system that files
+    stay on unless another is better with `confidence` and beyond the noise floor. Columns: files, bytes_read,
     bytes_written, `seconds:S` (expected time in I/O calls on system S), system, gain (share of the time on
-    `home`
-    that is saved), gain_low and gain_high (90 %), confidence, decided, outside, reason.
+    `home` that is saved), gain_low and gain_high (90 %), confidence, decided, outside, reason.
     """
     parts = parts_of(files)
     speed = model.throughput_model.predict(parts)

@@ -1,10 +1,9 @@
 """How good a choice of systems is: the paper's accuracy, and what a wrong choice costs.
 
 *Accuracy* is the share of configurations for which the chosen system is the one that measured best (paper
-003,
-section VII.A). *Regret* is the share of the best system's throughput that the choice gives away. Two systems
-*differ* when their median throughputs lie more than two standard errors apart; where the best does not differ
-from the second, either choice is as good as the noise lets us say.
+003, section VII.A). *Regret* is the share of the best system's throughput that the choice gives away. Two
+systems *differ* when their median throughputs lie more than two standard errors apart; where the best does
+not differ from the second, either choice is as good as the noise lets us say.
 """
 
 from __future__ import annotations

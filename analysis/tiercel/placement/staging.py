@@ -16,7 +16,7 @@ import pandas as pd
 from tiercel.errors import UserError, one_line
 
 if TYPE_CHECKING:
-    from tiercel.placement.place import Plan
+    from tiercel.placement.plan import Plan
 
 _HEAD = """\
 #!/bin/sh

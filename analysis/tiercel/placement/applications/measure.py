@@ -2,8 +2,7 @@
 
 ``results/<site>/placement/applications/<application>.<variant>/<system>.r<n>/`` holds the trace, the output
 and ``record.json`` (written last: without it the run goes again). Inputs are evicted from the page cache
-before
-the program starts.
+before the program starts.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ def score_applications(
     """Return rows, totals by application, and the total, as plain values for JSON.
 
     `chosen` is the system with the shortest expected time, as the paper's model chooses; `plan` is what a
-    plan
-    does: it stays at `home` (default: the first system) where it is not sure.
+    plan does: it stays at `home` (default: the first system) where it is not sure.
     """
     table, more = load_samples(results, model.systems, cache)
     home = home or model.systems[0]

@@ -1,0 +1,77 @@
+"""A plan: which file group lies on which system, with what it gains, as tables for people and programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tiercel.placement.model import PlacementModel
+from tiercel.site.model import Site
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`groups`: a row for each file group; `files`: one for each file; `summary`: totals as plain values."""
+
+    site: Site
+    home: str
+    groups: pd.DataFrame
+    files: pd.DataFrame
+    summary: dict[str, Any]
+    notes: tuple[str, ...] = field(default=())
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the plan's files into `folder` and return their paths."""
+        from tiercel.placement.staging import write_plan  # noqa: PLC0415 -- staging imports this file
+
+        return write_plan(self, folder)
+
+
+def file_table(
+    table: pd.DataFrame, files: pd.DataFrame, groups: pd.Series, facts: dict[str, Any]
+) -> pd.DataFrame:
+    """Return one row for each file: what its group was given."""
+    own = table.loc[groups.reindex(files.index).to_numpy()]
+    return pd.DataFrame(
+        {
+            "group": own.index, "system": own["system"].to_numpy(), "gain": own["gain"].to_numpy(),
+            "confidence": own["confidence"].to_numpy(), "bytes": facts["size"].to_numpy(),
+            "input": (facts["input"] > 0).to_numpy(), "output": (facts["output"] > 0).to_numpy(),
+            "reason": own["reason"].to_numpy(),
+        },
+        index=files.index,
+    )  # fmt: skip
+
+
+def summary_of(
+    table: pd.DataFrame, model: PlacementModel, home: str, limits: dict[str, float], site: Site
+) -> dict[str, Any]:
+    """Return the plan's totals. Times in seconds of I/O calls, sizes in bytes."""
+    at_home = float(table[f"seconds:{home}"].sum())
+    moved = table[table["system"] != home]
+    used = table.groupby("system")["size"].sum()
+    return {
+        "site": site.site, "home": home, "systems": model.systems, "model": model.card["data"]["study"],
+        "groups": len(table), "files": int(table["files"].sum()),
+        "moved_groups": len(moved), "moved_files": int(moved["files"].sum()),
+        "undecided_groups": int((~table["decided"].astype(bool)).sum()),
+        "outside_groups": int((table["outside"] != "").sum()),
+        "expected_seconds_at_home": at_home,
+        "expected_seconds": at_home - float(table["saved_seconds"].sum()),
+        "expected_gain": float(table["saved_seconds"].sum() / at_home) if at_home else 0.0,
+        "staging_seconds": float(at_system(table, "staging").sum()),
+        "bytes": {s: int(used.get(s, 0)) for s in model.systems},
+        "capacity": {s: (None if np.isinf(v) else int(v)) for s, v in limits.items()},
+    }  # fmt: skip
+
+
+def at_system(groups: pd.DataFrame, quantity: str) -> NDArray[np.float64]:
+    """Return column ``quantity:SYSTEM`` of every group at its own system."""
+    names = list(groups.columns)
+    columns = [names.index(f"{quantity}:{system}") for system in groups["system"]]
+    return np.array([groups.iat[row, column] for row, column in enumerate(columns)], dtype=np.float64)
