@@ -22,6 +22,7 @@ from ..conftest import Project, needs_iokernel
 pytestmark = needs_iokernel
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=tiny"]
+EVALUATE = [sys.executable, "-m", "tiercel", "evaluate", "--study", "tiny"]
 
 
 def snakemake(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -65,18 +66,23 @@ def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
     assert not (project.results / "raw").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_and_resumed(project: Project, number: signal.Signals) -> None:
+@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C", "kill tiercel evaluate"])
+def test_killed_and_resumed(project: Project, how: str) -> None:
     """No run is lost, none done twice, whatever kills the workflow."""
     store = RawStore(project.results)
     process = subprocess.Popen(
-        SNAKEMAKE, cwd=project.root, start_new_session=True,
+        EVALUATE if "evaluate" in how else SNAKEMAKE, cwd=project.root, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        # A shell that runs the tests in the background has it ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,  # noqa: PLW1509
     )  # fmt: skip
     deadline = time.monotonic() + 120
     while len(store.ids()) < 4 and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(process.pid, number)
+    if "evaluate" in how:
+        process.terminate()
+    else:
+        os.killpg(process.pid, signal.SIGKILL if how == "kill -9" else signal.SIGINT)
     process.wait(60)
     survivors = [
         p for p in psutil.process_iter(["cmdline"]) if str(project.root.parent) in str(p.info["cmdline"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +20,7 @@ from tiercel.runs.lock import SiteLock
 from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import Project, check_site, make_plan
 from tiercel.runs.scratch import leftovers, remove_run_folder
+from tiercel.runs.workflow import run_workflow
 from tiercel.site import load_site
 from tiercel.stack import prepare
 from tiercel.units import format_size
@@ -56,9 +56,8 @@ def evaluate(
     command += ["--config", f"study={study}"]
     if retry and retry_failed(project, results_folder(root, site)):
         command += ["--forceall"]
-    ended = subprocess.run([*command, "announce=false"], cwd=root, check=False)
-    if ended.returncode:
-        raise typer.Exit(ended.returncode)
+    if code := run_workflow([*command, "announce=false"], root):
+        raise typer.Exit(code)
     show(site=site, study=study)
 
 

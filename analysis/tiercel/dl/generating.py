@@ -8,21 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tiercel.dl.workload import DLWorkload
 from tiercel.errors import UserError
-from tiercel.study.deep_learning.spec import spec_of
+from tiercel.study.deep_learning.spec import dataset_spec_of
 from tiercel.study.workloads import DeepLearningWorkload
-
-
-def only_generating(workload: DLWorkload) -> DLWorkload:
-    """Return `workload` with nothing to do but to make its dataset."""
-    work = {
-        "generate_data": True,
-        "train": False,
-        "evaluation": workload.workflow.evaluation,
-        "checkpoint": False,
-    }
-    return workload.model_copy(update={"workflow": workload.workflow.model_copy(update=work)})
 
 
 def generate_only(
@@ -35,7 +23,7 @@ def generate_only(
     found, scale = workload.resolved(1, processes)
     if found.dataset.format == "synthetic":
         raise UserError(f"workload {workload.workload}: its samples are made in memory: there is no dataset")
-    spec = {**spec_of(only_generating(found), scale), "evaluate": False}
+    spec = dataset_spec_of(found, scale)
     argv = [
         sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec), "--data", str(folder),
         "--output", str(output), "--processes", str(processes),

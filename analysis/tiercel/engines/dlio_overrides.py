@@ -69,21 +69,16 @@ def overrides(
     checkpoints: Path,
     output: Path,
     *,
-    generate: bool,
-    train: bool,
     renamed_keys: bool = False,
 ) -> list[str]:
-    """Return DLIO's arguments. `data` holds ``train/`` and ``valid/``; `output` is for DLIO's results.
-
-    Only data are made with `generate` alone; with `train` alone they must be there.
-    """
+    """Return DLIO's arguments. `data` holds the dataset, ``train/`` and ``valid/``; `output` gets results."""
     tree: dict[str, Any] = {
         "framework": workload.framework,
         "workflow": {
-            "generate_data": generate,
-            "train": train,
-            "evaluation": train and workload.workflow.evaluation,
-            "checkpoint": train and workload.workflow.checkpoint,
+            "generate_data": False,
+            "train": True,
+            "evaluation": workload.workflow.evaluation,
+            "checkpoint": workload.workflow.checkpoint,
             "profiling": False,
         },
         "dataset": {**_dataset(workload, renamed_keys), "data_folder": str(data)},

@@ -14,7 +14,9 @@ from typing import Any
 import tiercel
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
-from tiercel.study.deep_learning.spec import cannot, spec_of
+from tiercel.study.deep_learning.model import DLWorkload
+from tiercel.study.deep_learning.scale import Scale
+from tiercel.study.deep_learning.spec import cannot, dataset_spec_of, spec_of
 from tiercel.study.workloads import DeepLearningWorkload, Workload
 
 _MODULE = "tiercel.dl.kernel"
@@ -61,15 +63,8 @@ class DLKernel(Engine):
         # A run's folder is its own and empty, so the dataset is made first.
         generates = found.workflow.model_copy(update={"generate_data": True})
         spec = spec_of(found.model_copy(update={"workflow": generates}), scale)
-        mpi = task.launcher != "fork" and has_mpi4py()
-        argv = [
-            str(installation.programs["python"]), "-m", _MODULE,
-            "--spec", json.dumps({**spec, "seed": task.seed}, separators=(",", ":")),
-            "--data", str(task.data / "dataset"), "--checkpoints", str(task.data / "checkpoints"),
-            "--output", str(task.output), "--cold", cold or workload.cold,
-            *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
-        ]  # fmt: skip
-        return Step("train", tuple(argv), launch="parallel" if mpi else "once")
+        more = "--checkpoints", str(task.data / "checkpoints"), "--cold", cold or workload.cold
+        return _step("train", task, spec, task.output, *more)
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         content = _content(output / "dlkernel.json")
@@ -78,6 +73,22 @@ class DLKernel(Engine):
             return _measurements(content, workload)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise RunFailed(f"dlkernel.json is not a whole result: {error!r}") from None
+
+
+def generating_step(task: Task, found: DLWorkload, scale: Scale) -> Step:
+    """Return the command that makes a workload's dataset, for engines that read the files of this one."""
+    return _step("generate", task, dataset_spec_of(found, scale), task.output / "generate")
+
+
+def _step(name: str, task: Task, spec: Mapping[str, Any], output: Path, *more: str) -> Step:
+    mpi = task.launcher != "fork" and has_mpi4py()
+    argv = [
+        sys.executable, "-m", _MODULE,
+        "--spec", json.dumps({**spec, "seed": task.seed}, separators=(",", ":")),
+        "--data", str(task.data / "dataset"), "--output", str(output), *more,
+        *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
+    ]  # fmt: skip
+    return Step(name, tuple(argv), launch="parallel" if mpi else "once")
 
 
 @cache

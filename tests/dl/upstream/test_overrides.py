@@ -18,8 +18,7 @@ from .runs import environment, resnet
 
 
 def _rendered(workload: str, settings: dict[str, Any] | None = None, **more: Any) -> dict[str, str]:
-    options = {"generate": False, "train": True, **more}
-    words = overrides(load_workload(workload, settings), Path("/d"), Path("/c"), Path("/o"), **options)
+    words = overrides(load_workload(workload, settings), Path("/d"), Path("/c"), Path("/o"), **more)
     assert words[0] == "~workload"  # nothing of DLIO's own default workload stays
     return dict(w.removeprefix("++workload.").split("=", 1) for w in words[1:])
 
@@ -111,8 +110,7 @@ def test_hydra_reads_what_was_meant() -> None:
     words = [
         w
         for text in nasty
-        for w in overrides(load_workload("resnet50-vast"), Path(f"/{text}/d"), Path("/c"), Path("/o"),
-                           generate=True, train=False)
+        for w in overrides(load_workload("resnet50-vast"), Path(f"/{text}/d"), Path("/c"), Path("/o"))
         if "data_folder" in w
     ]  # fmt: skip
     code = (

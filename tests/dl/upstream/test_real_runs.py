@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tiercel.dl.generating import generate_only
 from tiercel.dl.running import deep_learning, run_once
+from tiercel.engines import Task
+from tiercel.engines.dlio import DLIO
+from tiercel.launchers import resolve
 from tiercel.traces import open_trace
 
 from .runs import SETTINGS, environment
@@ -32,6 +37,22 @@ def test_pytorch_with_evaluation_and_checkpoints(tmp_path: Path) -> None:
         "WHERE kind = 'read' AND size > 0 AND file LIKE '%/train/%'"
     ).iloc[0]
     assert (read["files"], read["ranks"]) == (24, 2)
+
+
+@pytest.mark.mpi
+def test_a_rank_that_fails_ends_the_others(tmp_path: Path) -> None:
+    """DLIO alone leaves them in a barrier for ever."""
+    environment("pytorch")
+    workload = deep_learning("resnet50-vast", {"dataset.num_files_train": 8, **QUICK})
+    (tmp_path / "made").mkdir()
+    generate_only(workload, tmp_path / "dataset", tmp_path / "made", 2)
+    sorted((tmp_path / "dataset" / "train").glob("*.jpeg"))[0].write_bytes(b"no picture")
+    found, _ = workload.resolved(1, 2)
+    step = DLIO().step(Task(workload, 1, 2, tmp_path, tmp_path, 1, "mpiexec"), found)
+    command = resolve("mpiexec").command(list(step.argv), 1, 2)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert "UnidentifiedImageError" in ended.stdout + ended.stderr
 
 
 @pytest.mark.mpi

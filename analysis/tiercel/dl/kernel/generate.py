@@ -106,6 +106,7 @@ def _prepare(spec: Spec, folder: Path) -> None:
         if known is not None and known != spec.dataset_key():
             raise Failure(f"{folder}: holds another dataset ({MANIFEST}): remove it or choose another folder")
         for split in SPLITS:
+            (folder / split).mkdir(exist_ok=True)  # DLIO looks into both, even where it does not evaluate
             for number in range(file_count(spec, split)):
                 (folder / path_of(spec, split, number)).parent.mkdir(parents=True, exist_ok=True)
                 if (spec.subfolders if split == "train" else spec.subfolders_eval) <= 1:

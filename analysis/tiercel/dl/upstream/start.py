@@ -11,10 +11,12 @@ workload file says with the packages of today:
   same index is written here.
 - ``compression``, ``file_shuffle`` and ``read_type`` are left as texts and then compared with enumerations,
   which makes ``off`` mean on and loses the compression level: they become what they are compared with.
+- A rank that fails leaves the others in a barrier for ever: all end with it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
@@ -24,8 +26,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +173,23 @@ def mend_enumerations() -> None:
     config.LoadConfig = loaded  # type: ignore[attr-defined]
 
 
+@contextlib.contextmanager
+def all_or_none() -> Iterator[None]:
+    """End all ranks where this one fails: the others would wait for it in a barrier, for ever."""
+    try:
+        yield
+    except BaseException as error:
+        mpi: Any = sys.modules.get("mpi4py.MPI")
+        failed = not (isinstance(error, SystemExit) and error.code in (0, None))
+        if failed and mpi and mpi.Is_initialized() and not mpi.Is_finalized() and mpi.COMM_WORLD.size > 1:
+            if not isinstance(error, SystemExit):  # Hydra has told it already
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            mpi.COMM_WORLD.Abort(1)
+        raise
+
+
 def main() -> None:
     if sys.argv[1:] == ["--versions"]:
         print(json.dumps(versions()))
@@ -180,7 +200,8 @@ def main() -> None:
     stand_in_for_dali()
     keep_traces_together()
     mend_enumerations()
-    importlib.import_module("dlio_benchmark.main").main()
+    with all_or_none():
+        importlib.import_module("dlio_benchmark.main").main()
 
 
 if __name__ == "__main__":

@@ -80,7 +80,6 @@ def _case(
     made = folder / "made"
     made.mkdir(parents=True, exist_ok=True)
     generate_only(workload, setting.dataset, made, processes)
-    (setting.dataset / "valid").mkdir(exist_ok=True)  # DLIO looks there even when it does not evaluate
     runs: dict[str, list[Values]] = {program.name: [] for program in programs}
     for number, program in _turns(programs, repetitions, seed):
         say(f"{case.workload}: {program.name}, repetition {number + 1} of {repetitions}")

@@ -108,7 +108,7 @@ class Upstream(Program):
             setting.found.train.seed,
             "mpiexec",
         )
-        return list(DLIO().step(task, setting.found, "train").argv), True
+        return list(DLIO().step(task, setting.found).argv), True
 
 
 class Training(Program):

@@ -109,5 +109,12 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     }
 
 
+def dataset_spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
+    """Return the values with which dlkernel makes the dataset of `workload` and does nothing else."""
+    work = {"generate_data": True, "train": False, "checkpoint": False}
+    only = workload.model_copy(update={"workflow": workload.workflow.model_copy(update=work)})
+    return {**spec_of(only, scale), "evaluate": False}
+
+
 def _time(time: Duration) -> dict[str, Any]:
     return {name: value for name, value in time.model_dump().items() if value is not None}

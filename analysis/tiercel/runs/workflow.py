@@ -1,0 +1,33 @@
+"""Starts Snakemake, and ends it as a whole: a signal to tiercel ends the workflow and its jobs too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+
+def run_workflow(command: list[str], root: Path) -> int:
+    """Run Snakemake in folder `root` and return its exit code.
+
+    Asked to terminate, Snakemake waits for its running jobs, which may take hours; interrupted, it ends them.
+    So SIGTERM (of a scheduler, of kill) and SIGINT reach the workflow and its local jobs as SIGINT.
+    """
+    process: subprocess.Popen[bytes] | None = None
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+
+    # Handled here also where a shell had it ignored (`&` in a script): else Snakemake's jobs would ignore it.
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        process = subprocess.Popen(command, cwd=root, process_group=0)
+        return process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
