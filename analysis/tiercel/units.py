@@ -85,6 +85,11 @@ def format_rate(per_second: float, digits: int = 3) -> str:
     return _scaled(per_second, 1000, ["op/s", "kop/s", "Mop/s", "Gop/s"], digits)
 
 
+def format_samples(per_second: float, digits: int = 3) -> str:
+    """Return ``313 samples/s``."""
+    return _scaled(per_second, 1000, ["samples/s", "ksamples/s", "Msamples/s"], digits)
+
+
 def format_latency(seconds: float, digits: int = 3) -> str:
     """Return ``4.2 µs``, ``13 ms``."""
     if not math.isfinite(seconds):

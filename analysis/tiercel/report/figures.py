@@ -32,7 +32,6 @@ from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
 from tiercel.units import format_latency
 
-_QUANTITY = {"bandwidth": "bandwidth", "operation_rate": "rate"}
 _PAIRS_SHOWN = 6
 
 INTERVALS = (
@@ -67,7 +66,7 @@ def draw_all(results: Results, folder: Path) -> list[Picture]:
     """Draw every figure that the results have data for, into `folder`."""
     gallery = Gallery(results, folder)
     for group in _panels(results):
-        if group[0].metric == "bandwidth":
+        if group[0].metric != "operation_rate":
             _data_figures(gallery, group)
     for group in _metadata(results):
         _metadata_figure(gallery, group)
@@ -89,7 +88,7 @@ def _metadata(results: Results) -> list[list[Number]]:
     """Return metadata numbers at the largest scale of each workload and engine."""
     groups: dict[tuple[str, ...], list[Number]] = {}
     for panel in _panels(results):
-        if panel[0].metric != "bandwidth":
+        if panel[0].metric == "operation_rate":
             n = panel[0]
             groups.setdefault((n.experiment, n.workload, n.engine), []).extend(panel)
     return [largest(group) for group in groups.values()]
@@ -105,14 +104,17 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
     first = panel[0]
     several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
     title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
+    if first.metric != "bandwidth":
+        title += f": {words.operation(first.operation)}"
+    quantity = words.capital(words.QUANTITIES[first.metric])
     name = _file_name(first.experiment, first.workload, first.operation, first.engine)
     if len({(n.nodes, n.processes_per_node) for n in panel}) == 1:
         size = (3.9, 1.3 + 0.42 * len(panel))
-        caption = f"Bandwidth at {first.scale}. {INTERVALS}{_marks(panel)}"
+        caption = f"{quantity} at {first.scale}. {INTERVALS}{_marks(panel)}"
         gallery.add(name, first.experiment, title, caption, size, lambda ax: _one_scale(gallery, ax, panel))
         return
     over, at = counted(panel), fixed(panel)
-    caption = f"Bandwidth over {over}{at}. {INTERVALS}{_marks(panel)}"
+    caption = f"{quantity} over {over}{at}. {INTERVALS}{_marks(panel)}"
     gallery.add(
         name, first.experiment, title, caption, (3.9, 3.3), lambda ax: _over_scale(gallery, ax, panel)
     )
@@ -148,8 +150,8 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
             _point(axes, x, p, divisor, colour)
     x_ticks(axes, panel)
     if not log:
-        axes.set_ylim(bottom=0)
-    axes.set_ylabel(f"{_QUANTITY[panel[0].metric]}, {unit}" if unit else _QUANTITY[panel[0].metric])
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.04)  # no dot on the edge
+    axes.set_ylabel(_quantity(panel, unit))
     _legend(gallery, axes, [n for n, _ in lines])
 
 
@@ -164,9 +166,15 @@ def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
     axes.set_yticks(range(len(lines)), [_wrapped(_line_label(gallery, n), 26) for n, _ in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
     if not log:
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, axes.get_xlim()[1] * 1.04)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(f"{_QUANTITY[panel[0].metric]}, {unit}" if unit else _QUANTITY[panel[0].metric])
+    axes.set_xlabel(_quantity(panel, unit))
+
+
+def _quantity(panel: list[Number], unit: str) -> str:
+    """Return the label of an axis of values."""
+    quantity = words.QUANTITIES[panel[0].metric]
+    return f"{quantity}, {unit}" if unit else quantity
 
 
 def _latency(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:

@@ -345,7 +345,7 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
     row = rows[0]
     ratio = f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])}{_noise(row)})"
     over = "over all scales" if row["scope"] == "all" else f"at {_scale(row)}"
-    quantity = "bandwidth" if row["metric"] == "bandwidth" else "rate"
+    quantity = words.QUANTITIES[row["metric"]]
     if claimed:
         said = f"{prefix}: {a} gives {ratio} the {quantity} of {b}, {over}{_for_example(results, row)}."
         return Finding("user", "claim", said, evidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tiercel.units import format_bandwidth, format_rate
+from tiercel.units import format_bandwidth, format_rate, format_samples
 
 MISSING = "–"
 _UNITS = {
@@ -16,8 +16,22 @@ _UNITS = {
         (1024.0, "KiB/s"),
         (1.0, "B/s"),
     ),
+    "samples_per_second": ((1e6, "Msamples/s"), (1e3, "ksamples/s"), (1.0, "samples/s")),
     "operation_rate": ((1e9, "Gop/s"), (1e6, "Mop/s"), (1e3, "kop/s"), (1.0, "op/s")),
 }
+_FORMATS = {
+    "bandwidth": format_bandwidth,
+    "operation_rate": format_rate,
+    "samples_per_second": format_samples,
+}
+#: What is measured, in words.
+QUANTITIES = {
+    "bandwidth": "bandwidth",
+    "operation_rate": "rate",
+    "samples_per_second": "training speed",
+}
+#: Operations whose own names say too little.
+_OPERATIONS = {"train": "first epoch", "train-later": "later epochs", "evaluate": "evaluation"}
 _LIFE = ("create", "write", "stat", "read", "rename", "remove")
 
 #: Levels of workload features, as parts of a sentence.
@@ -35,10 +49,10 @@ LEVELS = {
 
 
 def value(metric: str, number: float) -> str:
-    """Return ``812 MiB/s`` or ``12.3 kop/s``."""
+    """Return ``812 MiB/s``, ``12.3 kop/s`` or ``313 samples/s``."""
     if not math.isfinite(number):
         return MISSING
-    return format_bandwidth(number) if metric == "bandwidth" else format_rate(number)
+    return _FORMATS[metric](number)
 
 
 def unit(metric: str, most: float) -> tuple[float, str]:
@@ -106,8 +120,8 @@ def scale(nodes: int, processes_per_node: int) -> str:
 
 
 def operation(name: str) -> str:
-    """Return ``file create`` for ``file-create``."""
-    return name.replace("-", " ")
+    """Return ``file create`` for ``file-create``, ``first epoch`` for ``train``."""
+    return _OPERATIONS.get(name, name.replace("-", " "))
 
 
 def operation_rank(name: str) -> tuple[bool, int, str]:

@@ -51,12 +51,21 @@ FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process
 _NEEDED = tuple(
     dict.fromkeys(
         (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, *FACTORS, "processes", "medium", "title", "storage_label",
-         "run", "repetition", "twin", "access", "began", "bandwidth", "operation_rate", "latency_p50",
-         "latency_p99", "flags")
+         "run", "repetition", "twin", "access", "began", "bandwidth", "operation_rate",
+         "samples_per_second", "latency_p50", "latency_p99", "flags")
     )
 )  # fmt: skip
-_NUMBERS = ("began", "bandwidth", "operation_rate", "latency_p50", "latency_p99", "repetition")
+_NUMBERS = (
+    "began",
+    "bandwidth",
+    "operation_rate",
+    "samples_per_second",
+    "latency_p50",
+    "latency_p99",
+    "repetition",
+)
 _DATA = ("read", "write")
+_TRAINING = ("train", "train-later", "evaluate")
 
 
 def usable(
@@ -93,8 +102,11 @@ def flag_list(flags: object) -> list[str]:
 
 
 def metric_of(group: pd.DataFrame) -> str:
-    """Return the column that says how good a sample is: bandwidth for data, operations per second else."""
+    """Return the column that says how good a row is: bandwidth of data, samples a second of training,
+    operations per second else."""
     operation = str(group["operation"].iloc[0])
+    if operation in _TRAINING and bool(group["samples_per_second"].notna().any()):
+        return "samples_per_second"
     if operation in _DATA and bool(group["bandwidth"].notna().any()):
         return "bandwidth"
     return "operation_rate"

@@ -100,7 +100,7 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
             context.results.title(experiment, workload), context.results.name(stack), engine, int(processes),
             "first" if operation == "train" else "later",
             ("", -1) if au is None else (f"{au:.1%}", au),
-            "" if au is None else f"{'passes' if au >= goal else 'below'} {goal:.0%}",
+            "" if au is None or pd.isna(goal) else f"{'passes' if au >= goal else 'below'} {goal:.0%}",
             (f"{middle['samples_per_second']:.4g}", middle["samples_per_second"]),
             _speed(middle.get("app_throughput")), _speed(middle.get("system_throughput")),
             (_percent(middle["data_scale"]), middle["data_scale"]),
@@ -115,7 +115,8 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
 
 
 def _speed(value: Any) -> Any:
-    return ("", -1) if value is None or not np.isfinite(value) else (format_bandwidth(value), value)
+    """Return a cell; empty where the engine does not say (DLIO), or where computation hides all I/O."""
+    return ("", -1) if value is None or pd.isna(value) else (format_bandwidth(value), value)
 
 
 def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
@@ -124,13 +125,15 @@ def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
     for experiment, workload, group in _workloads(shown):
         parts = [name for name, _, _ in _PARTS]
         middle = group.groupby(["stack", "engine", "processes"], sort=False)[parts].median().reset_index()
-        middle = middle.sort_values(["processes", "stack"]).head(_MOST_BARS)
+        middle = middle.dropna(subset=parts).sort_values(["processes", "stack"]).head(_MOST_BARS)
+        if middle.empty:  # an engine that does not say
+            continue
         title = f"{context.results.title(experiment, workload)}: where the time of the first epoch goes"
         several = middle["engine"].nunique() > 1
         yield picture(
             context.figures, f"dl-time-{experiment}-{workload}", title,
             "Wall-clock time of the job, medians. Only I/O that computation does not hide delays training.",
-            (4.9, 1.5 + 0.3 * len(middle)), partial(_draw_bars, context, middle, several), experiment,
+            (5.2, 1.5 + 0.3 * len(middle)), partial(_draw_bars, context, middle, several), experiment,
         )  # fmt: skip
 
 
@@ -172,6 +175,9 @@ def _epochs(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
     shown = first[first["computation_time"].fillna(0) > 0]
     for experiment, workload, group in _workloads(shown):
         largest = group[group["processes"] == group["processes"].max()]
+        # One engine: storage systems are compared here, not engines.
+        engine = "dlkernel" if "dlkernel" in set(largest["engine"]) else str(largest["engine"].iloc[0])
+        largest = largest[largest["engine"] == engine]
         found = {
             stack: [e for run in some["run"] for e in [_au_by_epoch(context.folder / "raw" / str(run))] if e]
             for stack, some in largest.groupby("stack", sort=False)
@@ -179,11 +185,11 @@ def _epochs(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
         if not any(len(epochs) > 1 for runs in found.values() for epochs in runs):
             continue
         goal = float(largest["au_goal"].median())
-        title = f"{context.results.title(experiment, workload)}: accelerator utilisation by epoch"
+        title = f"{context.results.title(experiment, workload)}, {engine}: accelerator utilisation by epoch"
         yield picture(
             context.figures, f"dl-au-{experiment}-{workload}", title,
             f"Dots are repetitions, lines medians; the dashed line is the pass mark, {goal:.0%}. The first "
-            "epoch is cold.", (4.9, 2.6), partial(_draw_epochs, context, found, goal), experiment,
+            "epoch is cold.", (5.2, 2.8), partial(_draw_epochs, context, found, goal), experiment,
         )  # fmt: skip
 
 
@@ -219,7 +225,7 @@ def _draw_epochs(context: Context, found: dict[str, list[list[float]]], goal: fl
     axes.set_ylabel("AU, %")
     axes.set_xlabel("epoch")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="lower right")
+    cast(Figure, axes.figure).legend(loc="outside lower left", ncols=3)
 
 
 def _gains(first: pd.DataFrame) -> Iterator[tuple[str, str, Gain]]:

@@ -1,0 +1,31 @@
+"""The section on deep learning, of engines that time their I/O (dlkernel) and that do not (DLIO)."""
+
+from __future__ import annotations
+
+from .synthetic import Synthetic
+
+
+def test_two_engines_of_which_one_does_not_time_its_io(build_page):  # type: ignore[no-untyped-def]
+    data = Synthetic(engine="dlkernel", storages=("nfs-project", "nvme"), processes=(1, 4)).training()
+    other = Synthetic(engine="dlio", storages=("nfs-project", "nvme"), processes=(1, 4)).training(says=False)
+    data.observations += other.observations
+    data.runs += other.runs
+    page = build_page(data).page
+    rows = page.rows("workload", "mark", "application")
+    assert len(rows) == 8  # two engines, storage systems and numbers of processes
+    nfs = next(
+        r for r in rows if "NFS" in r["storage"] and r["engine"] == "dlkernel" and r["processes"] == "4"
+    )
+    assert (nfs["AU"], nfs["mark"]) == ("60.0%", "below 90%")
+    assert (nfs["application"], nfs["system"]) == ("4 MiB/s", "2 MiB/s")
+    nvme = next(r for r in rows if "NVMe" in r["storage"] and r["engine"] == "dlkernel")
+    assert (nvme["mark"], nvme["application"], nvme["system"]) == ("passes 90%", "", "2 MiB/s")
+    assert next(r for r in rows if r["engine"] == "dlio")["system"] == ""
+
+
+def test_training_is_told_in_samples_not_operations(build_page):  # type: ignore[no-untyped-def]
+    html = build_page(Synthetic(engine="dlkernel").training()).html
+    assert "First epoch: ResNet-50" in html
+    assert "samples/s" in html
+    assert "metadata operations" not in html
+    assert "Training speed over processes" in html  # a figure of its scaling
