@@ -112,10 +112,9 @@ class Synthetic:
                     if says:
                         parts = {"io_time": 1.0, "overlapped_io": 1.0, "compute_alone": 3.0,
                                  "nonoverlapped_io": 0.0, "system_throughput": 2.0 * MIB}  # fmt: skip
-                    if (
-                        storage == "nfs-project"
-                    ):  # elsewhere computation hides all I/O: no application throughput
-                        parts |= {"nonoverlapped_io": 0.5, "app_throughput": 4.0 * MIB} if says else {}
+                    # On the others computation hides all I/O, so there is no application throughput.
+                    if says and storage == "nfs-project":
+                        parts |= {"nonoverlapped_io": 0.5, "app_throughput": 4.0 * MIB}
                     self.add(
                         "training", "resnet50", "ResNet-50", storage, p, repetition, twin, [],
                         operation="train", access="RO", bandwidth=rate * MIB, operation_rate=0.9 * rate,
