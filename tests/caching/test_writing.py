@@ -113,6 +113,72 @@ def test_after_a_flush_others_see_the_data(node: Node) -> None:
     child.communicate()
 
 
+def test_after_the_flush_of_one_object_others_see_all_of_the_file(node: Node) -> None:
+    child = node.start("""
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(1_000_000)
+        f["g/y"] = np.arange(50)
+        f["g"].attrs["a"] = 1
+        f["x"].flush()
+        print("flushed", flush=True)
+        sys.stdin.readline()
+        """)
+    assert child.stdout is not None
+    child.stdout.readline()
+    with h5py.File(node.base / "f.h5", locking=False) as file:
+        assert np.array_equal(file["x"][...], np.arange(1_000_000))
+        assert file["g/y"][7] == 7
+    child.kill()
+    child.communicate()
+
+
+def test_files_that_hold_little_need_no_log_but_changes_of_old_ones_do(node: Node) -> None:
+    """A new file has nothing to lose; several small writes to an old one must be all there or none."""
+    node.good("with h5py.File('f.h5', 'w') as f: f['x'] = 1; f.attrs['a'] = 2")
+    assert node.counts()["files_staged"] == 0
+    node.good("with h5py.File('f.h5', 'r+') as f: f['g/y'] = 3; f['x'][()] = 4")
+    assert node.counts()["files_staged"] == 1
+    node.good("with h5py.File('f.h5', 'r+') as f: f['x'][()]")
+    assert node.counts()["files_staged"] == 0
+    with h5py.File(node.base / "f.h5") as file:
+        assert (file["x"][()], file.attrs["a"], file["g/y"][()]) == (4, 2, 3)
+
+
+def test_data_reach_the_file_while_the_program_computes(node: Node) -> None:
+    """Without any flush: a point after the write lets them go."""
+    node.good("""
+        f = h5py.File("f.h5", "w")
+        for kind in ({}, {"chunks": (1000,)}, {"chunks": (1000,), "compression": "gzip"}):
+            f.create_dataset(str(kind), data=np.random.default_rng(1).random(300_000), **kind)
+            wanted = sum(f[name].id.get_storage_size() for name in f)
+            for _ in range(600):
+                if os.path.getsize("f.h5") >= wanted:
+                    break
+                time.sleep(0.1)
+            assert os.path.getsize("f.h5") >= wanted, kind
+        f.close()
+        """)
+    assert node.counts()["forced"] == 0
+
+
+def test_data_that_wait_for_a_point_get_one_before_the_log_is_full(node: Node) -> None:
+    """Compressed chunks may not go to the file before HDF5 has told where they are."""
+    node.good(
+        """
+        with h5py.File("f.h5", "w") as f:
+            for i in range(12):
+                d = f.create_dataset(f"d{i}", (16, 65536), "<i8", chunks=(1, 65536), compression="lzf")
+                d[...] = np.random.default_rng(i).integers(0, 2**62, (16, 65536))
+        """,
+        write_buffer=64 * MIB, size=70 * MIB,
+    )  # fmt: skip
+    with h5py.File(node.base / "f.h5") as file:
+        for i in range(12):
+            expected = np.random.default_rng(i).integers(0, 2**62, (16, 65536))
+            assert np.array_equal(file[f"d{i}"][...], expected)
+    assert node.counts()["forced"] == 0
+
+
 def test_fork_with_data_staged(node: Node) -> None:
     out = node.good("""
         f = h5py.File("f.h5", "w")

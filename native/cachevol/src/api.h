@@ -12,6 +12,8 @@
 #include <H5Fpublic.h>
 #include <H5Ipublic.h>
 #include <H5Ppublic.h>
+#include <H5Spublic.h>
+#include <H5Tpublic.h>
 #include <H5VLconnector.h>
 #include <H5VLconnector_passthru.h>
 #include <H5VLnative.h>
@@ -22,6 +24,8 @@
     X(H5FDwrite) X(H5FDlock) X(H5FDunlock) X(H5FDset_eoa) X(H5Iinc_ref) X(H5Idec_ref) X(H5Iis_valid)         \
     X(H5Pcopy) X(H5Pclose) X(H5Pget_vol_info) X(H5Pset_vol) X(H5Pget_driver) X(H5Pset_driver)                \
     X(H5Pget_driver_info) X(H5Pset_fapl_sec2) X(H5Pexist) X(H5Pget) X(H5Pget_size) X(H5Pget_layout)          \
+    X(H5Pget_nfilters) X(H5Pget_file_space_strategy) X(H5Sget_select_npoints) X(H5Sclose) X(H5Tget_size)      \
+    X(H5Tdetect_class) X(H5Tclose)                                                                           \
     X(H5VLregister_connector_by_value) X(H5VLget_value) X(H5VLcmp_connector_cls)                             \
     X(H5VLcopy_connector_info) X(H5VLcmp_connector_info) X(H5VLfree_connector_info)                          \
     X(H5VLconnector_info_to_str) X(H5VLconnector_str_to_info) X(H5VLget_object) X(H5VLget_wrap_ctx)          \

@@ -22,9 +22,13 @@ struct file {
     struct cv_reader *reader;
 };
 
-bool cv_checkpointing, cv_emptying;
+bool cv_flushing_all, cv_opening, cv_emptying;
 
 static hid_t driver_id = H5I_INVALID_HID, sec2_id = H5I_INVALID_HID;
+
+#define CV_STAGED_ERROR()                                                                                     \
+    CV_WRITE_ERROR("staged data could not be written to the file: errno = %d, error message = '%s'", errno,   \
+                   strerror(errno))
 
 static haddr_t greater(haddr_t a, haddr_t b)
 {
@@ -76,7 +80,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
                                  : NULL;
     /* A writer and its readers in other processes look at the same bytes: nothing may stand between them. */
     if (store && (flags & H5F_ACC_RDWR) && wanted->write)
-        file->stage = cv_stage_open(store, path, file->fd, now.st_dev, now.st_ino);
+        file->stage = cv_stage_open(store, path, file->fd, now.st_dev, now.st_ino, file->eof);
     else if (store && !(flags & H5F_ACC_RDWR) && wanted->read)
         file->reader = cv_reader_open(store, path, file->fd);
     return &file->pub;
@@ -91,10 +95,13 @@ static herr_t driver_close(H5FD_t *pub)
     if (file->reader)
         cv_reader_close(file->reader);
     if (file->stage && cv_stage_close(file->stage, log, sizeof log)) {
-        CV_WRITE_ERROR("staged data could not be written to the file: errno = %d, error message = '%s'; they are "
-                       "kept in log %s: make room, then run `tiercel cache replay`",
-                       errno, strerror(errno), log);
         outcome = -1;
+        if (*log)
+            CV_WRITE_ERROR("staged data could not be written to the file: errno = %d, error message = '%s'; they are "
+                           "kept in log %s: make room, then run `tiercel cache replay`",
+                           errno, strerror(errno), log);
+        else
+            CV_WRITE_ERROR("file write failed: errno = %d, error message = '%s'", errno, strerror(errno));
     }
     hid_t errors = outcome < 0 ? h5.H5Eget_current_stack() : H5I_INVALID_HID;
     if (h5.H5FDclose(file->inner) < 0)
@@ -145,8 +152,10 @@ static herr_t driver_get_handle(H5FD_t *pub, hid_t fapl, void **handle)
 {
     struct file *file = (struct file *)pub;
 
-    if (file->stage) /* whoever has the descriptor reads and writes beside us */
-        cv_stage_stop(file->stage);
+    if (file->stage && cv_stage_stop(file->stage)) { /* whoever has the descriptor reads and writes beside us */
+        CV_STAGED_ERROR();
+        return -1;
+    }
     return h5.H5FDget_vfd_handle(file->inner, fapl, handle);
 }
 
@@ -160,8 +169,7 @@ static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t addr
         if (from_log > 0)
             return 0;
         if (from_log < 0) {
-            CV_WRITE_ERROR("staged data could not be written to the file: errno = %d, error message = '%s'", errno,
-                           strerror(errno));
+            h5.H5FDread(file->inner, type, dxpl, address, size, data); /* whose error message says all */
             return -1;
         }
     }
@@ -196,14 +204,21 @@ static herr_t driver_write(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t add
 static herr_t driver_flush(H5FD_t *pub, hid_t dxpl, bool closing)
 {
     struct file *file = (struct file *)pub;
+    int          bad  = 0;
 
-    (void)dxpl, (void)closing;
-    if (file->stage && !cv_checkpointing && cv_stage_drain(file->stage)) {
-        CV_WRITE_ERROR("staged data could not be written to the file: errno = %d, error message = '%s'", errno,
-                       strerror(errno));
-        return -1;
-    }
-    return 0;
+    (void)dxpl;
+    if (!file->stage || closing) /* a file that is being closed is written to until driver_close */
+        return 0;
+    if (!cv_config.checkpoint)
+        bad = cv_stage_drain(file->stage);
+    else if (cv_flushing_all)
+        cv_stage_noted(file->stage); /* the connector goes on once it knows that all of the flush succeeded */
+    else if (cv_opening)
+        bad = cv_stage_opened(file->stage);
+    /* Else HDF5 flushes one object: the connector lets the rest of the file follow. */
+    if (bad)
+        CV_STAGED_ERROR();
+    return bad;
 }
 
 static herr_t driver_truncate(H5FD_t *pub, hid_t dxpl, bool closing)

@@ -21,8 +21,8 @@ bool cv_driver_is_sec2(hid_t fapl);
 /* Puts this driver into an access list. */
 int cv_driver_set(hid_t fapl, bool write, bool read);
 
-/* While set, a flush means: into the log. */
-extern bool cv_checkpointing;
+/* What HDF5 is doing, as the connector knows: flushing all of a file; opening or creating one. */
+extern bool cv_flushing_all, cv_opening;
 
 /* While set, a file that is opened is about to be emptied: what a killed program left for it is void. */
 extern bool cv_emptying;

@@ -106,12 +106,14 @@ static int next_segment(struct cv_log *log, uint64_t need)
             errno = EFBIG;
             return -1;
         }
-        if (log->bytes + size > log->limit || !cv_store_take(log->store, size)) {
-            if (log->newest && log->oldest == log->newest &&
-                log->newest->last <= atomic_load(&log->control->done)) {
-                log->newest->end = 0; /* all of it is in the base file: begin it again */
-                return 0;
-            }
+        bool room = log->bytes + size <= log->limit;
+        bool took = room && cv_store_take(log->store, size);
+        if (room && !took && !log->recounted) { /* killed processes may have left the count too high */
+            log->recounted = true;
+            cv_store_recount(log->store);
+            took = cv_store_take(log->store, size);
+        }
+        if (!took) {
             errno = log->newest ? EAGAIN : ENOSPC; /* full for now, or for good */
             return -1;
         }
@@ -185,6 +187,9 @@ static int put(const struct cv_segment *segment, uint64_t at, struct cv_record *
 int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address, const void *data,
                   uint64_t size, struct cv_place *place)
 {
+    /* Where the base file holds all of the newest segment, it begins again: its pages are there already. */
+    if (log->newest && log->newest->last <= atomic_load(&log->control->done))
+        log->newest->end = 0;
     if (!log->newest || cv_record_end(log->newest->end, size) > log->newest->capacity)
         if (next_segment(log, cv_record_end(0, size)))
             return -1;

@@ -15,13 +15,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define CV_LOG_MAGIC    UINT64_C(0x31474f4c4c4f5643) /* "CVOLLOG1" */
+#define CV_LOG_MAGIC    UINT64_C(0x32474f4c4c4f5643) /* "CVOLLOG2" */
 #define CV_RECORD_MAGIC UINT64_C(0x3143455256435643)
 #define CV_CONTROL_SIZE 8192
 #define CV_SEGMENT_SIZE (UINT64_C(32) << 20) /* bytes */
 #define CV_RECORD_DATA  (UINT64_C(4) << 20)  /* most bytes of data in one record */
 
-enum cv_record_kind { CV_RECORD_WRITE = 1, CV_RECORD_RESIZE = 2 };
+/* CV_RECORD_SAFE: data of a dataset in space that nothing else of the last whole state refers to, so that the
+   base file may have them before the next point at which it is whole. */
+enum cv_record_kind { CV_RECORD_WRITE = 1, CV_RECORD_RESIZE = 2, CV_RECORD_SAFE = 3 };
 
 struct cv_record {
     uint64_t magic;
@@ -45,6 +47,8 @@ struct cv_control {
     _Atomic uint64_t touched;  /* ns since 1970: when this process last changed the base file */
     _Atomic uint64_t changing; /* not 0: it is changing the base file right now */
     _Atomic uint64_t failed;   /* errno of a migration that failed */
+    _Atomic uint64_t whole;    /* with the records up to this one the base file is whole (see stage.h) */
+    _Atomic uint64_t forced;   /* not 0: records went to the base file before it was whole again */
     char             id[128];
     char             host[64];
     char             boot[40];
@@ -89,6 +93,7 @@ struct cv_log {
     unsigned           segments;
     uint64_t           limit; /* most bytes in segments */
     uint64_t           bytes;
+    bool               recounted; /* what the store holds, for this log */
 };
 
 /* Where a record's data lie. */

@@ -1,10 +1,12 @@
 #include "logscan.h"
 #include "checksum.h"
 #include "marker.h"
+#include "superblock.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,27 @@ static int collect(struct scan *scan)
     return failed;
 }
 
+/* Leaves out what HDF5 wrote after the last point at which the file was whole, but for data that are safe. Where
+   records before that point are missing, there is no whole state, and all that is there counts (by --force). */
+static void leave_out(struct scan *scan, struct cv_found *found)
+{
+    uint64_t whole = atomic_load(&scan->control->whole);
+    size_t   kept  = 0;
+
+    for (size_t i = 0; i < scan->count; i++) {
+        const struct cv_record *head = &scan->entries[i].head;
+        if (head->sequence <= whole || head->kind == CV_RECORD_SAFE)
+            scan->entries[kept++] = scan->entries[i];
+        else
+            found->left_out++;
+    }
+    scan->count    = kept;
+    found->records = kept;
+    found->bytes   = 0;
+    for (size_t i = 0; i < kept; i++)
+        found->bytes += scan->entries[i].head.size;
+}
+
 /* Cuts the entries at the first gap or damaged record. */
 static int judge(struct scan *scan, struct cv_found *found)
 {
@@ -132,13 +155,12 @@ static int judge(struct scan *scan, struct cv_found *found)
             close(fd);
         if (!whole)
             break;
-        found->records++;
-        found->bytes += entry->head.size;
     }
     free(buffer);
     found->damaged = next <= appended; /* a record that was acknowledged is not there */
     found->torn    = !found->damaged && good < scan->count;
     scan->count    = good;
+    leave_out(scan, found);
     return 0;
 }
 
@@ -166,6 +188,13 @@ static int begin_scan(struct scan *scan, const char *folder, struct cv_found *fo
     if (scan->lock >= 0 && !fstat(scan->lock, &there) && there.st_size >= CV_CONTROL_SIZE)
         map = mmap(NULL, CV_CONTROL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, scan->lock, 0);
     scan->control = map == MAP_FAILED ? NULL : map;
+    if (scan->control && scan->control->magic != CV_LOG_MAGIC && !memcmp(&scan->control->magic, "CVOLLOG", 7)) {
+        snprintf(why, room, "%s was written by another version of cachevol: replay it with that one", folder);
+        end_scan(scan);
+        errno = EPROTO;
+        return -1;
+    }
+    errno = 0;
     if (!scan->control || scan->control->magic != CV_LOG_MAGIC) {
         snprintf(why, room, "%s is no staging log, or its program died before it staged anything", folder);
         end_scan(scan);
@@ -256,6 +285,9 @@ static int apply(const struct scan *scan, int base)
         }
     }
     free(buffer);
+    atomic_store(&scan->control->changing, cv_now());
+    if (!atomic_load(&scan->control->forced) && cv_superblock_release(base))
+        return -1;
     /* Durable before the log goes; it stays replayable until then, from the first record on. */
     if (fsync(base))
         return -1;
@@ -276,8 +308,6 @@ enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *
         outcome = CV_REPLAY_ALIVE;
     } else if (found->damaged && !force) {
         snprintf(why, room, "%s is damaged behind %lu whole records", folder, (unsigned long)found->records);
-    } else if (found->records == 0) {
-        outcome = CV_REPLAY_DONE;
     } else {
         int base = open_base(&found->control, force, why, room);
         if (base >= 0 && !apply(&scan, base))
@@ -286,6 +316,8 @@ enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *
             snprintf(why, room, "%s cannot be written: %s", found->control.path, strerror(errno));
         if (base >= 0)
             close(base);
+        else if (found->records == 0)
+            outcome = CV_REPLAY_DONE; /* the file is somebody else's now, and nothing is missing in it */
     }
     if (outcome == CV_REPLAY_DONE) {
         cv_marker_remove(found->control.path, found->control.id);
@@ -295,11 +327,38 @@ enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *
     return outcome;
 }
 
+bool cv_log_sweep(const char *folder)
+{
+    const char *name = strrchr(folder, '/') + 1, *dash = name + strlen(name);
+    size_t      host = strlen(cv_host());
+    char        control[PATH_MAX];
+    uint64_t    magic = 0;
+
+    for (int fields = 0; dash > name && fields < 3;) /* HOST-PID-SERIAL-NONCE, where a host's name may hold dashes */
+        fields += *--dash == '-';
+    long pid = strtol(dash + 1, NULL, 10);
+    if ((size_t)(dash - name) != host || memcmp(name, cv_host(), host) || pid <= 0 || !kill((pid_t)pid, 0) ||
+        errno != ESRCH)
+        return false;
+    int fd = cv_join(control, folder, "control") ? open(control, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        if (cv_read_all(fd, &magic, sizeof magic, 0) < 0)
+            magic = 1;
+        close(fd);
+    }
+    if (magic)
+        return false;
+    cv_remove_folder(folder);
+    return true;
+}
+
 enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *why, size_t room)
 {
     struct scan scan;
 
     if (begin_scan(&scan, folder, found, why, room)) {
+        if (errno == EPROTO)
+            return CV_REPLAY_REFUSED;
         cv_remove_folder(folder); /* nothing was staged in it */
         return CV_REPLAY_DONE;
     }

@@ -11,8 +11,9 @@ struct cv_found {
     bool              alive;    /* its program still runs */
     bool              damaged;  /* records are missing or do not match their checksums */
     bool              torn;     /* the last record was never acknowledged and is not whole */
-    uint64_t          records;  /* whole records that the base file lacks */
+    uint64_t          records;  /* whole records that the base file lacks and a replay brings to it */
     uint64_t          bytes;    /* their data */
+    uint64_t          left_out; /* records behind the last point at which the file was whole: a replay leaves them out */
 };
 
 enum cv_replayed {
@@ -27,6 +28,10 @@ int cv_log_look(const char *folder, struct cv_found *found, char *why, size_t ro
 /* Writes what the base file lacks into it, in order, makes it durable and removes the log and its marker.
    `force` goes on although the base file changed since, and up to the damage where there is some. */
 enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *found, char *why, size_t room);
+
+/* Removes a folder that is no log yet, since the program that made it was killed at that moment. False where that
+   program may be alive. */
+bool cv_log_sweep(const char *folder);
 
 /* Removes the log and its marker without writing. */
 enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *why, size_t room);

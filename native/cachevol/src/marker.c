@@ -71,6 +71,10 @@ int cv_marker_read(const char *path, struct cv_marker *marker)
     snprintf(marker->id, sizeof marker->id, "%s", line[1]);
     marker->pid = strtol(line[2], NULL, 10);
     snprintf(marker->folder, sizeof marker->folder, "%s", line[3]);
+    if (marker->folder[0] != '/') {
+        errno = EINVAL;
+        return -1;
+    }
     return 0;
 }
 

@@ -8,7 +8,7 @@ struct cv_object *cv_object_new(void *under, hid_t vol)
 
     if (!object)
         return NULL;
-    *object = (struct cv_object){under, vol, -1};
+    *object = (struct cv_object){.under = under, .vol = vol, .layout = -1};
     h5.H5Iinc_ref(vol);
     return object;
 }

@@ -4,10 +4,18 @@
 
 #include "api.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct cv_object {
     void *under;
     hid_t vol;
-    int   layout; /* of a dataset, once it has been asked for; else -1 */
+    /* Of a dataset, once they have been asked for: */
+    int      layout;       /* else -1 */
+    bool     plain;        /* elements of a fixed size that are stored as they are */
+    size_t   element_size; /* bytes in the file */
+    uint64_t nameless;     /* 1 + links made before it was created without a name; else 0 */
+    uint64_t settled;      /* cv_changes at a point after which its place in the file no longer changes */
 };
 
 /* What `HDF5_VOL_CONNECTOR="tiercel_cachevol config=FILE;under_vol=N;under_info={...}"` says. */

@@ -211,7 +211,8 @@ void cv_store_give(struct cv_store *store, uint64_t bytes)
     while (!atomic_compare_exchange_weak(store->used, &used, left));
 }
 
-static uint64_t taken_below(const char *folder)
+/* `reserved`: by the length of files, which logs reserve in whole segments; else by what is in them. */
+static uint64_t taken_below(const char *folder, bool reserved)
 {
     uint64_t bytes   = 0;
     DIR     *entries = opendir(folder);
@@ -228,7 +229,7 @@ static uint64_t taken_below(const char *folder)
         for (struct dirent *file; (file = readdir(files));) {
             struct stat there;
             if (!fstatat(dirfd(files), file->d_name, &there, AT_SYMLINK_NOFOLLOW) && S_ISREG(there.st_mode))
-                bytes += (uint64_t)there.st_blocks * 512;
+                bytes += reserved ? (uint64_t)there.st_size : (uint64_t)there.st_blocks * 512;
         }
         closedir(files);
     }
@@ -244,6 +245,6 @@ void cv_store_recount(struct cv_store *store)
         return;
     if (flock(store->budget, LOCK_EX | LOCK_NB))
         return; /* another process counts */
-    atomic_store(store->used, taken_below(logs) + taken_below(copies));
+    atomic_store(store->used, taken_below(logs, true) + taken_below(copies, false));
     flock(store->budget, LOCK_UN);
 }

@@ -5,6 +5,7 @@
      cachevol-log replay  STORAGE_PATH [--log ID] [--file BASE] [--force]
      cachevol-log drop    STORAGE_PATH [--log ID] [--file BASE]                                              */
 #include "logscan.h"
+#include "marker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 struct wish {
     const char *verb, *storage, *log, *file;
-    bool        force;
+    bool        force, found;
 };
 
 static void quoted(const char *text)
@@ -39,15 +40,16 @@ static void report(const char *folder, const char *state, const struct cv_found 
     quoted(found->control.path);
     printf(", \"host\": ");
     quoted(found->control.host);
-    printf(", \"pid\": %lu, \"records\": %lu, \"bytes\": %lu, \"migrated\": %lu, \"created\": %.3f, \"torn\": %s, "
+    printf(", \"pid\": %lu, \"records\": %lu, \"bytes\": %lu, \"migrated\": %lu, \"created\": %.3f, \"left_out\": %lu, \"torn\": %s, "
            "\"reason\": ",
            (unsigned long)found->control.pid, (unsigned long)found->records, (unsigned long)found->bytes,
-           (unsigned long)found->control.done, (double)found->control.created / 1e9, found->torn ? "true" : "false");
+           (unsigned long)found->control.done, (double)found->control.created / 1e9,
+           (unsigned long)found->left_out, found->torn ? "true" : "false");
     quoted(why);
     printf("}\n");
 }
 
-static int one_log(const struct wish *wish, const char *folder)
+static int one_log(struct wish *wish, const char *folder)
 {
     struct cv_found found;
     char            why[PATH_MAX + 256] = "";
@@ -57,8 +59,13 @@ static int one_log(const struct wish *wish, const char *folder)
                   (!wish->file || (!unread && !strcmp(wish->file, found.control.path)));
     if (!chosen)
         return 0;
+    wish->found = true;
     if (!strcmp(wish->verb, "inspect")) {
         report(folder, unread ? "empty" : found.alive ? "alive" : found.damaged ? "damaged" : "left", &found, why);
+        return 0;
+    }
+    if (unread && !strcmp(wish->verb, "replay") && cv_log_sweep(folder)) {
+        report(folder, "replayed", &found, "its program was killed before it staged anything");
         return 0;
     }
     *why                  = '\0';
@@ -70,7 +77,7 @@ static int one_log(const struct wish *wish, const char *folder)
     return done == CV_REPLAY_REFUSED;
 }
 
-static int logs_in(const struct wish *wish, const char *store)
+static int logs_in(struct wish *wish, const char *store)
 {
     char logs[PATH_MAX], folder[PATH_MAX];
     int  bad = 0;
@@ -83,6 +90,24 @@ static int logs_in(const struct wish *wish, const char *store)
             bad |= one_log(wish, folder);
     closedir(entries);
     return bad;
+}
+
+/* A file whose log is not in this storage any more: its marker is all that can be dropped. */
+static int drop_marker(const char *file)
+{
+    struct cv_marker marker;
+    struct cv_found  found;
+    char             why[256];
+
+    if (cv_marker_read(file, &marker) || !access(marker.folder, F_OK) || cv_marker_remove(file, marker.id))
+        return 0;
+    memset(&found, 0, sizeof found);
+    snprintf(found.control.path, sizeof found.control.path, "%s", file);
+    snprintf(found.control.host, sizeof found.control.host, "%s", marker.host);
+    found.control.pid = (uint64_t)marker.pid;
+    snprintf(why, sizeof why, "its log was on node %.60s and is not here", marker.host);
+    report(marker.folder, "dropped", &found, why);
+    return 0;
 }
 
 int main(int count, char **words)
@@ -125,5 +150,7 @@ int main(int count, char **words)
                 bad |= logs_in(&wish, inner);
         closedir(entries);
     }
+    if (!wish.found && wish.file && !strcmp(wish.verb, "drop"))
+        bad |= drop_marker(wish.file);
     return bad;
 }

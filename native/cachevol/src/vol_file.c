@@ -1,6 +1,7 @@
 #include "config.h"
 #include "driver.h"
-#include "object.h"
+#include "stage.h"
+#include "vol_point.h"
 
 #include <string.h>
 
@@ -53,18 +54,42 @@ static void come_back(struct below *below)
     h5.H5Eset_current_stack(errors);
 }
 
+/* Free space that a file keeps across openings lies in the file itself, and HDF5 moves it about as it uses it. */
+static void look_at_free_space(struct cv_object *o, hid_t dxpl)
+{
+    H5VL_file_get_args_t  get = {.op_type = H5VL_FILE_GET_FCPL};
+    H5F_fspace_strategy_t strategy;
+    bool                  persists = true;
+    hsize_t               threshold;
+
+    if (!cv_stages_any())
+        return;
+    hid_t errors = h5.H5Eget_current_stack();
+    if (h5.H5VLfile_get(o->under, o->vol, &get, dxpl, NULL) >= 0) {
+        h5.H5Pget_file_space_strategy(get.args.get_fcpl.fcpl_id, &strategy, &persists, &threshold);
+        h5.H5Pclose(get.args.get_fcpl.fcpl_id);
+    }
+    h5.H5Eset_current_stack(errors);
+    if (persists)
+        cv_never_safe();
+}
+
 static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hid_t dxpl, void **request)
 {
     struct below below;
     void        *file = NULL;
 
+    cv_changing();
     if (!go_below(fapl, &below)) {
+        cv_opening  = true;
         cv_emptying = flags & H5F_ACC_TRUNC;
         file        = cv_wrap(h5.H5VLfile_create(name, flags, fcpl, below.fapl, dxpl, request), below.vol);
-        cv_emptying = false;
+        cv_emptying = cv_opening = false;
         cv_wrap_request(request, below.vol);
     }
     come_back(&below);
+    if (file)
+        look_at_free_space(file, dxpl);
     return file;
 }
 
@@ -73,11 +98,16 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
     struct below below;
     void        *file = NULL;
 
+    cv_changing();
     if (!go_below(fapl, &below)) {
-        file = cv_wrap(h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
+        cv_opening = true;
+        file       = cv_wrap(h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
+        cv_opening = false;
         cv_wrap_request(request, below.vol);
     }
     come_back(&below);
+    if (file && (flags & H5F_ACC_RDWR))
+        look_at_free_space(file, dxpl);
     return file;
 }
 
@@ -124,7 +154,11 @@ static herr_t specific(void *pointer, H5VL_file_specific_args_t *args, hid_t dxp
     mine      = *args;
     if (args->op_type == H5VL_FILE_IS_EQUAL && mine.args.is_equal.obj2)
         mine.args.is_equal.obj2 = ((struct cv_object *)mine.args.is_equal.obj2)->under;
+    if (args->op_type == H5VL_FILE_FLUSH)
+        cv_point_flush_begins();
     herr_t outcome = h5.H5VLfile_specific(o->under, vol, &mine, dxpl, request);
+    if (args->op_type == H5VL_FILE_FLUSH)
+        outcome = cv_point_flush_ends(outcome, true);
     cv_wrap_request(request, vol);
     if (args->op_type == H5VL_FILE_REOPEN && outcome >= 0 && *args->args.reopen.file)
         *args->args.reopen.file = cv_object_new(*args->args.reopen.file, vol);
@@ -146,6 +180,10 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
 {
     struct cv_object *o = pointer;
 
+    cv_changing();
+    if (cv_config.checkpoint && cv_stages_any() &&
+        (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE || args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE))
+        cv_point_flush_all(o, H5I_FILE, dxpl); /* so that nothing is forced into the file before it is whole */
     if (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE)
         stop_staging(o, dxpl);
     herr_t outcome = h5.H5VLfile_optional(o->under, o->vol, args, dxpl, request);
@@ -156,9 +194,12 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
 
 static herr_t close_file(void *pointer, hid_t dxpl, void **request)
 {
-    struct cv_object *o       = pointer;
-    herr_t            outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
+    struct cv_object *o = pointer;
 
+    cv_point_closing();
+    cv_point_flush_begins(); /* HDF5 does, where others have the file open still */
+    herr_t outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
+    cv_point_flush_ends(outcome, true); /* what fails now is tried again by them */
     cv_wrap_request(request, o->vol);
     if (outcome >= 0)
         cv_object_free(o);

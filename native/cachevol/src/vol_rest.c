@@ -1,5 +1,6 @@
 /* Introspection, requests, blobs, tokens and the generic optional operation: all go below as they are. */
 #include "object.h"
+#include "stage.h"
 
 static herr_t get_conn_cls(void *pointer, H5VL_get_conn_lvl_t level, const H5VL_class_t **class)
 {
@@ -90,6 +91,8 @@ const H5VL_request_class_t cv_request_class = {request_wait,     request_notify,
 static herr_t blob_put(void *pointer, const void *data, size_t size, void *id, void *context)
 {
     struct cv_object *o = pointer;
+
+    cv_changing();
     return h5.H5VLblob_put(o->under, o->vol, data, size, id, context);
 }
 
@@ -102,6 +105,8 @@ static herr_t blob_get(void *pointer, const void *id, void *data, size_t size, v
 static herr_t blob_specific(void *pointer, void *id, H5VL_blob_specific_args_t *args)
 {
     struct cv_object *o = pointer;
+
+    cv_changing();
     return h5.H5VLblob_specific(o->under, o->vol, id, args);
 }
 
@@ -135,8 +140,10 @@ const H5VL_token_class_t cv_token_class = {token_cmp, token_to_str, token_from_s
 
 herr_t cv_optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, void **request)
 {
-    struct cv_object *o       = pointer;
-    herr_t            outcome = h5.H5VLoptional(o->under, o->vol, args, dxpl, request);
+    struct cv_object *o = pointer;
+
+    cv_changing();
+    herr_t outcome = h5.H5VLoptional(o->under, o->vol, args, dxpl, request);
 
     cv_wrap_request(request, o->vol);
     return outcome;

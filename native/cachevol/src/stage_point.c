@@ -1,0 +1,177 @@
+/* Points at which the base file is whole. */
+#include "config.h"
+#include "stage_parts.h"
+#include "stats.h"
+
+#include <errno.h>
+
+_Atomic uint64_t cv_changes = 1, cv_unflushed, cv_waiting;
+
+static atomic_bool never_safe;
+
+void cv_never_safe(void)
+{
+    atomic_store(&never_safe, true);
+}
+
+bool cv_point_is_safe(const struct cv_stage *stage)
+{
+    return cv_config.checkpoint && stage->changes == atomic_load(&cv_changes) && !atomic_load(&never_safe);
+}
+
+bool cv_may_go(const struct cv_stage *stage, const struct cv_pending *p)
+{
+    return p->kind == CV_RECORD_SAFE || p->place.sequence <= atomic_load(&stage->log->control->whole);
+}
+
+void cv_point_count_data(struct cv_stage *stage, uint64_t size)
+{
+    stage->unflushed += size;
+    atomic_fetch_add(&cv_unflushed, size);
+}
+
+void cv_point_count(struct cv_stage *stage, const struct cv_pending *p)
+{
+    struct cv_control *control = stage->log->control;
+
+    if (!cv_config.checkpoint) { /* every record is as good as plain HDF5's write */
+        atomic_store(&control->whole, p->place.sequence);
+        return;
+    }
+    if (p->raw)
+        cv_point_count_data(stage, p->size);
+    if (p->kind == CV_RECORD_SAFE && !stage->waiting)
+        return;
+    uint64_t size = sizeof(struct cv_record) + p->size; /* safe data wait behind what is not */
+    stage->waiting += size;
+    atomic_fetch_add(&cv_waiting, size);
+    uint64_t limit = stage->log->limit < stage->store->limit ? stage->log->limit : stage->store->limit;
+    if (stage->waiting > limit / 2 || stage->count > CV_MOST_PENDING / 2)
+        stage->pressed = true;
+}
+
+static void nothing_waits(struct cv_stage *stage)
+{
+    atomic_fetch_sub(&cv_unflushed, stage->unflushed);
+    atomic_fetch_sub(&cv_waiting, stage->waiting);
+    stage->unflushed = stage->waiting = 0;
+    stage->pressed = false;
+}
+
+void cv_point_reached(struct cv_stage *stage)
+{
+    stage->changes  = atomic_load(&cv_changes);
+    stage->precious = true;
+    stage->is_noted = false;
+    if (stage->log) {
+        atomic_store(&stage->log->control->whole, atomic_load(&stage->log->control->appended));
+        atomic_store(&stage->log->control->forced, 0);
+        pthread_cond_signal(&stage->work);
+    }
+    nothing_waits(stage);
+}
+
+void cv_force(struct cv_stage *stage)
+{
+    struct cv_control *control  = stage->log->control;
+    uint64_t           appended = atomic_load(&control->appended);
+
+    if (atomic_load(&control->whole) < appended) {
+        atomic_store(&control->forced, 1);
+        atomic_store(&control->whole, appended);
+        CV_COUNT(forced, 1);
+        nothing_waits(stage);
+    }
+    pthread_cond_signal(&stage->work);
+}
+
+void cv_stage_noted(struct cv_stage *stage)
+{
+    stage->is_noted = true;
+}
+
+/* What a flush wrote to one file becomes its point. */
+static int whole(struct cv_stage *stage, bool drain)
+{
+    int error = 0;
+
+    stage->is_noted = false;
+    if (!cv_stage_is_mine(stage))
+        return 0;
+    stage->precious = stage->precious || stage->mark; /* from a log, a replay takes the mark off */
+    if (cv_needs_log(stage) && cv_stage_begin(stage) < 0)
+        return -1;
+    /* Nobody asked for a flush, and a new file with next to nothing in it is not worth a log: it goes on being held,
+       since the file would be neither empty nor whole while that is written. */
+    if (!stage->log && !drain && stage->count)
+        return 1;
+    pthread_mutex_lock(&stage->lock);
+    if (!stage->log)
+        error = cv_held_to_base(stage);
+    if (!error)
+        cv_point_reached(stage);
+    pthread_mutex_unlock(&stage->lock);
+    errno = error;
+    return error ? -1 : drain ? cv_drain(stage, false) : 0;
+}
+
+int cv_stages_whole(bool drain)
+{
+    int bad = 0, error = 0;
+
+    /* Only the calling thread, HDF5's, adds and removes stages. */
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        if (stage->is_noted) {
+            int one = whole(stage, drain);
+            if (one < 0)
+                error = errno;
+            bad = one && bad >= 0 ? one : bad;
+        }
+    errno = error;
+    return bad;
+}
+
+void cv_stages_retry(void)
+{
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next) {
+        pthread_mutex_lock(&stage->lock);
+        stage->is_noted = false;
+        if (stage->error) {
+            stage->error = 0;
+            pthread_cond_signal(&stage->work);
+        }
+        pthread_mutex_unlock(&stage->lock);
+    }
+}
+
+bool cv_stages_any(void)
+{
+    for (const struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        if (!stage->off)
+            return true;
+    return false;
+}
+
+bool cv_stages_unchanged(void)
+{
+    if (atomic_load(&never_safe))
+        return true; /* a point would change nothing */
+    for (const struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        if (!stage->off && !cv_point_is_safe(stage))
+            return false;
+    return true;
+}
+
+bool cv_stages_pressed(void)
+{
+    for (const struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        if (stage->pressed)
+            return true;
+    return false;
+}
+
+void cv_stages_want_logs(void)
+{
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        stage->wanted = true;
+}
