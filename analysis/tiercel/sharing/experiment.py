@@ -1,22 +1,19 @@
-"""One experiment of competing jobs: ``python -m tiercel.sharing.experiment LOAD FOLDER RESULT WORKLOAD``.
+"""Jobs that compete for one storage: the first one alone, then all of them.
 
-Started by the engine ``sharing``, below a layer or none. With the layer fairshare on, FAIRSHARE_SERVER names
+Below a layer or none. With the layer fairshare on, FAIRSHARE_SERVER names
 its server: every job then gets a ticket of its own, and the server says what each is entitled to.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.protocol import Job
 from tiercel.sharing.jobs import Load, Place, Throughput, beginning, run_jobs
 from tiercel.sharing.watch import Watch
@@ -111,16 +108,20 @@ def _deviation(share: NDArray[np.float64]) -> float | None:
 
 
 def time_to_share(
-    together: list[Throughput], entitled: dict[str, float | None], start: float, end: float
+    together: Sequence[Throughput],
+    entitled: Mapping[str, float | None],
+    start: float,
+    end: float,
+    over: float = 1.0,
 ) -> float | None:
     """Return the time from `start` after which the mean of every job stays within 10 % of its share.
 
-    The mean is over a second that ends there; None where that is never so, or nothing is entitled.
+    The mean is over `over` seconds that end there; None where that is never so, or nothing is entitled.
     """
     if any(value is None for value in entitled.values()):
         return None
     interval = together[0].interval
-    window = max(1, round(1 / interval))
+    window = max(1, round(over / interval))
     rates = {t.job: t.between(start, end) for t in together}
     for last in range(1, len(next(iter(rates.values()))) + 1):
         sums = {name: rate[max(0, last - window) : last].sum() for name, rate in rates.items()}
@@ -130,21 +131,3 @@ def time_to_share(
         ):
             return last * interval
     return None
-
-
-def main(arguments: list[str]) -> int:
-    """Run the experiment and write its result by rename, so that half a one is none."""
-    load, folder, result, document = arguments
-    try:
-        found = experiment(Path(load), Path(folder), SharingWorkload.model_validate_json(document))
-    except (RunFailed, UserError) as error:
-        print(f"sharing: error: {error}", file=sys.stderr)
-        return 1
-    aside = Path(result + ".new")
-    aside.write_text(json.dumps(found))
-    aside.rename(result)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

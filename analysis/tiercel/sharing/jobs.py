@@ -85,22 +85,10 @@ def run_jobs(
     started: list[tuple[Load, subprocess.Popen[str]]] = []
     try:
         for load in loads:
-            environment, folder = _surroundings(place, load.job)
-            argv = [
-                str(place.load), "--path", folder, "--pattern", load.pattern,
-                "--processes", str(load.processes), "--seconds", f"{load.seconds:g}",
-                "--at", f"{at + load.start:.6f}", "--interval", f"{interval:g}",
-                "--size", str(load.size), "--transfer", str(load.transfer),
-            ]  # fmt: skip
-            if load.delay:
-                argv += ["--delay", f"{load.delay:g}"]
-            started.append((load, subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                env=environment,
-            )))  # fmt: skip
+            started.append((load, start_load(place, load, interval, at)))
         length = max(load.start + load.seconds for load in loads)
         deadline = time.monotonic() + length + _GRACE_S
-        return [_collect(load, process, deadline, length, interval) for load, process in started]
+        return [collect(load, process, deadline, length, interval) for load, process in started]
     finally:
         for _, process in started:
             if process.poll() is None:
@@ -108,7 +96,24 @@ def run_jobs(
                 process.wait()
 
 
-def _surroundings(place: Place, job: Job) -> tuple[Mapping[str, str], str]:
+def start_load(place: Place, load: Load, interval: float, at: float) -> subprocess.Popen[str]:
+    """Start a job's processes; :func:`collect` waits for them. SIGTERM ends them early, with a result."""
+    environment, folder = surroundings(place, load.job)
+    argv = [
+        str(place.load), "--path", folder, "--pattern", load.pattern,
+        "--processes", str(load.processes), "--seconds", f"{load.seconds:g}",
+        "--at", f"{at + load.start:.6f}", "--interval", f"{interval:g}",
+        "--size", str(load.size), "--transfer", str(load.transfer),
+    ]  # fmt: skip
+    if load.delay:
+        argv += ["--delay", f"{load.delay:g}"]
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+
+
+def surroundings(place: Place, job: Job) -> tuple[Mapping[str, str], str]:
     """Return the environment of a job's processes, and their folder."""
     folder = place.folder / job.name
     if place.server is None:
@@ -123,9 +128,10 @@ def _surroundings(place: Place, job: Job) -> tuple[Mapping[str, str], str]:
     return {**os.environ, **extra}, str(folder)
 
 
-def _collect(
+def collect(
     load: Load, process: subprocess.Popen[str], deadline: float, length: float, interval: float
 ) -> Throughput:
+    """Return what a job got, on an axis of `length` seconds; RunFailed where it failed or did not end."""
     try:
         out, err = process.communicate(timeout=max(1.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:

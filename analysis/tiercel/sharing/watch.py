@@ -24,8 +24,9 @@ class Watch:
     length: float
     interval: float
     entitled: dict[str, float] = field(default_factory=dict)
-    """By the server's word in the middle of the time."""
+    """By the server's word, when most jobs were there in the first half of the time."""
     _seen: list[tuple[float, dict[str, int]]] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -35,16 +36,24 @@ class Watch:
         try:
             with Connection(self.server) as connection:
                 for number in range(round(self.length / self.interval) + 1):
-                    time.sleep(max(0.0, self.at + number * self.interval - time.time()))
+                    if self._over.wait(max(0.0, self.at + number * self.interval - time.time())):
+                        return
                     self._note(connection.status(), time.time() - self.at)
         except (UserError, OSError):
             return  # what was seen so far counts; the jobs say themselves why a server went away
+
+    def end(self) -> None:
+        """Ask no more: what was watched has ended before its time."""
+        self._over.set()
+        self._thread.join()
 
     def _note(self, status: dict[str, Any], when: float) -> None:
         jobs = status["jobs"]
         self._seen.append((when, {j["job"]: j["served"] for j in jobs if j["served"] is not None}))
         if status["policy"] != "fifo" and when <= self.length / 2 + self.interval:
-            self.entitled = {j["job"]: j["share"] for j in jobs if j["share"] is not None}
+            entitled = {j["job"]: j["share"] for j in jobs if j["share"] is not None}
+            if len(entitled) >= len(self.entitled):  # jobs that come late, or have ended by now, count
+                self.entitled = entitled
 
     def rates(self, jobs: list[str], start: float, end: float) -> dict[str, NDArray[np.float64]] | None:
         """Return what each job was served per second, by interval of [start, end); None without answers."""

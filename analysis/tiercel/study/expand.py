@@ -66,6 +66,9 @@ def expand(
                     raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
                 if all(reasons.values()):
                     why = "; ".join(f"{e}: {r}" for e, r in reasons.items())
+                    if notes is not None and getattr(workload, "optional", False):
+                        notes.append(f"{experiment_name}: {workload_name} is left out ({why})")
+                        continue
                     raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
                 found += [
                     Configuration(

@@ -23,6 +23,10 @@ from tiercel.units import format_bandwidth, format_rate
 
 RESULT = "sharing.json"
 _JOB = "job-"
+_NUMBERS = (
+    "share", "entitled_share", "share_deviation", "slowdown", "slowdown_allowed", "bandwidth",
+    "operation_rate",
+)  # fmt: skip
 _PER_ROW = 3
 _MOST_PANELS = 12
 
@@ -53,7 +57,9 @@ def sharing(context: Context) -> Section | None:
             "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
             "that wants less than its share leaves the rest to others.",
             "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
-            "against the same job alone just before. Medians over the repetitions.",
+            "against the same job alone (an application: alone before and after). Allowed: what the policy's "
+            "share lets an application lose to the others' I/O; that they take processor time is not in it. "
+            "Medians over the repetitions.",
         ),
     )
 
@@ -78,22 +84,19 @@ def _table(
     chosen = rows[(rows["experiment"] == experiment) & (rows["workload"] == workload)]
     lines: list[list[Any]] = []
     for (stack, job), group in chosen.groupby(["stack", "job"], sort=False):
-        middle = group[
-            ["share", "entitled_share", "share_deviation", "slowdown", "bandwidth", "operation_rate"]
-        ]
-        m = middle.astype(float).median()
+        m = group.reindex(columns=_NUMBERS).astype(float).median()
         reached = totals["seconds_to_share"].reindex(group["run"]).astype(float).median()
         rate = (format_bandwidth(m.bandwidth), m.bandwidth)
         if not m.bandwidth > 0:
             rate = (format_rate(m.operation_rate), m.operation_rate)
         lines.append([
             context.results.name(str(stack)), job, rate, _percent(m.share), _percent(m.entitled_share),
-            _percent(m.share_deviation), _percent(m.slowdown),
+            _percent(m.share_deviation), _percent(m.slowdown), _percent(m.slowdown_allowed),
             "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
         ])  # fmt: skip
     return table(
         f"{context.results.experiment_title(experiment)}: {workload}",
-        ("Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Fair after"),
+        ("Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Allowed", "Fair after"),
         lines,
     )
 
@@ -102,38 +105,51 @@ def _percent(value: float) -> Any:
     return "" if math.isnan(value) else (f"{value:.1%}", value)
 
 
+Panels = list[tuple[str, dict[str, Any]]]
+
+
 def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
-    """Draw throughput over time, for each workload and storage one figure with a panel for each layer."""
+    """Draw throughput over time: a figure for each workload and storage with a panel for each layer.
+
+    An experiment on the plain storage alone gets one figure with a panel for each workload.
+    """
     found = []
-    store = RawStore(context.folder)
-    for (experiment, workload, storage), group in rows.groupby(["experiment", "workload", "storage"]):
-        panels: list[tuple[str, dict[str, Any]]] = []
-        for stack, of_stack in group.groupby("stack", sort=False):
-            document = _document(store.path(str(of_stack.sort_values("repetition")["run"].iloc[0])))
-            if document:
-                panels.append((str(stack), document))
-        if not panels:
+    for (experiment, storage), group in rows.groupby(["experiment", "storage"], sort=False):
+        where = f"{context.results.experiment_title(str(experiment))}"
+        name = f"sharing-{experiment}"
+        if group["stack"].nunique() == 1:
+            panels = _panels(context, group, "workload")
+            found += _picture(context, f"{name}-{storage}", f"{where} on {storage}", str(experiment), panels)
             continue
-        panels = panels[:_MOST_PANELS]
-        height = math.ceil(len(panels) / _PER_ROW)
-        name = f"sharing-{experiment}-{workload}-{storage}"
-        labels = {stack: _short(context, stack, str(storage)) for stack, _ in panels}
-        title = f"{context.results.experiment_title(str(experiment))}: {workload} on {storage}"
-        caption = (
-            "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
-        )
-        found.append(
-            picture_of(
-                context.figures,
-                name,
-                title,
-                caption,
-                (8.4, 0.6 + 2.0 * height),
-                partial(_draw, panels=panels, labels=labels),
-                str(experiment),
-            )
-        )
+        for workload, of_workload in group.groupby("workload", sort=False):
+            panels = _panels(context, of_workload, "stack")
+            labelled = [(_short(context, stack, str(storage)), document) for stack, document in panels]
+            title = f"{where}: {workload} on {storage}"
+            found += _picture(context, f"{name}-{workload}-{storage}", title, str(experiment), labelled)
     return found
+
+
+def _panels(context: Context, rows: pd.DataFrame, by: str) -> Panels:
+    """Return the first repetition's document of each value of column `by`."""
+    store = RawStore(context.folder)
+    found = []
+    for value, group in rows.groupby(by, sort=False):
+        document = _document(store.path(str(group.sort_values("repetition")["run"].iloc[0])))
+        if document:
+            found.append((str(value), document))
+    return found[:_MOST_PANELS]
+
+
+def _picture(context: Context, name: str, title: str, experiment: str, panels: Panels) -> list[Picture]:
+    if not panels:
+        return []
+    caption = "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
+    if any(not any(job["series"]) for _, document in panels for job in document["jobs"]):
+        caption += " What an application moves on plain storage is not known."
+    size = (8.4, 0.6 + 2.0 * math.ceil(len(panels) / _PER_ROW))
+    return [
+        picture_of(context.figures, name, title, caption, size, partial(_draw, panels=panels), experiment)
+    ]
 
 
 def _short(context: Context, stack: str, storage: str) -> str:
@@ -151,7 +167,7 @@ def _document(folder: Path) -> dict[str, Any] | None:
     return found
 
 
-def _draw(figure: Figure, panels: list[tuple[str, dict[str, Any]]], labels: dict[str, str]) -> None:
+def _draw(figure: Figure, panels: Panels) -> None:
     columns = min(_PER_ROW, len(panels))
     rows = math.ceil(len(panels) / columns)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
@@ -161,9 +177,9 @@ def _draw(figure: Figure, panels: list[tuple[str, dict[str, Any]]], labels: dict
         if place >= len(panels):
             ax.remove()
             continue
-        stack, document = panels[place]
+        label, document = panels[place]
         _panel(ax, document, colours)
-        ax.set_title(labels[stack], fontsize=8.5)
+        ax.set_title(label, fontsize=8.5)
         if place % columns == 0:
             ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
         if place + columns >= len(panels):  # nothing below it

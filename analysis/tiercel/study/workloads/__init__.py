@@ -14,6 +14,8 @@ from tiercel.study.workloads.deep_learning import DeepLearningWorkload
 from tiercel.study.workloads.metadata import MetadataWorkload
 from tiercel.study.workloads.replay import ReplayWorkload
 from tiercel.study.workloads.sharing import SharingWorkload
+from tiercel.study.workloads.sharing_application import SharingApplicationWorkload
+from tiercel.study.workloads.sharing_servers import SharingServersWorkload
 
 __all__ = [
     "AnyWorkload",
@@ -22,6 +24,8 @@ __all__ = [
     "DeepLearningWorkload",
     "MetadataWorkload",
     "ReplayWorkload",
+    "SharingApplicationWorkload",
+    "SharingServersWorkload",
     "SharingWorkload",
     "StreamWorkload",
     "Workload",

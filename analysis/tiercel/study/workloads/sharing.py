@@ -12,7 +12,7 @@ storage they are ordinary processes. Before the contest the first job runs alone
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -49,6 +49,16 @@ class CompetingJob(Document):
         return self
 
 
+def contested(jobs: Sequence[CompetingJob]) -> tuple[float, float]:
+    """Return when all of `jobs` run: start and end, seconds."""
+    return max(j.start for j in jobs), min(j.start + j.seconds for j in jobs)
+
+
+def footprint(jobs: Sequence[CompetingJob]) -> int:
+    """Return the bytes of the files of `jobs`."""
+    return sum(job.processes * max(job.file_size, job.transfer_size) for job in jobs) + (1 << 20)
+
+
 @workload_kinds.register("sharing")
 class SharingWorkload(Workload):
     """Jobs that compete."""
@@ -71,11 +81,10 @@ class SharingWorkload(Workload):
     @property
     def contested(self) -> tuple[float, float]:
         """When all jobs run: start and end, seconds."""
-        return max(j.start for j in self.jobs), min(j.start + j.seconds for j in self.jobs)
+        return contested(self.jobs)
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
-        largest = sum(job.processes * max(job.file_size, job.transfer_size) for job in self.jobs)
-        return largest + (1 << 20)
+        return footprint(self.jobs)
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         return {"transfer_size": self.jobs[0].transfer_size, "layout": "file-per-process"}

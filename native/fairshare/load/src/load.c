@@ -10,7 +10,8 @@
 //   iops-write-read  a file of TRANSFER bytes is made and written, then opened and read, then removed
 //
 // Only ordinary POSIX calls: whether DIR is an ordinary folder or one that the preload library serves is
-// nothing this program knows. All processes begin together at TIME (Unix seconds; default: now).
+// nothing this program knows. All processes begin together at TIME (Unix seconds; default: now). SIGTERM
+// ends the time early.
 // Prints one JSON object: bytes and operations of all processes in each interval from TIME on, seconds.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -78,7 +79,14 @@ static void note(double from, double to, size_t bytes) {
 
 static double clock_now;
 
-static int over(void) { return clock_now >= worst_end; }
+static volatile sig_atomic_t *stop;  // shared by all processes; set by the parent
+
+static void on_terminate(int signal) {
+    (void)signal;
+    *stop = 1;
+}
+
+static int over(void) { return clock_now >= worst_end || *stop; }
 
 static void transfer(int fd, char *buffer, size_t size, off_t offset, int write_it) {
     double from = clock_now;
@@ -115,7 +123,7 @@ static void cycle(int rank, int writes, int reads) {
     // The file is there before the time begins.
     for (size_t at = 0; at + step <= o.size; at += step)
         if (pwrite(fd, buffer + at, step, (off_t)at) != (ssize_t)step) fail(name);
-    while (now() < o.at) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    while (now() < o.at && !*stop) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     clock_now = now();
     while (!over()) {
         for (size_t at = 0; writes && at + step <= o.size && !over(); at += step)
@@ -136,7 +144,7 @@ static void iops_stat(int rank) {
         if (fd < 0) fail(name);
         close(fd);
     }
-    while (now() < o.at) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    while (now() < o.at && !*stop) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     for (clock_now = now(); !over();) {
         struct stat st;
         double from = clock_now;
@@ -155,7 +163,7 @@ static void iops_write_read(int rank) {
     if (!buffer) fail("memory");
     memset(buffer, 'a', o.transfer);
     snprintf(name, sizeof name, "%s/small.%d", o.path, rank);
-    while (now() < o.at) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    while (now() < o.at && !*stop) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     for (clock_now = now(); !over();)
         for (int reading = 0; reading < 2; reading++) {
             int fd = open(name, reading ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -169,6 +177,7 @@ static void iops_write_read(int rank) {
 
 static void work(int rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGTERM, SIG_IGN);  // said by the parent's flag
     if (strcmp(o.pattern, "cycle") == 0) cycle(rank, 1, 1);
     if (strcmp(o.pattern, "write") == 0) cycle(rank, 1, 0);
     if (strcmp(o.pattern, "read") == 0) cycle(rank, 0, 1);
@@ -210,8 +219,9 @@ static void print(struct results **all) {
     printf("], \"total_bytes\": %llu, \"total_operations\": %llu, \"seconds\": %g", (unsigned long long)bytes,
            (unsigned long long)operations, o.seconds);
     if (n > 0)
-        printf(", \"latency_p50\": %.9f, \"latency_p99\": %.9f, \"latency_max\": %.9f", (double)latency[n / 2],
-               (double)latency[n * 99 / 100], (double)latency[n - 1]);
+        printf(", \"latency_p10\": %.9f, \"latency_p50\": %.9f, \"latency_p99\": %.9f, \"latency_max\": %.9f",
+               (double)latency[n / 10], (double)latency[n / 2], (double)latency[n * 99 / 100],
+               (double)latency[n - 1]);
     printf("}\n");
 }
 
@@ -263,6 +273,10 @@ int main(int argc, char **argv) {
         all[p] = mmap(NULL, results_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (all[p] == MAP_FAILED) fail("memory");
     }
+    stop = mmap(NULL, sizeof *stop, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (stop == MAP_FAILED) fail("memory");
+    if (sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_terminate, .sa_flags = SA_RESTART}, NULL) < 0)
+        fail("sigaction");
     for (int p = 0; p < o.processes; p++) {
         pid_t child = fork();
         if (child < 0) fail("fork");

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::queues::{Queues, Slot};
+use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Request, Scheduler, UnknownJob, Usage};
+use crate::{Job, JobId, Next, Request, Scheduler, UnknownJob};
 
 #[derive(Default)]
 pub(crate) struct Fifo {
@@ -44,17 +44,7 @@ impl Scheduler for Fifo {
         Next::Empty
     }
 
-    fn backlog(&self) -> usize {
-        self.queues.backlog()
-    }
-
-    fn backlog_of(&self, job: JobId) -> usize {
-        self.queues.backlog_of(job)
-    }
-
-    fn usage(&self) -> Vec<Usage> {
-        self.queues.usage()
-    }
+    counted_by_queues!();
 
     fn set_local_shares(&mut self, _shares: Option<&LocalShares>) {}
 

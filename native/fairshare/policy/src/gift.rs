@@ -9,10 +9,10 @@
 //! for the next one, and a request counts as one whatever its size. The *fair* version draws among the jobs that have
 //! requests now, new ones included, in proportion to part over cost.
 
-use crate::queues::{Queues, Slot};
+use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob, Usage};
+use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// The most that coupons add to a part, as a factor.
 const MOST_REWARD: f64 = 1.5;
@@ -220,17 +220,7 @@ impl Scheduler for Gift {
         }
     }
 
-    fn backlog(&self) -> usize {
-        self.queues.backlog()
-    }
-
-    fn backlog_of(&self, job: JobId) -> usize {
-        self.queues.backlog_of(job)
-    }
-
-    fn usage(&self) -> Vec<Usage> {
-        self.queues.usage()
-    }
+    counted_by_queues!();
 
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();

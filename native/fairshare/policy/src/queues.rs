@@ -209,6 +209,24 @@ impl Queues {
     }
 }
 
+/// The methods of a [`Scheduler`](crate::Scheduler) that its field `queues` answers alone.
+macro_rules! counted_by_queues {
+    () => {
+        fn backlog(&self) -> usize {
+            self.queues.backlog()
+        }
+
+        fn backlog_of(&self, job: $crate::JobId) -> usize {
+            self.queues.backlog_of(job)
+        }
+
+        fn usage(&self) -> Vec<$crate::Usage> {
+            self.queues.usage()
+        }
+    };
+}
+pub(crate) use counted_by_queues;
+
 /// A share that can be used as a weight: not a number, zero and negative ones are not.
 pub(crate) fn local_share(local: Option<&LocalShares>, job: JobId) -> Option<f64> {
     local?

@@ -180,7 +180,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             seed: 1,
-            credit: 8 << 20,
+            credit: 16 << 20, // as much as the bucket of TBF: one allowance for all who have one
             anticipation: 0,
             epoch: 500_000_000,
             wasted_draw: 1_000,

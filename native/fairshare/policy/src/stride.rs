@@ -12,10 +12,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::queues::{Queues, Slot};
+use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
 use crate::tree::{Tree, ROOT};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob, Usage};
+use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
 const REBASE: f64 = 1e12;
@@ -273,17 +273,7 @@ impl Scheduler for Stride {
         }
     }
 
-    fn backlog(&self) -> usize {
-        self.queues.backlog()
-    }
-
-    fn backlog_of(&self, job: JobId) -> usize {
-        self.queues.backlog_of(job)
-    }
-
-    fn usage(&self) -> Vec<Usage> {
-        self.queues.usage()
-    }
+    counted_by_queues!();
 
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();

@@ -9,9 +9,9 @@
 //! below what the hardware can do, and caps the server. In the *fair* version the buckets fill with what the
 //! server delivers, and a worker is never kept waiting.
 
-use crate::queues::{Queues, Slot};
+use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob, Usage};
+use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
@@ -147,17 +147,7 @@ impl Scheduler for Tbf {
         }
     }
 
-    fn backlog(&self) -> usize {
-        self.queues.backlog()
-    }
-
-    fn backlog_of(&self, job: JobId) -> usize {
-        self.queues.backlog_of(job)
-    }
-
-    fn usage(&self) -> Vec<Usage> {
-        self.queues.usage()
-    }
+    counted_by_queues!();
 
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();

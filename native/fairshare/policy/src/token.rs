@@ -6,12 +6,12 @@
 //! of a job is then in proportion to share / cost, and its service to its share. Under
 //! `CostModel::Request` all costs are 1, every draw is taken, and this is the published algorithm.
 
-use crate::queues::{Queues, Slot};
+use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::sampler::Sampler;
 use crate::scheduler::{LocalShares, Nanos};
 use crate::tree::{Tree, ROOT};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob, Usage};
+use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// After so many draws that were not taken, the least cost is looked up anew.
 const REFUSALS: u32 = 32;
@@ -177,17 +177,7 @@ impl Scheduler for Token {
         }
     }
 
-    fn backlog(&self) -> usize {
-        self.queues.backlog()
-    }
-
-    fn backlog_of(&self, job: JobId) -> usize {
-        self.queues.backlog_of(job)
-    }
-
-    fn usage(&self) -> Vec<Usage> {
-        self.queues.usage()
-    }
+    counted_by_queues!();
 
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();

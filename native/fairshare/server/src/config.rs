@@ -22,7 +22,7 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --rate BYTES          gift, tbf: bytes per second that the storage gives (default: 10000000000)
   --anticipation MICROSECONDS
                         stride: how long to wait for the next request of a job that is due (default: 0)
-  --credit BYTES        stride: how far a job may catch up (default: 8388608)
+  --credit BYTES        stride: how far a job may catch up (default: 16777216)
   --exchange ADDRESS    exchange job tables with other servers: receive them on this UDP address
   --peer ADDRESS        where another server receives them (repeat for each)
   --lambda MILLISECONDS time between exchanges (default: 500)

@@ -83,16 +83,28 @@ impl Inodes {
 
 impl Inode {
     /// Copy from the file. None: read it the ordinary way.
-    pub fn read(&self, fd: RawFd, offset: u64, to: *mut u8, length: u64) -> Option<Result<u64>> {
-        self.copy(fd, offset, to, length, false)
+    pub fn read(&self, offset: u64, to: *mut u8, length: u64) -> Option<Result<u64>> {
+        self.copy(offset, to, length, false)
     }
 
-    /// Copy to the file. None: write it the ordinary way, and tell with [`Inode::wrote`].
-    pub fn write(&self, fd: RawFd, offset: u64, from: *mut u8, length: u64) -> Option<Result<u64>> {
-        self.copy(fd, offset, from, length, true)
+    /// Copy to the file, and with `stamp` set its modification time. None: write it the ordinary way, and
+    /// tell with [`Inode::wrote`].
+    pub fn write(
+        &self,
+        fd: RawFd,
+        offset: u64,
+        from: *mut u8,
+        length: u64,
+        stamp: bool,
+    ) -> Option<Result<u64>> {
+        let copied = self.copy(offset, from, length, true);
+        if stamp && matches!(copied, Some(Ok(_))) {
+            touch(fd);
+        }
+        copied
     }
 
-    fn copy(&self, fd: RawFd, offset: u64, memory: *mut u8, length: u64, write: bool) -> Option<Result<u64>> {
+    fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool) -> Option<Result<u64>> {
         let end = offset.checked_add(length)?;
         if length < WORTH || self.hopeless.load(Ordering::Relaxed) || end > LARGEST {
             return None;
@@ -117,9 +129,6 @@ impl Inode {
             drop(mapped);
             self.forget();
             return Some(Err(Errno(libc::EIO)));
-        }
-        if write {
-            touch(fd);
         }
         Some(Ok(length))
     }

@@ -39,6 +39,8 @@ pub enum Work {
     Serve(Box<Pending>, Ticked),
     WaitUntil(Nanos),
     Empty,
+    /// As many are served as may be. Whoever ends one looks for the next.
+    Full,
 }
 
 /// A request that counts as being served until [`Queue::done`].
@@ -116,12 +118,12 @@ impl Queue {
         refused
     }
 
-    /// The next request by the policy, and how many more wait.
+    /// The next request by the policy, and how many more another worker could serve now.
     pub fn pop(&self) -> (Work, usize) {
         let now = self.now();
         let mut inner = self.lock();
         if inner.serving >= self.parallel {
-            return (Work::Empty, 0);
+            return (Work::Full, 0);
         }
         loop {
             match inner.arbiter.next(now) {
@@ -137,7 +139,10 @@ impl Queue {
                         job: request.job,
                         counted,
                     };
-                    return (Work::Serve(Box::new(pending), ticked), inner.arbiter.backlog());
+                    // Waking a worker for what may not be served yet only takes the processor from those at work.
+                    let free = self.parallel - inner.serving;
+                    let more = inner.arbiter.backlog().min(free);
+                    return (Work::Serve(Box::new(pending), ticked), more);
                 }
                 Next::WaitUntil(when) => return (Work::WaitUntil(when), inner.arbiter.backlog()),
                 Next::Empty => return (Work::Empty, 0),

@@ -92,13 +92,13 @@ impl Segment {
         self.armed().store(0, Ordering::SeqCst);
     }
 
+    pub fn has_posted(&self) -> bool {
+        self.atomic(POSTED_AT).load(Ordering::Relaxed) != 0
+    }
+
     /// The slots posted since the last call, one bit each.
     pub fn take_posted(&self) -> u32 {
-        let posted = self.atomic(POSTED_AT);
-        if posted.load(Ordering::Relaxed) == 0 {
-            return 0;
-        }
-        posted.swap(0, Ordering::SeqCst) & ((1 << SLOTS) - 1)
+        self.atomic(POSTED_AT).swap(0, Ordering::SeqCst) & ((1 << SLOTS) - 1)
     }
 
     pub fn request(&self, slot: usize) -> [u8; REQUEST_BYTES] {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use policy::{Arbiter, Job, JobId};
-use wire::{segment, Hello, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
+use wire::{segment, Hello, Op, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
 
 use crate::area::Area;
 use crate::config::Config;
@@ -354,6 +354,7 @@ impl Server {
                 doorbell,
                 busy,
                 hot,
+                collecting: Mutex::default(),
             },
             vec![memory, theirs],
         ))
@@ -418,6 +419,11 @@ impl Server {
             return 0;
         };
         let Some(shared) = &session.shared else { return 0 };
+        if !shared.segment.has_posted() {
+            return 0;
+        }
+        // What one worker takes is queued before another takes more: pieces of one write stay in order.
+        let _order = shared.collecting.lock().expect("no panics under this lock");
         let posted = shared.segment.take_posted();
         if posted == 0 {
             return 0;
@@ -439,6 +445,14 @@ impl Server {
             }
         }
         let count = pending.len();
+        // Slots are found by number, and a client that reuses one early has posted later pieces in front of
+        // earlier ones. What was posted at the same time by different threads has no order.
+        if pending
+            .iter()
+            .any(|p| p.request.op == Op::Write && p.request.flags & wire::flags::CHAINED != 0)
+        {
+            pending.sort_by_key(|p| p.request.offset);
+        }
         self.enqueue(session.job, pending);
         count
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::creds::Creds;
 use crate::jobs::Entry;
@@ -30,4 +30,6 @@ pub struct Shared {
     pub busy: AtomicU32,
     /// Whether the workers look at the segment by themselves.
     pub hot: AtomicBool,
+    /// Held while posted requests are taken and queued.
+    pub collecting: Mutex<()>,
 }

@@ -2,8 +2,9 @@
 //!
 //! There is no thread that only distributes: a worker that finds nothing to do becomes the one that
 //! listens (to sockets and doorbells), and serves what it hears of itself, so that a small request costs
-//! no hand-over between threads. One more worker looks after a millisecond whether the listener has
-//! been busy for long. Nobody spins, but for a few microseconds with the processor offered to others.
+//! no hand-over between threads. While as many are served as may be, nobody listens: whoever ends a request
+//! looks for the next, and a deputy looks after sockets every millisecond. Nobody spins, but for a few
+//! microseconds with the processor offered to others.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -77,6 +78,7 @@ impl Workers {
                     self.rest(Duration::from_nanos(left.max(1)).min(TICK));
                 }
                 Work::Empty => self.rest(TICK),
+                Work::Full => self.stand_by(),
             }
         }
         self.wake.notify_all();
@@ -84,17 +86,36 @@ impl Workers {
 
     /// Nothing to do for `at_most` this time: listen, or leave that to the one who does.
     fn rest(&self, at_most: Duration) {
+        if !self.look(at_most) || !self.server.arm() {
+            return;
+        }
+        // Armed segments ring: whoever listens hears it, also when that is another worker.
         if let Ok(_listener) = self.listening.try_lock() {
             return self.listen(at_most);
         }
-        let active = self.idle_time() < REST;
-        let deputy = active && !self.deputy.swap(true, Ordering::SeqCst);
+        self.sleep(at_most, self.idle_time() < REST);
+    }
+
+    /// Nothing may be served now. Sockets still want an answer (a client that connects), but not at once.
+    fn stand_by(&self) {
+        if self.sleep(TICK, true) {
+            if let Ok(_listener) = self.listening.try_lock() {
+                self.listen(TICK);
+            }
+        }
+    }
+
+    /// Sleep until another worker needs help. One of them is the deputy where there has to be one, for a
+    /// millisecond; true for it, after that.
+    fn sleep(&self, at_most: Duration, deputise: bool) -> bool {
+        let deputy = deputise && !self.deputy.swap(true, Ordering::SeqCst);
         let timeout = if deputy { DEPUTY.min(at_most) } else { at_most };
         let guard = self.waiting.lock().expect("no panics under this lock");
-        drop(self.wake.wait_timeout(guard, timeout));
+        let slept = self.wake.wait_timeout(guard, timeout);
         if deputy {
             self.deputy.store(false, Ordering::SeqCst);
         }
+        deputy && slept.is_ok_and(|(_, wait)| wait.timed_out())
     }
 
     fn idle_time(&self) -> Nanos {
@@ -104,20 +125,24 @@ impl Workers {
             .saturating_sub(self.last_request.load(Ordering::Relaxed))
     }
 
-    fn listen(&self, at_most: Duration) {
+    /// Look at busy segments for a few microseconds. False: something was posted.
+    fn look(&self, at_most: Duration) -> bool {
         let server = &self.server;
         if self.idle_time() < LOOK * 4 {
             let until = server.queue.now() + LOOK.min(at_most.as_nanos() as Nanos);
             while server.queue.now() < until {
                 if server.scan() > 0 {
-                    return;
+                    return false;
                 }
                 thread::yield_now();
             }
         }
-        if !server.arm() {
-            return;
-        }
+        true
+    }
+
+    /// Wait for sockets and doorbells, and do what they ask for.
+    fn listen(&self, at_most: Duration) {
+        let server = &self.server;
         for event in server.epoll.wait(at_most) {
             let id = event >> 3;
             match event & 7 {

@@ -34,7 +34,7 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
 
 fn read_at(handle: &Handle, offset: i64, to: *mut u8, wanted: usize) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
-    if let Some(copied) = handle.inode.read(handle.fd(), start, to, wanted as u64) {
+    if let Some(copied) = handle.inode.read(start, to, wanted as u64) {
         return copied.map(|count| count as usize);
     }
     // SAFETY: the caller's area holds `wanted` bytes.
@@ -64,10 +64,7 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
         (count, *position)
     } else {
         let chained = call.request.flags & wire::flags::CHAINED != 0;
-        if chained && !reached(handle.fd(), call.request.offset)? {
-            return Ok(Outcome::of(0));
-        }
-        let count = write_at(&handle, call.request.offset, from, size)?;
+        let count = write_part(&handle, call.request.offset, from, size, chained)?;
         (count, call.request.offset + count as i64)
     };
     call.session.entry.counters.count(0, count as u64);
@@ -79,12 +76,26 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
 }
 
 fn write_at(handle: &Handle, offset: i64, from: *mut u8, size: usize) -> Result<usize> {
+    write_part(handle, offset, from, size, false)
+}
+
+/// Write at `offset`. `chained`: a later piece of one write, of which nothing may be written (0) before the
+/// pieces in front of it are there, and whose first piece has set the modification time, as a kernel's
+/// write does before it copies.
+fn write_part(handle: &Handle, offset: i64, from: *mut u8, size: usize, chained: bool) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
     let synchronous = handle.flags() & libc::O_DSYNC != 0;
     if !synchronous {
-        if let Some(copied) = handle.inode.write(handle.fd(), start, from, size as u64) {
+        // What is mapped lies inside the file, so that there is nothing to wait for.
+        let copied = handle
+            .inode
+            .write(handle.fd(), start, from, size as u64, !chained);
+        if let Some(copied) = copied {
             return copied.map(|count| count as usize);
         }
+    }
+    if chained && !reached(handle.fd(), offset)? {
+        return Ok(0);
     }
     // SAFETY: the caller's area holds `size` bytes.
     let count = check_size(unsafe { libc::pwrite(handle.fd(), from.cast(), size, offset) })?;

@@ -1,0 +1,183 @@
+"""A real application beside a background job: paper 001, section 5.5."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiercel.errors import RunFailed
+from tiercel.layers.fairshare.protocol import Connection, Job
+from tiercel.sharing.applications import APPLICATIONS
+from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, start_load, surroundings
+from tiercel.sharing.watch import Watch
+from tiercel.study.workloads import SharingApplicationWorkload
+
+#: The largest request that a server serves in one piece, bytes: the preload library's slots.
+PIECE = 128 << 10
+_GRACE_S = 60.0
+#: The background job has this time for itself before the application starts, seconds.
+_LEAD_S = 0.5
+
+
+def application_experiment(load: Path, folder: Path, workload: SharingApplicationWorkload) -> dict[str, Any]:
+    """Run the application alone, beside the background job, and alone again; return one document.
+
+    Through the layer rates, shares and what the policy allows are of the server's own account; on plain
+    storage only the background job's throughput and the slowdown are known.
+    """
+    server = os.environ.get("FAIRSHARE_SERVER")
+    place = Place(load, folder, Path(server) if server else None)
+    job = Job(workload.application, workload.size, workload.priority, workload.user, workload.group)
+    b = workload.background
+    other = Job(b.name, b.size, b.priority, b.user, b.group)
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tiercel-sharing-") as output:
+        environment, own = surroundings(place, job)
+        commands = APPLICATIONS[workload.application](own, Path(output), workload.work)
+        for command in commands.prepare:
+            _timed(command, environment, workload)
+        alone = [_timed(commands.run, environment, workload)]
+
+        at = beginning()
+        disturbing = Load(
+            other, b.processes, b.pattern, 0.0, workload.longest + 2 * _LEAD_S, b.transfer_size, b.file_size
+        )
+        length = disturbing.seconds
+        watch = Watch(place.server, at, length, workload.interval) if place.server else None
+        process = start_load(place, disturbing, workload.interval, at)
+        try:
+            time.sleep(max(0.0, at + _LEAD_S - time.time()))
+            before, start = _account(place.server), time.time() - at
+            together = _timed(commands.run, environment, workload)
+            after, end = _account(place.server), time.time() - at
+            if process.poll() is not None:
+                collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
+                raise RunFailed("the background job ended before the application")
+            process.send_signal(signal.SIGTERM)
+            background = collect(disturbing, process, time.monotonic() + _GRACE_S, length, workload.interval)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            if watch:
+                watch.end()
+        alone.append(_timed(commands.run, environment, workload))
+    found = summary(
+        workload, float(np.mean(alone)), together, (start, end), background, before, after,
+        watch.entitled if watch else {},
+    )  # fmt: skip
+    served = watch.rates([job.name], 0.0, end) if watch else None
+    if served:
+        # The server forgets what a job was served when its last process ends: then the count begins anew.
+        found["jobs"][0]["series"] = np.clip(served[job.name], 0, None).tolist()
+    return found
+
+
+def summary(
+    workload: SharingApplicationWorkload,
+    alone: float,
+    together: float,
+    contested: tuple[float, float],
+    background: Throughput,
+    before: Mapping[str, Mapping[str, float]],
+    after: Mapping[str, Mapping[str, float]],
+    entitled: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return the document: `alone`, `together` are the application's seconds, `before`, `after` accounts."""
+    start, end = contested
+    names = (workload.application, background.job)
+    moved = {name: _difference(before, after, name) for name in names} if after else {}
+    sum_entitled = sum(entitled.get(name, 0.0) for name in names)
+    shares = {n: entitled[n] / sum_entitled for n in names if n in entitled} if sum_entitled else {}
+    total = sum(m["bytes"] for m in moved.values())
+    last = round(end / workload.interval)
+    jobs = []
+    for number, name in enumerate(names):
+        application = number == 0
+        seen = moved.get(name)
+        during = background.between(start, end)
+        rate = seen["bytes"] / (end - start) if seen else 0.0 if application else float(during.mean())
+        jobs.append({
+            "job": name, "number": number,
+            "bytes_per_second": rate,
+            "operations_per_second": seen["operations"] / (end - start) if seen else None,
+            "bytes": round(seen["bytes"]) if seen else None,
+            "operations": round(seen["operations"]) if seen else None,
+            "seconds": together if application else end - start,
+            "latency_p50": None if application else background.latency_p50,
+            "latency_p99": None if application else background.latency_p99,
+            "share": seen["bytes"] / total if seen and total else None,
+            "entitled": shares.get(name),
+            "deviation": None,
+            "slowdown": together / alone - 1 if application else None,
+            "allowed": allowed(seen, total / (end - start), shares.get(name), alone) if application else None,
+            "series": [] if application else background.bytes_per_second[: last + 1].tolist(),
+        })  # fmt: skip
+    return {
+        "interval": workload.interval, "unit": "B/s", "contested": [start, end], "alone": alone, "jobs": jobs,
+        "total": {
+            "bytes_per_second": total / (end - start) if total else jobs[1]["bytes_per_second"],
+            "operations_per_second": None, "seconds": end - start, "seconds_to_share": None,
+        },
+    }  # fmt: skip
+
+
+def allowed(
+    moved: Mapping[str, float] | None, capacity: float, share: float | None, alone: float
+) -> float | None:
+    """Return the slowdown that a fair share allows, None where share or account is not known.
+
+    By hand: data that takes W / C seconds at the storage's full rate C takes W / (s C) with a share s, so
+    the application loses W / C (1 / s - 1) at most; and each of its requests may have to wait for the one
+    that is being served. (That processors are shared, too, is not in it.)
+    """
+    if moved is None or not share or not capacity:
+        return None
+    waiting = moved["operations"] * PIECE / capacity
+    return (moved["bytes"] / capacity * (1 / share - 1) + waiting) / alone
+
+
+def _timed(
+    command: Sequence[str], environment: Mapping[str, str], workload: SharingApplicationWorkload
+) -> float:
+    """Run a command of the application to its end and return its seconds; RunFailed with its last line."""
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            errors="replace", timeout=workload.longest,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise RunFailed(
+            f"application {workload.application}: not done after {workload.longest:g} s; give it less `work`"
+        ) from None
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        raise RunFailed(f"application {workload.application}: {said}")
+    return time.monotonic() - began
+
+
+def _account(server: Path | None) -> dict[str, dict[str, float]]:
+    """Return what the server has moved for each job so far; empty without a server."""
+    if server is None:
+        return {}
+    with Connection(server) as connection:
+        jobs = connection.status()["jobs"]
+    return {
+        j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]} for j in jobs
+    }
+
+
+def _difference(
+    before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]], name: str
+) -> dict[str, float]:
+    old, new = before.get(name, {}), after.get(name, {})
+    return {key: new.get(key, 0) - old.get(key, 0) for key in ("bytes", "operations")}
