@@ -10,6 +10,7 @@ from snakemake.utils import min_version
 
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
+from tiercel.runs.budget import settle
 from tiercel.runs.plan_table import print_plan
 from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site, make_plan
@@ -34,6 +35,8 @@ try:
         else:
             check_site(PROJECT)
             take_over(PROJECT, ROOT, results_folder(ROOT, SITE))
+            if used_up := settle(PROJECT, results_folder(ROOT, SITE)):
+                print(f"tiercel: {used_up}", file=sys.stderr)
     # What a batch asks of the site's scheduler; nothing where there is none.
     SCHEDULED = batch_resources(PROJECT, results_folder(ROOT, SITE), DRY_RUN)
 except UserError as error:

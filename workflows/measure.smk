@@ -4,6 +4,8 @@
 
 
 def rounds_before(wildcards):
+    if wildcards.batch not in BATCHES:
+        return []  # a job whose plan has changed since it was submitted: the batch itself says so
     number = BATCHES[wildcards.batch].round
     return [STAMPS / f"{b.name}.done" for b in PROJECT.plan.batches if b.round == number - 1]
 

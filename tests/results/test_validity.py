@@ -47,7 +47,8 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"clock_skew": 0.06}, []),  # one node has one clock
         (READ, {"clock_skew": 0.06, "nodes": 2, "cross_node_fraction": 1.0}, ["clock-skew"]),
         (READ, {"clock_skew": 0.04, "nodes": 2, "cross_node_fraction": 1.0}, []),
-        (READ, {"nodes": 2, "cross_node_fraction": 0.5}, ["same-node"]),
+        (READ, {"nodes": 2, "cross_node_fraction": 0.5, "medium": "network"}, ["same-node"]),
+        (READ, {"nodes": 2, "cross_node_fraction": 0.0}, []),  # each node's own disk: nobody else can
         (READ, {"others_cpu": 0.26}, ["loaded-machine"]),
     ],
 )  # fmt: skip

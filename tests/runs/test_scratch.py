@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,31 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     storage = stack.storage.model_copy(update={"scratch": str(tmp_path / "f")})
     with pytest.raises(UserError, match="is not a folder"):
         check_scratch(Stack("main", storage))
+
+
+#: Makes `data`, and a file in it, anew as long as its run's folder is there.
+WRITER = """
+import os, sys, time
+for n in range(100):
+    try:
+        if not os.path.isdir("data"): os.mkdir("data")
+        open(f"data/{n}", "w").close()
+    except OSError: pass
+    time.sleep(0.004)
+"""
+
+
+def test_a_dying_process_that_still_writes(tmp_path: Path) -> None:
+    folder = tmp_path / "tiercel-run-x"
+    (folder / "data").mkdir(parents=True)
+    (folder / ".tiercel-run").touch()
+    with subprocess.Popen([sys.executable, "-c", WRITER], cwd=folder) as writer:
+        while not (folder / "data" / "3").exists():
+            time.sleep(0.001)
+        remove_run_folder(folder)
+        # Gone; or still ours, so that whoever comes next may remove it.
+        assert not folder.exists() or (folder / ".tiercel-run").exists()
+        writer.wait(30)
+    if folder.exists():
+        remove_run_folder(folder)
+    assert not folder.exists()

@@ -28,6 +28,7 @@ class Machine:
         self.folder = folder
         self.bin = folder / "bin"
         self.bin.mkdir()
+        (folder / ".snakemake").mkdir()
         for name in (
             "bsub",
             "bjobs",

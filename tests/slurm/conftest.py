@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,13 +21,27 @@ SCRIPT = CHECKOUT / "tools" / "slurm-virtual" / "cluster"
 SITE = "slurm-virtual"
 
 
+#: Slurm's own srun; engines begin only when there is no file `hold`, so that tests need no luck with times.
+_SRUN = """#!/bin/sh
+case " $* " in *' --phases '*) while [ -e '{hold}' ]; do sleep 0.1; done ;; esac
+exec {srun} "$@"
+"""
+
+
 class Cluster:
     """The virtual cluster and a project folder whose runs go to it."""
 
     def __init__(self, state: Path, root: Path) -> None:
         self.state, self.root = state, root
         self.results = root / "results" / SITE
-        self.environment = {**os.environ, "TIERCEL_CLUSTER": str(state)}
+        self.hold = root.parent / "hold"
+        srun = root.parent / "bin" / "srun"
+        srun.parent.mkdir(parents=True)
+        srun.write_text(_SRUN.format(hold=self.hold, srun=shutil.which("srun")))
+        srun.chmod(0o755)
+        self.environment = {
+            **os.environ, "TIERCEL_CLUSTER": str(state), "PATH": f"{srun.parent}:{os.environ['PATH']}",
+        }  # fmt: skip
         (root / "workflows" / "studies").mkdir(parents=True)
         (root / "site-configs" / SITE).mkdir(parents=True)
         (root / "Snakefile").symlink_to(CHECKOUT / "Snakefile")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -36,10 +37,11 @@ experiments:
 RUNS = (2 * 2 + 1) * 2
 
 
-@pytest.mark.nightly  # minutes, and on a loaded machine the job may end before the second Snakemake looks
+@pytest.mark.nightly  # minutes
 def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -> None:
     cluster.study(TINY)
     tables = "results/slurm-virtual/runs.parquet"  # the report is for the nightly test
+    cluster.hold.touch()
     first = cluster.snakemake(tables)
     cluster.wait(cluster.begun, "the first run begins", first)
     controller = (cluster.results / ".controller").read_text().split()  # process N on login
@@ -50,6 +52,14 @@ def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -
 
     second = cluster.snakemake(tables)
     try:
+        # It has taken over, and looks for jobs at once.
+        cluster.wait(
+            lambda: (cluster.results / ".controller").read_text().split()[1:2] not in ([], controller[1:2]),
+            "the second snakemake takes over",
+            second,
+        )
+        time.sleep(2)
+        cluster.hold.unlink()
         # The second round has run ids of repetition 1.
         cluster.wait(
             lambda: any(".r1-" in p.name for p in cluster.begun()), "the second round begins", second
@@ -57,7 +67,7 @@ def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -
         nodes = cluster.inside("squeue", "--noheader", "--states=RUNNING", "--format=%N").strip()
         assert nodes == "n[1-2]"
         cluster.call("kill-node", "n2")
-        output, _ = second.communicate(timeout=300)
+        output, _ = second.communicate(timeout=900)
     finally:
         second.kill()
     assert second.returncode == 0, output + cluster.logs()
@@ -98,7 +108,7 @@ def _check_places(cluster: Cluster) -> None:
 def test_report_of_two_nodes_and_two_storage_systems(cluster: Cluster) -> None:
     cluster.study(TINY.replace("minimum: 2, maximum: 2", "minimum: 1, maximum: 1"))
     workflow = cluster.snakemake()
-    output, _ = workflow.communicate(timeout=600)
+    output, _ = workflow.communicate(timeout=900)
     assert workflow.returncode == 0, output + cluster.logs()
     page = (cluster.results / "report" / "index.html").read_text()
     assert "shared (virtual)" in page

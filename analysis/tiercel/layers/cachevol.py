@@ -108,7 +108,8 @@ class CacheVol(Layer):
         found, log = connector(), log_program()
         if found is None or log is None:
             return None
-        version = "src." + hashlib.sha256(found.read_bytes()).hexdigest()[:8]
+        both = hashlib.sha256(found.read_bytes() + log.read_bytes())
+        version = "src." + both.hexdigest()[:8]
         return Installation(self.name, version, {"connector": found, "log": log})
 
     def check_options(self, options: Options, site: Site) -> None:

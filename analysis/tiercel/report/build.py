@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tiercel.privacy import private
 from tiercel.report.data import FlagText, Number, Record, Results
 from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
@@ -28,7 +29,8 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     target = report / "index.html"
     text = page(results, site, pictures, find(results), parts)
     partial = target.with_name(".index.html.partial")
-    partial.write_text(text, encoding="utf-8")
+    # The tables are clean (results.raw); what the site's file says of mounts may not be.
+    partial.write_text(private().text(text), encoding="utf-8")
     partial.rename(target)
     return target
 

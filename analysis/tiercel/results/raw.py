@@ -8,6 +8,9 @@
         *.stdout *.stderr *.json trace/     what the engine left
         record.json     status, reason, steps, times (written last: without it the run did not finish)
     results/<site>/raw/interrupted/<run>.<n>/   attempts that were cut off, kept
+
+Everything here is free of user names, home folders, accounts, passwords and tokens: write_json takes them out
+of what tiercel records, clean out of what engines, layers and tracers left.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
+from tiercel.privacy import private
+from tiercel.results.cleaning import clean_folder
 
 RECORD = "record.json"
 INTERRUPTED = "interrupted"
@@ -58,6 +63,7 @@ class RawStore:
         """
         folder = self.path(run_id)
         if folder.exists():
+            clean(folder)  # it was cut off before
             attic = self.folder / INTERRUPTED
             attic.mkdir(exist_ok=True)
             folder.rename(attic / f"{run_id}.{self._attempts(run_id)}")
@@ -101,8 +107,14 @@ class RawStore:
                 yield run
 
 
+def clean(folder: Path) -> None:
+    """Take what is private out of the files of a run; before they are parsed, so that all see the same."""
+    clean_folder(folder, private())
+
+
 def write_json(path: Path, content: Any) -> None:
-    """Write `content` so that a reader, or a crash, sees the whole file or none."""
+    """Write `content`, without what is private, so that a reader, or a crash, sees the whole file or none."""
+    content = private().plain(content)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8", errors="surrogateescape") as file:
         json.dump(content, file, indent=1, ensure_ascii=False)

@@ -160,7 +160,9 @@ def _loaded_machine(row: Row) -> bool:
 )  # fmt: skip
 def _same_node(row: Row) -> bool:
     share = row["cross_node_fraction"]
-    return _cold_wanted(row) and row["nodes"] != 1 and share is not None and share < 1
+    # What a node's own disk holds no other node can read: there the eviction before the read is the proof.
+    elsewhere = row["nodes"] != 1 and row["medium"] != "disk"
+    return _cold_wanted(row) and elsewhere and share is not None and share < 1
 
 
 #: Set by the table of results, which sees all repetitions of a configuration, not by a check on one row.

@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 from tiercel.errors import UserError
+from tiercel.runs.lock import NO_LOCKS
 from tiercel.runs.planning import Project
 from tiercel.schedulers import scheduler_of
-
-_POLL_S = 3.0
 
 #: Kept open, and so locked, until this process ends.
 _held: list[int] = []
@@ -45,7 +44,7 @@ def take_over(project: Project, root: Path, results: Path) -> None:
             file=sys.stderr,
         )
     while any(job.running for job in scheduler.left_behind(site, root)):
-        time.sleep(_POLL_S)
+        time.sleep(scheduler.poll_seconds)
 
 
 def _lock(path: Path, site: str) -> None:
@@ -57,8 +56,10 @@ def _lock(path: Path, site: str) -> None:
         who = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
         os.close(descriptor)
         raise UserError(f"site {site}: another snakemake already submits jobs for it ({who})") from None
-    except OSError:
-        pass  # a file system without locks: then nobody tells us, and jobs are still kept apart by resources
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise UserError(f"{path}: cannot be locked: {error.strerror}") from None
+        # A file system without locks: then nobody tells us, and jobs are still kept apart by resources.
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
     _held.append(descriptor)

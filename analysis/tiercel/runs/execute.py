@@ -21,7 +21,7 @@ from tiercel.engines import Engine, Installation, Measurement, Step, Task
 from tiercel.errors import RunFailed, one_line
 from tiercel.launchers import Launcher
 from tiercel.layers import Layer, Place, View, merged
-from tiercel.results.raw import RECORD, RawStore, write_json
+from tiercel.results.raw import RECORD, RawStore, clean, write_json
 from tiercel.runs.context import Sample, between, surroundings
 from tiercel.runs.places import Nodes, scratch_of
 from tiercel.runs.scratch import space_problem
@@ -104,6 +104,7 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
             finally:
                 here = {} if _on_service(equipment) else between(before, Sample.take())
                 write_json(folder / "context.json", {**around, **here})
+                clean(folder)
         measurements = equipment.engine.parse(task, folder)
     except RunFailed as failure:
         reason = one_line(str(failure))

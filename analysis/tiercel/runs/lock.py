@@ -19,7 +19,8 @@ from types import TracebackType
 
 from tiercel.errors import UserError
 
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+#: What flock(2) says on a file system that has no locks.
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class SiteLock:
@@ -48,7 +49,7 @@ class SiteLock:
                     told = True
                 time.sleep(0.2)
             except OSError as error:
-                if error.errno not in _NO_LOCKS or self._path.parent == Path(tempfile.gettempdir()):
+                if error.errno not in NO_LOCKS or self._path.parent == Path(tempfile.gettempdir()):
                     raise
                 # Lustre without -o flock: a lock for this node, and jobs are kept apart by the scheduler.
                 os.close(self.descriptor)

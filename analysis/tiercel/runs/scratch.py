@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError
@@ -15,6 +16,8 @@ from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.units import format_size
 
+#: How often, and how long apart, a folder is tried in which a dying process still writes.
+_TRIES, _PAUSE_S = 10, 0.1
 _PREFIX = "tiercel-run-"
 _MARKER = ".tiercel-run"
 
@@ -54,17 +57,26 @@ def remove_run_folder(folder: Path) -> None:
                 f"{folder}: carries no {_MARKER} marker, so it is left alone; remove it"
             ) from None
         return
-    try:
-        shutil.rmtree(folder / "data", ignore_errors=False)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        # NFS keeps .nfsXXXX names while a dying process still holds a file open.
-        if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
-            raise UserError(f"{folder}: cannot be removed: {error.strerror}") from None
+    for _ in range(_TRIES):
+        try:
+            shutil.rmtree(folder / "data", ignore_errors=False)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            # NFS keeps .nfsXXXX names while a dying process still holds a file open.
+            if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
+                raise UserError(f"{folder}: cannot be removed: {error.strerror}") from None
+            time.sleep(_PAUSE_S)
+            continue
+        (folder / _MARKER).unlink(missing_ok=True)
+        try:
+            folder.rmdir()
+        except OSError:  # a dying process made something anew: it stays ours, and is tried again
+            (folder / _MARKER).touch()
+            time.sleep(_PAUSE_S)
+            continue
         return
-    (folder / _MARKER).unlink()
-    folder.rmdir()
+    # Left with its marker: whoever comes next removes it.
 
 
 def leftovers(stack: Stack) -> list[Path]:

@@ -45,6 +45,8 @@ class Scheduler(ABC):
     name: str
     programs: tuple[str, ...]
     """What must be on PATH where jobs are submitted; the first one submits."""
+    poll_seconds: float = 3.0
+    """How often the scheduler is asked about jobs that are waited for."""
 
     def missing(self) -> str | None:
         """Return what is lacking to submit jobs from here, or None."""
@@ -56,10 +58,7 @@ class Scheduler(ABC):
         """Return the Snakemake resources of a job."""
 
     def left_behind(self, site: str, folder: Path) -> list[Job]:
-        """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`.
-
-        None where the executor itself takes up jobs that still run (cluster-generic).
-        """
+        """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`."""
         return []
 
     def cancel(self, jobs: Sequence[Job]) -> None:

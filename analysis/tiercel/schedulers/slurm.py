@@ -39,11 +39,12 @@ class Slurm(Scheduler):
         return found
 
     def left_behind(self, site: str, folder: Path) -> list[Job]:
-        # The executor names jobs <prefix>_<uuid of its run>; the profile's prefix names the site.
+        # The executor names jobs <prefix>_<uuid of its run>, a site's own script <prefix>: the site's name.
         found = []
         for line in _squeue("--me", "--format=%i|%T|%j|%Z").splitlines():
             number, state, name, where = line.split("|", 3)
-            if name.startswith(f"tiercel-{site}_") and where == str(folder):
+            ours = name == f"tiercel-{site}" or name.startswith(f"tiercel-{site}_")
+            if ours and where == str(folder):
                 found.append(Job(number, state not in _WAITING))
         return found
 

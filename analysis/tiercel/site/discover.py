@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tiercel.privacy import private
 from tiercel.site.model import Storage
 from tiercel.site.mounts import Mount, mount_of, read_mounts
 from tiercel.units import format_size
@@ -60,7 +61,9 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
 
 def storage_name(mount: Mount) -> str:
     """Return a stable name such as ``ext4-root`` or ``tmpfs-dev-shm``."""
-    slug = re.sub(r"[^a-z0-9]+", "-", str(mount.point).lower()).strip("-") or "root"
+    # A home that is mounted for its user alone is called home: names are seen by everybody.
+    point = private().text(str(mount.point))
+    slug = re.sub(r"[^a-z0-9]+", "-", point.lower()).strip("-") or "root"
     return f"{mount.type}-{slug}"[:60].strip("-")
 
 
@@ -117,7 +120,7 @@ def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
             mount=str(mount.point),
             scratch=str(folder / f"tiercel-{os.getuid()}").replace("$", "$$"),
             medium=mount.medium or "disk",
-            label=f"{mount.type} {mount.point}",
+            label=private().text(f"{mount.type} {mount.point}"),
             source=mount.source,
             options=mount.options,
             capacity=capacity,

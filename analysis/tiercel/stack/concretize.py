@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
+from tiercel.privacy import private
 from tiercel.stack.environment import Environment
 from tiercel.stack.lock import Lock, read_lock, required_architecture
 from tiercel.stack.parts import scope_folder
@@ -46,7 +47,7 @@ def concretize(
     place = str(packages) if packages else None
     record = {"origin": origin, "parts": parts, "packages": place, "summary": lock.summary()}
     temporary = environment.resolved.with_suffix(".new")
-    temporary.write_text(json.dumps(record, indent=1) + "\n")
+    temporary.write_text(json.dumps(private().plain(record), indent=1) + "\n")
     temporary.replace(environment.resolved)
     return lock
 

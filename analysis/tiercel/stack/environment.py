@@ -16,6 +16,7 @@ import yaml
 
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
+from tiercel.privacy import private
 from tiercel.project import results_folder
 from tiercel.stack.lock import required_architecture
 from tiercel.stack.parts import scope_folder
@@ -107,7 +108,8 @@ class Environment:
 
     def origin(self, parts: list[str], packages: Path | None) -> str:
         """Return a digest of everything that the lock follows from: a changed one makes another lock."""
-        digest = hashlib.sha256(json.dumps([self.site, parts, str(packages or "")]).encode())
+        place = private().text(str(packages or ""))  # as stack.json holds it
+        digest = hashlib.sha256(json.dumps([self.site, parts, place]).encode())
         files = [self.root / "spack.yaml", *sorted(scope_folder(self.root, self.site).glob("*.yaml"))]
         files += sorted((self.root / "recipes").rglob("*.py"))
         for path in files:

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
+from tiercel.privacy import private
+
 #: Without a terminal a line at most this often.
 QUIET_S = 10.0
 
@@ -24,6 +26,7 @@ class Progress:
     def __init__(self, log: Path, doing: str, total: int | None = None, stream: TextIO | None = None) -> None:
         self.done: set[str] = set()
         self.errors: list[str] = []
+        self._private = private()
         self._doing, self._total = doing, total
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
@@ -46,7 +49,7 @@ class Progress:
 
     def line(self, text: str) -> None:
         """Take one line of Spack's output."""
-        self._log.write(text + "\n")
+        self._log.write(self._private.text(text) + "\n")
         self._log.flush()
         if match := _DONE.match(text):
             self.done.add(match[1])

@@ -119,7 +119,7 @@ static int create_file(struct md_run *run, const char *path)
 static int read_file(struct md_run *run, const char *path)
 {
     run->operation = "open";
-    int fd = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+    int fd = open(path, O_RDWR | O_CLOEXEC), error = 0; /* as mdtest: file systems may lock otherwise for O_RDONLY */
     if (fd < 0)
         return errno;
     if (run->o->read_bytes > 0) {

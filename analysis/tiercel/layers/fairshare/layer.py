@@ -59,6 +59,8 @@ class FairShare(Layer):
     def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
         if nodes > 1:
             return "the fairshare layer starts its server on the run's one node"
+        if workload.operation == "sharing-servers":
+            return "the workload starts servers of its own"
         if getattr(workload, "queue_depth", 1) > 1:
             return "asynchronous I/O of the kernel goes past the fairshare layer"
         return None

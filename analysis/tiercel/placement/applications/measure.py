@@ -21,7 +21,7 @@ import tiercel
 from tiercel.errors import RunFailed, UserError, suggest
 from tiercel.placement.applications.base import Application, Variant, applications
 from tiercel.programs import program
-from tiercel.results.raw import read_json, write_json
+from tiercel.results.raw import clean, read_json, write_json
 from tiercel.runs.execute import last_words
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.scratch import Scratch, check_scratch
@@ -112,6 +112,7 @@ def _run(run: AppRun, application: Application, folder: Path) -> str:
             record["bytes_left"] = sum(p.stat().st_size for p in scratch.data.rglob("*") if p.is_file())
     except (RunFailed, subprocess.SubprocessError, OSError) as error:
         record |= {"status": "failed", "reason": str(error)}
+    clean(folder)
     write_json(folder / RECORD, record)
     return str(record["reason"])
 

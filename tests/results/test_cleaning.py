@@ -1,0 +1,76 @@
+"""What is private leaves a run's files: texts, compressed texts, unfinished attempts; nothing else does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tiercel.privacy import Private
+from tiercel.results import cleaning
+from tiercel.results.cleaning import clean_file, clean_folder
+from tiercel.results.raw import RawStore, read_json, write_json
+
+ALICE = Private(users=("alice",), homes=("/home/alice",))
+
+
+def test_texts_keep_every_other_byte(tmp_path: Path) -> None:
+    path = tmp_path / "main.json"
+    # Numbers as the engine wrote them, a byte that is no UTF-8, no line end at the end.
+    path.write_bytes(b'{"bw": 1.50000, "f": "/home/alice/\xff"}\r\n\r\n 0.0000')
+    os.utime(path, (1e9, 1e9))
+    assert clean_file(path, ALICE)
+    assert path.read_bytes() == b'{"bw": 1.50000, "f": "$HOME/\xff"}\r\n\r\n 0.0000'
+    assert path.stat().st_mtime == 1e9
+    assert not clean_file(path, ALICE)
+
+
+def test_compressed_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks, as tracers write them: a name that lies across two blocks is found all the same."""
+    monkeypatch.setattr(cleaning, "_BLOCK", 50)
+    lines = [json.dumps({"id": n, "name": f"/p/alice/{n}"}) for n in range(100)]
+    path = tmp_path / "run.pfw.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert clean_file(path, ALICE)
+    found = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    assert found == [{"id": n, "name": f"/p/$USER/{n}"} for n in range(100)]
+
+
+def test_what_is_no_text_is_left_alone(tmp_path: Path) -> None:
+    binary = b"\x89HDF\0\0/home/alice/x"
+    torn = gzip.compress(b"/home/alice\n" * 1000)[:-20]
+    (tmp_path / "data.h5").write_bytes(binary)
+    (tmp_path / "torn.pfw.gz").write_bytes(torn)
+    (tmp_path / "link").symlink_to("/home/alice")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "deep.txt").write_text("/home/alice\n")
+    clean_folder(tmp_path, ALICE)
+    assert (tmp_path / "data.h5").read_bytes() == binary
+    assert (tmp_path / "torn.pfw.gz").read_bytes() == torn
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "sub" / "deep.txt").read_text() == "$HOME\n"
+    assert len(list(tmp_path.iterdir())) == 4  # no draft stays
+
+
+def test_an_attempt_that_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "zelda")
+    store = RawStore(tmp_path)
+    folder, _ = store.begin("run-1", {"source": "sshfs zelda@castle:/"})
+    assert read_json(folder / "run.json") == {"source": "sshfs $USER@castle:/"}
+    (folder / "main.stderr").write_text("cannot open /p/zelda/x\n")
+    store.begin("run-1", {})
+    (kept,) = (tmp_path / "raw" / "interrupted").iterdir()
+    assert (kept / "main.stderr").read_text() == "cannot open /p/$USER/x\n"
+
+
+def test_records_keep_numbers_and_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/zelda")
+    write_json(
+        tmp_path / "record.json", {"n": 1, "x": 0.1, "argv": ["/home/zelda/ior", "-t", "1m"], "e": None}
+    )
+    assert read_json(tmp_path / "record.json") == {
+        "n": 1, "x": 0.1, "argv": ["$HOME/ior", "-t", "1m"], "e": None,
+    }  # fmt: skip
