@@ -34,16 +34,16 @@ def place_of(programs: Programs, server: Server, *jobs: Job) -> Place:
 def run_contest(
     programs: Programs, folder: Path, contest: Contest, seconds: float, parallel: int
 ) -> dict[str, Any]:
-    """Run one contest; before and after it its first job alone, for the cost of sharing.
+    """Run one contest; before and after it all its processes as one job, for the cost of sharing.
 
     Rates in bytes per second; ``fractions`` are each interval's parts of what the server served,
     ``rates`` what the clients saw in each interval.
     """
     options = ["--policy", contest.policy, "--scheduler", contest.scheduler, "--parallel", str(parallel)]
     with running_server(programs, folder, [*options, *contest.options]) as server:
-        job, processes = contest.jobs[0]
         place = place_of(programs, server, *(job for job, _ in contest.jobs))
-        lonely = [Load(job, processes, seconds=seconds / 3)]
+        # As many processes with as much data: else the caches, not the sharing, would make the difference.
+        lonely = [Load(contest.jobs[0][0], sum(p for _, p in contest.jobs), seconds=seconds / 3)]
         alone = [_lonely_rate(place, lonely)]
         loads = [Load(job, processes, seconds=seconds) for job, processes in contest.jobs]
         at = beginning()

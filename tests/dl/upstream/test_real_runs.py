@@ -69,7 +69,6 @@ def test_pytorch_formats(tmp_path: Path, format: str) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.nightly
 def test_tensorflow_tfrecord(tmp_path: Path) -> None:
     environment("tensorflow")
     (tmp_path / "out").mkdir()

@@ -13,6 +13,8 @@ from tiercel.dl.kernel.spec import Spec
 _EXTENSIONS = {"hdf5_opt": "hdf5", "mmap_indexed_binary": "indexed_binary"}
 _POOL = 16 * 1024**2 - 1237
 """Bytes of random content. No multiple of a block: content that repeats never lies the same way in a file."""
+_DRAWN = 2 * 1024**2
+"""Bytes that are drawn; the others are these with their values exchanged, which is ten times as fast."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,13 @@ def _shape(spec: Spec, seed: str) -> tuple[int, ...]:
 
 @cache
 def _pool(seed: int) -> memoryview:
-    return memoryview(bytearray(random.Random(seed).randbytes(_POOL)))
+    draw = random.Random(seed)
+    drawn, values = draw.randbytes(_DRAWN), list(range(256))
+    pool = bytearray(drawn)
+    while len(pool) < _POOL:
+        draw.shuffle(values)
+        pool += drawn.translate(bytes(values))
+    return memoryview(pool)[:_POOL]
 
 
 def content(spec: Spec, seed: str, length: int) -> Sequence[memoryview]:
