@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,10 @@ from tiercel.site.mounts import mount_of, read_mounts
 from .single_run import equipment, new_run, stack
 
 __all__ = ["equipment", "new_run", "stack"]
+
+# A shell that starts the tests in the background has SIGINT ignored, and every child would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

@@ -73,8 +73,6 @@ def test_killed_and_resumed(project: Project, how: str) -> None:
     process = subprocess.Popen(
         EVALUATE if "evaluate" in how else SNAKEMAKE, cwd=project.root, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        # A shell that runs the tests in the background has it ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,  # noqa: PLW1509
     )  # fmt: skip
     deadline = time.monotonic() + 120
     while len(store.ids()) < 4 and time.monotonic() < deadline:
