@@ -19,7 +19,7 @@ from tiercel.dl.kernel.formats import Format, format_of
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
 
-from .kernel import spec
+from .kernel import run, spec
 
 FORMATS = ["tfrecord", "hdf5", "csv", "npz", "npy", "jpeg", "png", "indexed_binary", "mmap_indexed_binary"]
 MANY = {"num_samples_per_file": 3}
@@ -123,6 +123,23 @@ def test_hdf5_has_chunks_and_compression(tmp_path: Path) -> None:
         assert data.id.get_storage_size() < 0.8 * data.nbytes  # about half of it compresses away
 
 
+def test_hdf5_of_dlio_2_0_0_has_another_name(tmp_path: Path) -> None:
+    _, _, _, path = written(tmp_path, "hdf5")
+    with h5py.File(path, "r+") as found:
+        assert found["records"] == found["records_0"]  # ours has both: any DLIO reads it
+        del found["records_0"]  # as DLIO 2.0.0 makes it
+    done = run(tmp_path / "trains", dataset={"format": "hdf5", "num_files_train": 2}, train={"epochs": 1})
+    assert done.returncode == 0, done.stderr
+    for made in (tmp_path / "trains" / "data" / "train").iterdir():
+        with h5py.File(made, "r+") as found:
+            del found["records_0"]
+    again = run(
+        tmp_path / "trains", dataset={"format": "hdf5", "num_files_train": 2}, train={"epochs": 1},
+        workflow={"generate_data": False},
+    )  # fmt: skip
+    assert again.returncode == 0, again.stderr
+
+
 @pytest.mark.parametrize(
     ("size", "chunks"), [(50, (1, 1, 50)), (10_000, (1, 100, 100)), (25_000, (2, 100, 100))]
 )
@@ -138,12 +155,14 @@ def test_pandas_reads_csv(tmp_path: Path, compression: str) -> None:
         tmp_path, "csv", record_element_type="float32", record_dims=[2500], compression=compression
     )
     how = None if compression == "none" else compression
-    table = pd.read_csv(path, header=None, compression=how)
+    table = pd.read_csv(path, compression=how)
     assert table.shape == (3, 2500)
     assert table.to_numpy().max() < 1
     assert len(read_all(handler, chosen, path)) == 3
     if compression == "none":
-        assert Path(path).stat().st_size == 3 * 2500 * 10  # ten characters a number, as CANDLE's 700 MB
+        # Ten characters a number, as CANDLE's 700 MB; and the names 0 to 2499, each with a comma or the end.
+        names = 10 * 1 + 90 * 2 + 900 * 3 + 1500 * 4 + 2500
+        assert Path(path).stat().st_size == 3 * 2500 * 10 + names
     assert file.samples == 3
 
 

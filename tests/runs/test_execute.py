@@ -16,7 +16,7 @@ import pytest
 from tiercel.results.measured import measurements_of
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawStore, read_json
-from tiercel.runs.execute import Equipment, execute
+from tiercel.runs.execute import Equipment, execute, last_line
 from tiercel.site.model import Stack
 from tiercel.study.plan import Run
 
@@ -220,3 +220,21 @@ def assert_no_number(store: RawStore, run: Run) -> None:
     row = runs[runs["run"] == run.id].iloc[0]
     assert row["status"] == "failed"
     assert row["reason"]
+
+
+def test_the_telling_line_of_a_traceback() -> None:
+    said = """
+    Error executing job with overrides: ['~workload']
+    Traceback (most recent call last):
+      File "reader.py", line 40, in get_sample
+    KeyError: "object 'records' doesn't exist"
+    Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.
+    Abort(1) on node 0
+    """
+    assert last_line(said) == "KeyError: \"object 'records' doesn't exist\""
+    assert (
+        last_line("tensorflow.errors.NotFoundError: no file\nbye")
+        == "tensorflow.errors.NotFoundError: no file"
+    )
+    assert last_line("slurm: error: no such partition\nbye") == "slurm: error: no such partition"
+    assert last_line("one\ntwo") == "two"

@@ -15,8 +15,9 @@ from typing import Any
 
 from tiercel.dl.workload import Scale
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
-from tiercel.errors import RunFailed, UserError, one_line
+from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
+from tiercel.runs.execute import last_words
 from tiercel.study.workloads import DeepLearningWorkload
 
 _TIMEOUT_S = 6 * 3600.0
@@ -169,15 +170,8 @@ def _carry_out(
                 process.terminate()
                 process.wait()
     if code not in step.ok_codes:
-        said = _said(output / f"{step.name}.stderr") or _said(output / f"{step.name}.stdout")
+        said = last_words(output / f"{step.name}.stderr") or last_words(output / f"{step.name}.stdout")
         raise UserError(said or f"{engine}: {step.name} ended with exit code {code} and said nothing")
-
-
-def _said(path: Path) -> str:
-    """Return the line in which an engine says what went wrong."""
-    lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if "error" in line.lower()]
-    return one_line((telling[:1] or lines[-1:] or [""])[0])
 
 
 def _details(output: Path) -> dict[str, Any]:

@@ -34,6 +34,8 @@ _RECORDED = ("MPICH_", "OMPI_MCA_", "ROMIO_", "UCX_", "FI_", "HDF5_")
 
 #: The engine's own message, or what MPICH's launcher says of a rank that died.
 _TELLING = re.compile(r"error|^iokernel: |exit string", re.IGNORECASE)
+#: How Python says what ended it.
+_EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
 
 _GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -253,7 +255,8 @@ def last_words(path: Path) -> str:
 def last_line(text: str, limit: int = 300) -> str:
     """Return the first line in `text` that says what went wrong, else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line)]
+    telling = [line for line in lines if _EXCEPTION.match(line)]
+    telling = telling or [line for line in lines if _TELLING.search(line)]
     return (telling[:1] or lines[-1:] or [""])[0][:limit]
 
 

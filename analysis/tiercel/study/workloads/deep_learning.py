@@ -27,6 +27,7 @@ _AROUND = 1.1
 #: A number as text, with its comma, over its bytes in memory (CSV).
 _AS_TEXT = {1: 4, 2: 6, 4: 2.5, 8: 1.25}
 _INODE = 8192
+_COLUMN_NAME = 8
 
 
 @workload_kinds.register("deep-learning")
@@ -81,6 +82,7 @@ class DeepLearningWorkload(Workload):
             files = data.num_files_train + data.num_files_eval
             if data.format == "csv":
                 content = round(content * _AS_TEXT[data.sample_bytes // _elements(found)])
+                content += files * _elements(found) * _COLUMN_NAME
         return round(content * _AROUND) + files * _INODE + _checkpoints(found, nodes * processes_per_node)
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""CSV files of numbers, a sample a row; compressed where the workload says so.
+"""CSV files of numbers, a sample a row, below a line of column names as DLIO's; compressed on demand.
 
 A file has no index, so opening one reads and parses it whole (as ``pandas.read_csv``), in pieces of 256 KiB.
 """
@@ -34,6 +34,7 @@ class CSV(Format):
     def write(self, path: str, file: FileSpec, spec: Spec) -> None:
         words, columns = _words(spec.element, spec.seed), file.sample_bytes // file.element_bytes
         with _writer(path, spec) as out:
+            out.write(b",".join(b"%d" % column for column in range(columns)) + b"\n")
             for sample in range(file.samples):
                 start = random.Random(f"{file.seed}:{sample}").randrange(_WORDS)
                 turned = words[start:] + words[:start]
@@ -44,10 +45,17 @@ class CSV(Format):
         scan, size, problem = CSVScan(), 0, 0
         buffer = bytearray(spec.transfer or TRANSFER)
         feed = _feeder(buffer)
+        heading = True
         try:
             with _reader(RawFile(calls, path), spec) as text:
                 while got := text.readinto(buffer):
                     size += got
+                    if heading:  # the column names, up to the first end of a line
+                        end = buffer.find(b"\n", 0, got)
+                        heading = end < 0
+                        skipped = got if heading else end + 1
+                        buffer[: got - skipped] = buffer[skipped:got]
+                        got -= skipped
                     if problem := feed(scan, got, 0):
                         break
                 problem = problem or feed(scan, 0, 1)

@@ -49,6 +49,10 @@ def _part(file: FileSpec, spec: Spec) -> tuple[int, ...]:
     return (max(1, file.shape[0] // spec.datasets), *file.shape[1:])
 
 
+#: DLIO 2.0.0 has one dataset, of this name; later ones number theirs. Files here have both for the first.
+_OLD_NAME = "records"
+
+
 @register("hdf5", "hdf5_opt")
 class HDF5(Format):
     library = "h5py"
@@ -80,6 +84,7 @@ class HDF5(Format):
                         if spec.compression != "none":
                             data = _squeezable(data)
                         dataset[first : first + count] = data.reshape(count, *shape[1:])
+                out[_OLD_NAME] = out["records_0"]
                 out.create_dataset("labels", data=np.zeros(file.samples, dtype="int64"))
         except OSError as error:
             raise Failure(f"{path}: cannot be written: {error}") from None
@@ -91,11 +96,17 @@ class HDF5(Format):
         h5py = _h5py()
         try:
             with h5py.File(path, "r") as file:
-                shape = file["records_0"].shape
-                size = file["records_0"].dtype.itemsize
+                records = _records(file, 0)
+                shape, size = records.shape, records.dtype.itemsize
         except (OSError, KeyError) as error:
             raise Failure(f"{path}: not an HDF5 file with a dataset records_0: {error}") from None
         return shape[0], math.prod(shape[1:]) * size * spec.datasets
+
+
+def _records(file: Any, number: int) -> Any:
+    """Return a dataset of samples, by the name of today or, of the first, by that of DLIO 2.0.0."""
+    name = f"records_{number}"
+    return file[_OLD_NAME] if number == 0 and name not in file and _OLD_NAME in file else file[name]
 
 
 def _squeezable(data: Any) -> Any:
@@ -118,7 +129,7 @@ class _Opened(Opened):
         began = time()
         try:
             self._file = h5py.File(path, "r", **arguments)
-            self._sets = [self._file[f"records_{n}"] for n in range(spec.datasets)]
+            self._sets = [_records(self._file, n) for n in range(spec.datasets)]
         except (OSError, KeyError) as error:
             raise Failure(f"{path}: not an HDF5 file with a dataset records_0: {error}") from None
         calls.library("H5Fopen", "HDF5", began, path)
