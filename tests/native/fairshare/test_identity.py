@@ -120,7 +120,7 @@ input()
     handle = int(holder.stdout.readline(), 16)
     thief = f"""
 s = socket.socket(socket.AF_UNIX); s.connect({str(public.server.socket)!r}); s.recv(99)
-hello = struct.pack("<IIQ", 1, 0, 0)
+hello = struct.pack("<IIQ", 2, 0, 0)
 s.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello); s.recv(999)
 read = struct.pack("<IIQQqQIIIIII4q", 13, 0, {handle}, 0, 0, 100, *([0] * 10))
 s.sendall(struct.pack("<IIQ", 0x31525346, len(read), 0) + read)

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -66,6 +66,7 @@ impl Insiders {
             local: false,
             inside: true,
             shared: None,
+            objects: AtomicBool::new(false),
         });
         sessions.insert((uid, gid, pid), (Arc::clone(&session), now));
         session

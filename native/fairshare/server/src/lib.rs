@@ -14,6 +14,7 @@ mod handles;
 mod identity;
 mod inside;
 mod jobs;
+mod leases;
 mod locks;
 mod mapping;
 mod ops;
@@ -23,6 +24,7 @@ mod segment;
 pub mod server;
 mod session;
 mod status;
+mod stripes;
 mod tree;
 pub mod worker;
 

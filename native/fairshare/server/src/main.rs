@@ -39,7 +39,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
         }
     }
     server::catch_unreadable_pages();
-    let data = DataFolder::open(&config.data, config.key.as_deref())?;
+    let data = DataFolder::open(&config.data, config.key.as_deref(), config.stripe)?;
     let socket = config.socket.clone();
     let listen = config.listen.clone();
     let server = Server::start(config, data).map_err(|error| {

@@ -23,6 +23,7 @@ use crate::errno::{check, Errno, Result};
 use crate::handles::Handles;
 use crate::identity::{identify, peer_of, Key, Peer, CHALLENGE_BYTES};
 use crate::jobs::{Entry, Jobs};
+use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::mapping::Inodes;
 use crate::ops::{carry_out, Call, Outcome};
@@ -30,6 +31,7 @@ use crate::peers::{self, Exchange};
 use crate::queue::{Pending, Place, Queue};
 use crate::segment::Segment;
 use crate::session::{Session, Shared};
+use crate::stripes::Stripes;
 use crate::tree::Tree;
 
 /// Time that a client has to say who it is.
@@ -58,6 +60,8 @@ pub struct Server {
     pub handles: Handles,
     pub inodes: Inodes,
     pub records: RecordLocks,
+    pub stripes: Stripes,
+    pub leases: Leases,
     pub jobs: Jobs,
     pub queue: Queue,
     pub key: Key,
@@ -119,6 +123,8 @@ impl Server {
             handles: Handles::new(config.most_handles),
             inodes: Inodes::default(),
             records: RecordLocks::default(),
+            stripes: data.stripes,
+            leases: Leases::default(),
             jobs: Jobs::default(),
             queue: Queue::new(arbiter, config.cost, config.parallel),
             key: data.key,
@@ -306,6 +312,7 @@ impl Server {
             },
             slot_bytes: segment::SLOT_BYTES as u32,
             uid: identity.creds.uid,
+            stripe: self.stripes.size,
         };
         let session = Session {
             id: connection.id,
@@ -315,6 +322,7 @@ impl Server {
             local,
             inside: false,
             shared,
+            objects: AtomicBool::new(false),
         };
         let _ = connection.session.set(Arc::new(session));
         let data = welcome.to_bytes();
@@ -559,7 +567,8 @@ impl Server {
             self.epoll.remove(shared.doorbell.as_raw_fd());
         }
         self.records.drop_owner(session.id);
-        if !session.local {
+        self.leases.drop_owner(session.id);
+        if !session.local || session.objects.load(Ordering::SeqCst) {
             self.handles.session_ended(session.id);
         }
         self.leave_job(session);
