@@ -222,7 +222,7 @@ int fs_revive(struct session *s, struct description *d) {
     return same ? 0 : -EIO;
 }
 
-int64_t fs_do(struct call *c) {
+static int64_t carry_out(struct call *c) {
     int server = c->at ? c->at->server : c->path ? fs_server_of(c->path) : c->server;
     if (c->path2 && (c->request.op == FS_RENAME || c->request.op == FS_LINK) &&
         (c->at2 ? c->at2->server : fs_server_of(c->path2)) != server)
@@ -245,6 +245,14 @@ int64_t fs_do(struct call *c) {
         fs_lost(s);
         if (!harmless(c) || attempt > 100) return -EIO;
     }
+}
+
+// The result alone says what went wrong: whoever calls readdir looks at errno even where nothing did.
+int64_t fs_do(struct call *c) {
+    int before = errno;
+    int64_t result = carry_out(c);
+    errno = before;
+    return result;
 }
 
 int fs_answer(int64_t result) {

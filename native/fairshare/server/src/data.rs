@@ -82,7 +82,10 @@ impl DataFolder {
         let stripes = Stripes::open(folder, key.for_stripes(), stripe).map_err(|Errno(errno)| {
             let place = folder.join("stripes");
             if errno == libc::EOPNOTSUPP {
-                return format!("{}: --stripe needs a file system with user attributes", place.display());
+                return format!(
+                    "{}: --stripe needs a file system with user attributes",
+                    place.display()
+                );
             }
             what(&place, std::io::Error::from_raw_os_error(errno))
         })?;

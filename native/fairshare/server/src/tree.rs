@@ -110,11 +110,7 @@ impl Tree {
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: a C string and an open descriptor; the new one is ours.
         unsafe {
-            let fd = check(libc::openat(
-                spot.parent.as_raw_fd(),
-                spot.name.as_ptr(),
-                flags,
-            ))?;
+            let fd = check(libc::openat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags))?;
             Ok(OwnedFd::from_raw_fd(fd))
         }
     }

@@ -205,11 +205,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
 
 /// A striped file is cut by those who have it open, and know of its objects.
 fn refuse_striped(call: &Call<'_>, fd: RawFd, ino: u64) -> Result<()> {
-    match call
-        .server
-        .stripes
-        .layout(fd, ino, &call.session.creds)?
-    {
+    match call.server.stripes.layout(fd, ino, &call.session.creds)? {
         Some(_) => Err(Errno(libc::EOPNOTSUPP)),
         None => Ok(()),
     }

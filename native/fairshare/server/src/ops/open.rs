@@ -58,10 +58,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     let creds = &call.session.creds;
     let mut layout = None;
     if kind == libc::S_IFREG {
-        layout = call
-            .server
-            .stripes
-            .layout(file.as_raw_fd(), stat.st_ino, creds)?;
+        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino, creds)?;
     }
     if let Some(layout) = &layout {
         if call.session.inside && asked & libc::O_PATH == 0 {

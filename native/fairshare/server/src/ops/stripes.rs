@@ -40,13 +40,7 @@ pub fn make_or_open(call: &Call<'_>, path: &[u8], flags: i32, servers: &[u64]) -
             Ok(file) => {
                 let ino = stat_of(file.as_raw_fd())?.st_ino;
                 let creds = &call.session.creds;
-                let founded = stripes.found(
-                    file.as_raw_fd(),
-                    ino,
-                    call.server.id,
-                    servers.to_vec(),
-                    creds,
-                );
+                let founded = stripes.found(file.as_raw_fd(), ino, call.server.id, servers.to_vec(), creds);
                 if let Err(problem) = founded {
                     if let Ok(spot) = tree.spot(path) {
                         // SAFETY: a C string and an open descriptor.
@@ -124,9 +118,7 @@ pub fn remove_object(call: &Call<'_>) -> Result<Outcome> {
     if grant.rights & rights::REMOVE == 0 {
         return Err(Errno(libc::EACCES));
     }
-    call.server
-        .stripes
-        .remove(&grant.layout, &call.session.creds)?;
+    call.server.stripes.remove(&grant.layout, &call.session.creds)?;
     Ok(Outcome::default())
 }
 
@@ -195,12 +187,7 @@ pub fn bury(call: &Call<'_>, layout: &Layout) -> Result<Outcome> {
 }
 
 fn striped(handle: &Handle) -> Result<()> {
-    handle
-        .inode
-        .layout
-        .get()
-        .map(|_| ())
-        .ok_or(Errno(libc::EINVAL))
+    handle.inode.layout.get().map(|_| ()).ok_or(Errno(libc::EINVAL))
 }
 
 /// A write (or a read at the shared position) is about to begin: where, and the file is long enough for it.
