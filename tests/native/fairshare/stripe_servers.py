@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tiercel.layers.fairshare.programs import Programs
-from tiercel.layers.fairshare.protocol import client_environment
+from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
 from tiercel.layers.fairshare.server import end
 
 from .conftest import PREFIX
@@ -24,8 +24,10 @@ HEAD = f"import errno, os, random, sys, time\nROOT = {PREFIX!r}\nSTRIPE = {STRIP
 class Servers:
     """`count` servers below `place`, with one key; clients stripe new files over all of them."""
 
-    def __init__(self, programs: Programs, place: Path, count: int = 3, tcp: bool = False) -> None:
+    def __init__(self, programs: Programs, place: Path, count: int = 3, ports: Sequence[int] = ()) -> None:
+        """`ports`: clients reach the servers by TCP there, else by Unix sockets."""
         self.programs = programs
+        self.ports = ports
         self.data = [place / str(n) for n in range(count)]
         self.key = place / "key"
         self.key.write_bytes(os.urandom(32))
@@ -38,13 +40,16 @@ class Servers:
         log = (self.data[0].parent / f"log{n}").open("a")
         process = subprocess.Popen(
             [str(self.programs.server), "--data", str(self.data[n]), "--key", str(self.key),
-             "--stripe", str(STRIPE)],
+             "--stripe", str(STRIPE), *self._listen(n)],
             stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         log.close()
         assert process.stdout is not None
         assert "ready" in process.stdout.readline()
         self.processes[n] = process
+
+    def _listen(self, n: int) -> list[str]:
+        return ["--listen", f"127.0.0.1:{self.ports[n]}"] if self.ports else []
 
     def kill(self, n: int) -> None:
         """kill -9: nothing is written back or said to anybody."""
@@ -62,9 +67,15 @@ class Servers:
                 end(process)
 
     def environment(self, patience: int = 20, only: int | None = None) -> dict[str, str]:
-        chosen = self.data if only is None else [self.data[only]]
-        servers = ",".join(str(data / "socket") for data in chosen)
-        extra = client_environment(self.programs.library, PREFIX, servers)
+        chosen = range(len(self.data)) if only is None else [only]
+        ticket = None
+        if self.ports:
+            with Connection(self.data[0] / "socket") as connection:
+                ticket = connection.ticket(Job("remote"))  # the key is the same everywhere
+            addresses = [f"tcp:127.0.0.1:{self.ports[n]}" for n in chosen]
+        else:
+            addresses = [str(self.data[n] / "socket") for n in chosen]
+        extra = client_environment(self.programs.library, PREFIX, ",".join(addresses), ticket)
         return {**os.environ, **extra, "FAIRSHARE_PATIENCE": str(patience)}
 
     def popen(self, code: str, *arguments: str, patience: int = 20, **more: object) -> subprocess.Popen[str]:
@@ -102,11 +113,11 @@ class Servers:
 
 
 @contextmanager
-def striping(programs: Programs, count: int = 3) -> Iterator[Servers]:
+def striping(programs: Programs, count: int = 3, ports: Sequence[int] = ()) -> Iterator[Servers]:
     # A short path: those of sockets are limited.
     with TemporaryDirectory(prefix="stripes-") as place:
         Path(place).chmod(0o755)
-        servers = Servers(programs, Path(place), count)
+        servers = Servers(programs, Path(place), count, ports)
         try:
             yield servers
         finally:

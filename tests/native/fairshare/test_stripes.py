@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from tiercel.layers.fairshare.programs import Programs
 
+from .conftest import PREFIX
+from .posix_checks import CHECKS
 from .stripe_servers import STRIPE, Servers, striping
+from .test_posix import SCRIPT
 
 
 @pytest.fixture
@@ -55,6 +62,45 @@ assert open(names[0], "rb").read() == open(names[1], "rb").read()
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls_have_the_same_results_as_on_a_plain_file(three: Servers, seed: int) -> None:
     three.python(RANDOM, str(seed), str(three.data[0].parent / "mirror"))
+
+
+@pytest.fixture(scope="module")
+def shared_three(programs: Programs) -> Iterator[Servers]:
+    with striping(programs) as servers:
+        yield servers
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_posix(shared_three: Servers, name: str) -> None:
+    own = f"{PREFIX}/{name}"
+    shared_three.python(f"os.mkdir({own!r})")
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), name, own], env=shared_three.environment(),
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_over_tcp_it_is_the_same(programs: Programs) -> None:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        ports = [int(probe.getsockname()[1]) for probe in probes]
+    with striping(programs, 2, ports) as servers:
+        servers.python(RANDOM, "9", str(servers.data[0].parent / "mirror"))
+        servers.python("""
+fd = os.open(ROOT + "/f", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"a" * 3 * STRIPE)
+if os.fork() == 0:
+    os.write(fd, b"b" * 3 * STRIPE)
+    os._exit(0)
+assert os.wait()[1] == 0
+assert os.pread(fd, 1 << 20, 0) == b"a" * 3 * STRIPE + b"b" * 3 * STRIPE
+os.unlink(ROOT + "/f")
+os.unlink(ROOT + "/d9/f")
+""")
+        assert [servers.objects(n) for n in range(2)] == [[], []]
 
 
 def test_stripes_lie_on_all_servers_and_evenly(three: Servers) -> None:

@@ -35,7 +35,7 @@ pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     // SAFETY: a C string and an open descriptor.
     check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
     match last {
-        Some((layout, _, _guard)) => stripes::bury(call, &layout),
+        Some(last) => stripes::bury(call, &last.layout),
         None => Ok(Outcome::default()),
     }
 }
@@ -65,16 +65,16 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         )
     };
     check(result as libc::c_int)?;
-    let Some((layout, replaced, _guard)) = last else {
+    let Some(last) = last else {
         return Ok(Outcome::default());
     };
     // A file that is renamed to itself stays.
     let now = call.server.tree.locate_in(&to)?;
     let stat = stat_of(now.as_raw_fd())?;
-    if (stat.st_dev, stat.st_ino) == replaced {
+    if (stat.st_dev, stat.st_ino) == last.file {
         return Ok(Outcome::default());
     }
-    stripes::bury(call, &layout)
+    stripes::bury(call, &last.layout)
 }
 
 pub fn link(call: &Call<'_>) -> Result<Outcome> {

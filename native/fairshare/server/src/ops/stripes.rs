@@ -8,6 +8,7 @@ use wire::{rights, Layout, GRANT_BYTES, MOST_SERVERS};
 
 use crate::errno::{check, Errno, Result};
 use crate::handles::{Handle, Opened};
+use crate::mapping::FileId;
 use crate::ops::attributes::{attributes_of, stat_of};
 use crate::ops::{Call, Outcome};
 use crate::tree::Spot;
@@ -139,12 +140,19 @@ pub fn gone(call: &Call<'_>) -> Result<Outcome> {
     Ok(Outcome::with_data(data))
 }
 
-/// What has to be done when a name goes: its layout, if it is the last name of a striped file. The guard is
-/// held until the name is gone, so that no other name comes meanwhile.
+/// The only name of a striped file.
+pub struct LastName<'a> {
+    pub layout: Layout,
+    pub file: FileId,
+    /// Held until the name is gone, so that no other name comes meanwhile.
+    _guard: RwLockWriteGuard<'a, ()>,
+}
+
+/// What a name that is about to go is the last name of, if of a striped file.
 pub fn last_name<'a>(
     call: &Call<'a>,
     spot: &Spot,
-) -> Result<Option<(Layout, (u64, u64), RwLockWriteGuard<'a, ()>)>> {
+) -> Result<Option<LastName<'a>>> {
     let stripes = &call.server.stripes;
     if !stripes.active {
         return Ok(None);
@@ -169,7 +177,11 @@ pub fn last_name<'a>(
     if call.session.inside {
         return Err(Errno(libc::EOPNOTSUPP)); // the mount does not reach other servers
     }
-    Ok(Some((layout, (stat.st_dev, stat.st_ino), guard)))
+    Ok(Some(LastName {
+        layout,
+        file: (stat.st_dev, stat.st_ino),
+        _guard: guard,
+    }))
 }
 
 /// The name is gone: a grant for the client, to remove the objects.
