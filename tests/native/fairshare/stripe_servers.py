@@ -36,11 +36,11 @@ class Servers:
         for n in range(count):
             self.start(n)
 
-    def start(self, n: int) -> None:
+    def start(self, n: int, *more: str) -> None:
         log = (self.data[0].parent / f"log{n}").open("a")
         process = subprocess.Popen(
             [str(self.programs.server), "--data", str(self.data[n]), "--key", str(self.key),
-             "--stripe", str(STRIPE), *self._listen(n)],
+             "--stripe", str(STRIPE), *self._listen(n), *more],
             stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         log.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -247,6 +248,24 @@ assert open(ROOT + "/g", "rb").read() == b"y" * 5 * STRIPE
 """,
         env=three.environment(only=home),
     )
+
+
+def test_the_mount_shows_striped_files_and_refuses_their_data(programs: Programs) -> None:
+    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("needs root and a usable /dev/fuse")
+    with striping(programs, 2) as servers:
+        servers.python("open(ROOT + '/f', 'wb').write(b'x' * 9 * STRIPE)")
+        home = servers.home("f")
+        place = servers.data[0].parent / "mount"
+        place.mkdir()
+        servers.kill(home)
+        servers.start(home, "--mount", str(place))
+        assert (place / "f").stat().st_size == 9 * STRIPE
+        for call in ((place / "f").read_bytes, (place / "f").unlink, lambda: os.truncate(place / "f", 3)):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert caught.value.errno == errno.EOPNOTSUPP
+        servers.python("assert open(ROOT + '/f', 'rb').read() == b'x' * 9 * STRIPE")
 
 
 def test_what_fsync_acknowledged_outlives_killed_servers(three: Servers) -> None:
