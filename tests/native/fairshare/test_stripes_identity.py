@@ -15,7 +15,8 @@ ALICE, BOB = 4001, 4002
 
 #: Speaks to a server without the client library: request fields in the order of the wire.
 RAW = """
-OPEN, CLOSE, READ, WRITE, TRUNCATE, SET_ATTRIBUTES, LINK, STRIPE_OPEN, STRIPE_REMOVE = 10, 11, 13, 14, 16, 21, 34, 60, 61
+OPEN, READ, WRITE, TRUNCATE, SET_ATTRIBUTES, LINK = 10, 13, 14, 16, 21, 34
+STRIPE_OPEN, STRIPE_REMOVE = 60, 61
 class Raw:
     def __init__(self, path):
         self.s = socket.socket(socket.AF_UNIX); self.s.connect(path); self.take()

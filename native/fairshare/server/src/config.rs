@@ -29,6 +29,8 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --key FILE            key that all these servers share: signs tickets and tables (default: one of its own)
   --stripe BYTES        stripe new files over the client's servers in pieces of so many bytes; a multiple
                         of 4096 (default: 0, they are not striped); needs --key
+  --slurm COMMAND       what says how many nodes a Slurm job has, {job} stands for its number; empty: nothing
+                        (default: scontrol -o show job {job})
   --mount PATH          also mount the files here, by FUSE
   --files N             open files for each user (default: 65536)
   --clients N           connected processes for each user (default: 4096)
@@ -51,6 +53,7 @@ pub struct Config {
     pub lambda: Duration,
     pub key: Option<PathBuf>,
     pub stripe: u32,
+    pub slurm: String,
     pub mount: Option<PathBuf>,
     pub most_handles: usize,
     pub most_sessions: usize,
@@ -79,6 +82,7 @@ impl Config {
             lambda: Duration::from_millis(500),
             key: None,
             stripe: 0,
+            slurm: "scontrol -o show job {job}".into(),
             mount: None,
             most_handles: 65536,
             most_sessions: 4096,
@@ -110,6 +114,7 @@ impl Config {
                 "--peer" => config.peers.push(value()?),
                 "--lambda" => config.lambda = Duration::from_millis(number(&name, &value()?, 1, 60_000)?),
                 "--key" => config.key = Some(PathBuf::from(value()?)),
+                "--slurm" => config.slurm = value()?,
                 "--stripe" => config.stripe = number(&name, &value()?, 0, 1 << 30)? as u32,
                 "--mount" => config.mount = Some(PathBuf::from(value()?)),
                 "--files" => config.most_handles = number(&name, &value()?, 1, 1 << 30)? as usize,

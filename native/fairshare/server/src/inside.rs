@@ -55,7 +55,7 @@ impl Insiders {
             gid,
             groups: groups_of(pid),
         };
-        let (name, job) = local_job(&creds, pid as i32);
+        let (name, job) = local_job(&creds, pid as i32, &server.slurm);
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&name, job);
         let session = Arc::new(Session {

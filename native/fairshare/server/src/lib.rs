@@ -23,6 +23,7 @@ mod queue;
 mod segment;
 pub mod server;
 mod session;
+mod slurm;
 mod status;
 mod stripes;
 mod tree;

@@ -31,6 +31,7 @@ use crate::peers::{self, Exchange};
 use crate::queue::{Pending, Place, Queue};
 use crate::segment::Segment;
 use crate::session::{Session, Shared};
+use crate::slurm::{self, Slurm};
 use crate::stripes::Stripes;
 use crate::tree::Tree;
 
@@ -62,6 +63,7 @@ pub struct Server {
     pub records: RecordLocks,
     pub stripes: Stripes,
     pub leases: Leases,
+    pub slurm: Slurm,
     pub jobs: Jobs,
     pub queue: Queue,
     pub key: Key,
@@ -116,6 +118,7 @@ impl Server {
             }),
             None => None,
         };
+        let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
         let server = Arc::new(Self {
             id: data.id,
@@ -125,6 +128,7 @@ impl Server {
             records: RecordLocks::default(),
             stripes: data.stripes,
             leases: Leases::default(),
+            slurm,
             jobs: Jobs::default(),
             queue: Queue::new(arbiter, config.cost, config.parallel),
             key: data.key,
@@ -144,6 +148,7 @@ impl Server {
         if let Some(exchange) = exchange {
             peers::start(&server, exchange);
         }
+        slurm::start(&server, jobs_asked_for, server.config.slurm.clone());
         Ok(server)
     }
 
@@ -282,7 +287,13 @@ impl Server {
             Ok(hello) => hello,
             Err(malformed) => return refuse(libc::EPROTO, &malformed.to_string()),
         };
-        let identity = match identify(&connection.peer, &hello, &connection.challenge, &self.key) {
+        let identity = match identify(
+            &connection.peer,
+            &hello,
+            &connection.challenge,
+            &self.key,
+            &self.slurm,
+        ) {
             Ok(identity) => identity,
             Err((Errno(errno), reason)) => return refuse(errno, &reason),
         };
@@ -580,6 +591,14 @@ impl Server {
         let entry = self.jobs.join(name, job);
         self.queue.add_job(job);
         entry
+    }
+
+    /// Slurm has said how large a job is. It stays in its place in the queue.
+    pub(crate) fn resize_job(&self, name: &str, nodes: u32) {
+        let _guard = self.membership.lock().expect("no panics under this lock");
+        if let Some(job) = self.jobs.resize(name, nodes) {
+            self.queue.add_job(job);
+        }
     }
 
     /// A session of a job has ended. The requests of a job without sessions have nobody to answer to.

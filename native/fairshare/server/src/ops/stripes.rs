@@ -149,10 +149,7 @@ pub struct LastName<'a> {
 }
 
 /// What a name that is about to go is the last name of, if of a striped file.
-pub fn last_name<'a>(
-    call: &Call<'a>,
-    spot: &Spot,
-) -> Result<Option<LastName<'a>>> {
+pub fn last_name<'a>(call: &Call<'a>, spot: &Spot) -> Result<Option<LastName<'a>>> {
     let stripes = &call.server.stripes;
     if !stripes.active {
         return Ok(None);
