@@ -64,13 +64,20 @@ def serve(
     lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
     key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
+    slurm: Annotated[
+        str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
+    ] = None,
+    stripe: Annotated[
+        int | None, typer.Option(min=0, help="Bytes of a stripe of new files, over the client's servers.")
+    ] = None,
 ) -> None:
     """Run a server until it is interrupted."""
     from tiercel.layers.fairshare.programs import required_programs
 
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
     for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
-                        ("exchange", exchange), ("lambda", lambda_), ("key", key)):  # fmt: skip
+                        ("exchange", exchange), ("lambda", lambda_), ("key", key),
+                        ("stripe", stripe), ("slurm", slurm)):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
     for address in peer or []:

@@ -7,7 +7,9 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -120,7 +122,7 @@ input()
     handle = int(holder.stdout.readline(), 16)
     thief = f"""
 s = socket.socket(socket.AF_UNIX); s.connect({str(public.server.socket)!r}); s.recv(99)
-hello = struct.pack("<IIQ", 1, 0, 0)
+hello = struct.pack("<IIQ", 2, 0, 0)
 s.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello); s.recv(999)
 read = struct.pack("<IIQQqQIIIIII4q", 13, 0, {handle}, 0, 0, 100, *([0] * 10))
 s.sendall(struct.pack("<IIQ", 0x31525346, len(read), 0) + read)
@@ -189,3 +191,47 @@ def test_over_tcp_only_with_a_ticket(serve: Callable[..., Share]) -> None:
 def test_a_connection_to_nobody_is_named(tmp_path: object) -> None:
     with pytest.raises(UserError, match="no fairshare server answers"):
         Connection(__import__("pathlib").Path(str(tmp_path)) / "none")
+
+
+@pytest.fixture
+def slurm_cgroup() -> Iterator[Path]:
+    """A control group with a name as Slurm gives it to job 77; the file that takes processes."""
+    for root in (Path("/sys/fs/cgroup/freezer"), Path("/sys/fs/cgroup")):
+        outer, inner = root / "slurm-tiercel", root / "slurm-tiercel/job_77"
+        try:
+            outer.mkdir(exist_ok=True)
+            inner.mkdir(exist_ok=True)
+        except OSError:
+            continue
+        procs = inner / "cgroup.procs"
+        if procs.exists():
+            yield procs
+            inner.rmdir()
+            outer.rmdir()
+            return
+        inner.rmdir()
+        outer.rmdir()
+    pytest.skip("control groups cannot be made here")
+
+
+def test_a_slurm_job_is_as_large_as_slurm_says(
+    serve: Callable[..., Share], slurm_cgroup: Path, as_root: None
+) -> None:
+    """Slurm is asked by a command; the environment of the job says nothing that counts."""
+    share = serve("--slurm", "echo JobId={job} NumNodes=6")
+    code = "os.stat(ROOT); print('known', flush=True); input()"
+    client = subprocess.Popen(
+        [sys.executable, "-c", f"import os\nROOT={PREFIX!r}\nos.environ.clear()\n{code}"],
+        env={**share.environment(), "SLURM_JOB_NUM_NODES": "999"}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=lambda: slurm_cgroup.write_text(str(os.getpid())),  # noqa: PLW1509
+    )  # fmt: skip
+    assert client.stdout is not None
+    assert client.stdout.readline() == "known\n"
+    sizes: list[int] = []
+    with Connection(share.server.socket) as connection:
+        while 6 not in sizes and len(sizes) < 500:
+            sizes += [job["size"] for job in connection.status()["jobs"] if job["job"] == "slurm-77"]
+            time.sleep(0.02)
+    client.communicate("\n")
+    assert sizes[-1] == 6

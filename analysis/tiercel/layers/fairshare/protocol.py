@@ -16,7 +16,7 @@ from typing import Any
 
 from tiercel.errors import UserError
 
-_VERSION = 1
+_VERSION = 2
 _MAGIC = 0x31525346
 _FRAME = struct.Struct("<IIQ")
 _REQUEST = struct.Struct("<IIQQqQIIIIII4q")

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "session.h"
+#include "stripe.h"
 
 enum { AHEAD = 10 };  // pieces under way
 
@@ -105,6 +106,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
 
 ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
+    if (d->stripes) return fs_striped(d, write, buffer, size, offset);
     bool append = write && d->flags & O_APPEND;
     size_t before = 0;  // written by earlier rounds
     for (int attempt = 0; attempt < 100; attempt++) {

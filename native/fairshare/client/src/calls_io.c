@@ -10,6 +10,7 @@
 
 #include "client.h"
 #include "real.h"
+#include "stripe.h"
 
 static bool refused(struct description *d, int access) {
     if (d->flags & O_PATH || (d->flags & O_ACCMODE) == access) {
@@ -229,6 +230,7 @@ static int on_handle(struct description *d, uint32_t op, uint32_t mode, off_t of
 
 EXPORT int ftruncate(int fd, off_t size) {
     struct description *d = fs_get(fd);
+    if (d && d->stripes && size >= 0 && (d->flags & O_ACCMODE) != O_RDONLY) return fs_striped_truncate(d, size);
     return d ? on_handle(d, FS_TRUNCATE, 0, 0, size) : REAL(ftruncate)(fd, size);
 }
 int ftruncate64(int fd, off_t size) ALIAS(ftruncate);
@@ -239,6 +241,14 @@ EXPORT int truncate(const char *path, off_t size) {
     if (served < 0) return -1;
     if (!served) return REAL(truncate)(path, size);
     if (negative(size)) return -1;
+    if (fs_config.servers > 1) {  // a striped file is cut by those who have it open
+        int fd = fs_open(&route, O_WRONLY | O_CLOEXEC, 0);
+        if (fd < 0) return -1;
+        int result = ftruncate(fd, size), problem = errno;
+        fs_close(fd);
+        errno = problem;
+        return result;
+    }
     struct call c = {.request = {.op = FS_TRUNCATE, .size = (uint64_t)size}, .at = route.at, .path = route.path};
     return fs_answer(fs_do(&c));
 }
@@ -268,6 +278,7 @@ EXPORT ssize_t readahead(int fd, off_t offset, size_t size) {
 }
 
 static int sync_now(struct description *d, uint32_t flags) {
+    if (d->stripes) return fs_striped_sync(d, flags);
     struct call c = {.request = {.op = FS_FSYNC, .flags = flags}, .at = d};
     return fs_answer(fs_do(&c));
 }

@@ -8,6 +8,17 @@
 
 #include "client.h"
 #include "real.h"
+#include "stripe.h"
+
+// The server of a call that took a name away; the objects of a striped file that had no other go too.
+static int answer_name(struct call *c, struct fs_grant *grant) {
+    c->out = grant;
+    c->out_len = sizeof *grant;
+    int64_t result = fs_do(c);
+    int home = c->at ? c->at->server : fs_server_of(c->path);
+    if (result == 0 && c->reply.value == 1 && c->reply.data_len == sizeof *grant) fs_remove_objects(home, grant);
+    return fs_answer(result);
+}
 
 // Route one path; answer -1 where that fails, and the ordinary call where it is not ours.
 #define ROUTE(fd, path, route, otherwise)              \
@@ -33,7 +44,8 @@ EXPORT int mkdir(const char *path, mode_t mode) {
 EXPORT int unlinkat(int fd, const char *path, int flags) {
     ROUTE(fd, path, route, REAL(unlinkat)(fd, path, flags))
     struct call c = {.request = {.op = FS_UNLINK, .flags = (uint32_t)flags}, .at = route.at, .path = route.path};
-    return fs_answer(fs_do(&c));
+    struct fs_grant grant;
+    return answer_name(&c, &grant);
 }
 
 EXPORT int unlink(const char *path) {
@@ -64,7 +76,8 @@ static int both(uint32_t op, int fd, const char *from, int fd2, const char *to, 
         return -1;
     }
     struct call c = {.request = {.op = op, .flags = flags}, .at = a.at, .path = a.path, .at2 = b.at, .path2 = b.path};
-    return fs_answer(fs_do(&c));
+    struct fs_grant grant;
+    return answer_name(&c, &grant);
 }
 
 EXPORT int renameat2(int fd, const char *from, int fd2, const char *to, unsigned flags) {

@@ -11,6 +11,7 @@
 
 #include "client.h"
 #include "real.h"
+#include "stripe.h"
 
 static bool locks_used;
 
@@ -24,24 +25,57 @@ static char *whole_path(const struct route *route, char *out) {
     return n < PATH_MAX ? out : NULL;
 }
 
+// What O_TRUNC asks for, of a striped file; also where it is opened for reading.
+static int empty(struct route *route, struct description *d) {
+    if ((d->flags & O_ACCMODE) != O_RDONLY) return fs_striped_truncate(d, 0);
+    int fd = fs_open(route, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int result = fs_striped_truncate(fs_get(fd), 0), problem = errno;
+    fs_close(fd);
+    errno = problem;
+    return result;
+}
+
 int fs_open(struct route *route, int flags, mode_t mode) {
-    struct fs_attributes a;
+    struct {
+        struct fs_attributes a;
+        struct fs_grant grant;
+    } found;
     char path[PATH_MAX];
+    uint64_t servers[MOST_SERVERS];
+    int server = route->at ? route->at->server : fs_server_of(route->path);
+    bool stripe = flags & O_CREAT && fs_config.servers > 1 && fs_stripe_size(server) > 0;
+    if (stripe && !fs_stripe_servers(servers)) {
+        errno = EIO;  // a new file lies on all servers, and one of them is down
+        return -1;
+    }
     struct call c = {.request = {.op = FS_OPEN, .flags = (uint32_t)(flags & ~O_CLOEXEC),
                                  .mode = mode & 07777 & ~fs_umask()},
-                     .at = route->at, .path = route->path, .out = &a, .out_len = sizeof a, .descriptor = -1};
+                     .at = route->at, .path = route->path, .out = &found, .out_len = sizeof found, .descriptor = -1};
+    if (stripe) {
+        c.payload = servers;
+        c.payload_len = c.request.size = (size_t)fs_config.servers * sizeof *servers;
+    }
     int64_t result = fs_do(&c);
     if (result < 0) return fs_answer(result);
-    int server = route->at ? route->at->server : fs_server_of(route->path);
     struct description *d = fs_new_description(server, c.reply.value, flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC),
-                                               (a.mode & S_IFMT) == S_IFDIR, whole_path(route, path));
+                                               (found.a.mode & S_IFMT) == S_IFDIR, whole_path(route, path));
     int fd = c.descriptor;
     if (!d) {
         REAL(close)(fd);
         errno = ENOMEM;
         return -1;
     }
-    d->ino = a.ino;
+    d->ino = found.a.ino;
+    bool striped = c.reply.data_len >= sizeof found;
+    int problem = striped && fs_attach(d, &found.grant) < 0 ? errno : 0;
+    if (!problem && striped && flags & O_TRUNC && found.a.size > 0 && empty(route, d) < 0) problem = errno;
+    if (problem) {
+        fs_drop(d);
+        REAL(close)(fd);
+        errno = problem;
+        return -1;
+    }
     // It came close-on-exec; most are not.
     if (!(flags & O_CLOEXEC)) REAL(fcntl)(fd, F_SETFD, 0);
     if (fs_install(fd, d) < 0) {

@@ -13,7 +13,7 @@
 
 #include "wire.h"
 
-enum { MOST_SERVERS = 64 };
+enum { MOST_SERVERS = FS_MOST_SERVERS };
 
 // ---- configuration (config.c): read once from the environment, by the constructor ----
 struct config {
@@ -42,6 +42,8 @@ struct description {
     uint64_t ino;
     pthread_mutex_t lock; // of the position
     char *path;           // from the root of the served tree; NULL where it was inherited
+    struct stripes *stripes;   // where the data lie, of a striped file (stripe.h)
+    struct description *home;  // of a striped file's object: the file
 };
 
 struct description *fs_get(int fd);
@@ -73,6 +75,8 @@ int64_t fs_do(struct call *c);
 ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset);
 uint64_t fs_generation(int server);
 uint64_t fs_server_id(int server);
+uint32_t fs_stripe_size(int server);  // of new files; 0: not striped
+bool fs_connected(int server, uint64_t generation);
 bool fs_remote(int server);           // over TCP
 // Which server has a path (from the root of the served tree).
 int fs_server_of(const char *path);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "real.h"
+#include "stripe.h"
 
 static _Atomic(struct session *) sessions[MOST_SERVERS];
 static atomic_ulong generations = 1;
@@ -27,6 +28,16 @@ uint64_t fs_generation(int server) {
 uint64_t fs_server_id(int server) {
     struct session *s = sessions[server];
     return s ? s->server : 0;
+}
+
+uint32_t fs_stripe_size(int server) {
+    struct session *s = fs_session(server);
+    return s ? s->stripe : 0;
+}
+
+bool fs_connected(int server, uint64_t generation) {
+    struct session *s = sessions[server];
+    return s && !s->lost && s->generation == generation;
 }
 
 bool fs_remote(int server) {
@@ -144,11 +155,13 @@ void fs_after_fork(bool child) {
 static bool harmless(const struct call *c) {
     switch (c->request.op) {
         case FS_WRITE: return c->request.offset >= 0 && !(c->at && c->at->flags & O_APPEND);
+        case FS_STRIPE_BEGIN: return c->request.offset >= 0 && !(c->at && c->at->flags & O_APPEND);
         case FS_READ: return c->request.offset >= 0;
         case FS_OPEN: return !(c->request.flags & (O_EXCL | O_TRUNC));
         case FS_PING: case FS_STATUS: case FS_DESCRIBE: case FS_FSYNC: case FS_GET_ATTRIBUTES:
         case FS_SET_ATTRIBUTES: case FS_ACCESS: case FS_STATFS: case FS_READ_DIRECTORY: case FS_READLINK:
-        case FS_RESOLVE: case FS_GET_XATTR: case FS_LIST_XATTR: case FS_TRUNCATE: case FS_ALLOCATE:
+        case FS_RESOLVE: case FS_GET_XATTR: case FS_LIST_XATTR: case FS_TRUNCATE: case FS_ALLOCATE: case FS_STRIPE_OPEN:
+        case FS_STRIPE_REMOVE: case FS_STRIPE_GONE:
             return true;
         default: return false;
     }
@@ -183,6 +196,14 @@ int fs_revive(struct session *s, struct description *d) {
         d->generation = s->generation;
         return 0;
     }
+    if (d->home) {
+        uint64_t handle;
+        int problem = fs_reopen_object(d, &handle);
+        if (problem) return problem;
+        d->handle = handle;
+        d->generation = s->generation;
+        return 0;
+    }
     if (!d->path || (d->shared && !(d->flags & O_APPEND) && !d->directory)) return -EIO;
     struct call c = {.request = {.op = FS_OPEN, .flags = (uint32_t)(d->flags & ~(O_CREAT | O_EXCL | O_TRUNC))},
                      .path = d->path, .out = &a, .out_len = sizeof a, .descriptor = -1};
@@ -201,7 +222,7 @@ int fs_revive(struct session *s, struct description *d) {
     return same ? 0 : -EIO;
 }
 
-int64_t fs_do(struct call *c) {
+static int64_t carry_out(struct call *c) {
     int server = c->at ? c->at->server : c->path ? fs_server_of(c->path) : c->server;
     if (c->path2 && (c->request.op == FS_RENAME || c->request.op == FS_LINK) &&
         (c->at2 ? c->at2->server : fs_server_of(c->path2)) != server)
@@ -224,6 +245,14 @@ int64_t fs_do(struct call *c) {
         fs_lost(s);
         if (!harmless(c) || attempt > 100) return -EIO;
     }
+}
+
+// The result alone says what went wrong: whoever calls readdir looks at errno even where nothing did.
+int64_t fs_do(struct call *c) {
+    int before = errno;
+    int64_t result = carry_out(c);
+    errno = before;
+    return result;
 }
 
 int fs_answer(int64_t result) {

@@ -12,6 +12,7 @@ struct session {
     int doorbell;               // -1: requests go over the socket
     unsigned char *segment;
     uint64_t server, generation;
+    uint32_t stripe;            // bytes of a stripe of new files, or 0
     atomic_bool lost;
     atomic_uint slots;          // of this process's threads, one bit each
     pthread_mutex_t talking;    // whoever expects something on the socket

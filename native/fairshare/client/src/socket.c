@@ -174,7 +174,7 @@ int fs_hello(struct session *s) {
         union {
             struct {
                 uint64_t session, server;
-                uint32_t slots, slot_bytes, uid, zero;
+                uint32_t slots, slot_bytes, uid, stripe;
             } welcome;
             char reason[512];
         } data;
@@ -204,6 +204,7 @@ int fs_hello(struct session *s) {
         return (int)answer.reply.result;
     }
     s->server = answer.data.welcome.server;
+    s->stripe = answer.data.welcome.stripe;
     if (!local || answer.data.welcome.slots == 0) return 0;
     if (count != 2 || answer.data.welcome.slots != FS_SLOTS || answer.data.welcome.slot_bytes != FS_SLOT_BYTES) {
         while (count > 0) REAL(close)(passed[--count]);

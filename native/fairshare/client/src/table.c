@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "real.h"
+#include "stripe.h"
 
 enum { MOST = 1 << 16, RESTING = 1024 };
 
@@ -79,6 +80,7 @@ void fs_drop(struct description *d) {
     bool last = --d->references == 0;
     pthread_mutex_unlock(&lock);
     if (!last) return;
+    fs_detach(d);
     // A thread may still be inside a call on it, as with any descriptor closed under its user. So it
     // is freed only after as many others as no thread will sleep through.
     pthread_mutex_lock(&lock);
@@ -87,6 +89,7 @@ void fs_drop(struct description *d) {
     rest = (rest + 1) % RESTING;
     pthread_mutex_unlock(&lock);
     if (!oldest) return;
+    fs_free_stripes(oldest);
     pthread_mutex_destroy(&oldest->lock);
     free(oldest->path);
     free(oldest);
@@ -167,10 +170,13 @@ void fs_adopt_inherited(void) {
             fs_duplicate(same.fd, fd);
             continue;
         }
-        struct fs_attributes a;
+        struct {
+            struct fs_attributes a;
+            struct fs_grant grant;
+        } found_it;
         struct description *d = fs_new_description(0, handle, 0, false, NULL);
         if (!d) break;
-        struct call c = {.request.op = FS_DESCRIBE, .at = d, .out = &a, .out_len = sizeof a};
+        struct call c = {.request.op = FS_DESCRIBE, .at = d, .out = &found_it, .out_len = sizeof found_it};
         int64_t found = -EBADF;
         for (d->server = 0; d->server < fs_config.servers; d->server++) {
             d->generation = 0;
@@ -185,9 +191,11 @@ void fs_adopt_inherited(void) {
             continue;
         }
         d->flags = (int)c.reply.value;
-        d->directory = (a.mode & S_IFMT) == S_IFDIR;
-        d->ino = a.ino;
+        d->directory = (found_it.a.mode & S_IFMT) == S_IFDIR;
+        d->ino = found_it.a.ino;
         d->shared = true;
+        // Where a server is down, reading and writing fail: the home server has no data to give.
+        if (c.reply.data_len >= sizeof found_it) fs_attach(d, &found_it.grant);
         fs_install(fd, d);
     }
     REAL(closedir)(folder);

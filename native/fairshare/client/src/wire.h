@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FS_VERSION 1u
+#define FS_VERSION 2u
 #define FS_FRAME_MAGIC 0x31525346u
 #define FS_FRAME_BYTES 16
 #define FS_CHALLENGE_BYTES 16
@@ -14,6 +14,8 @@
 #define FS_WELCOME_BYTES 32
 #define FS_ATTRIBUTES_BYTES 120
 #define FS_STATFS_BYTES 64
+#define FS_GRANT_BYTES 592
+#define FS_MOST_SERVERS 64
 #define FS_MAX_PATH 4095
 #define FS_WANT_SEGMENT 1u
 #define FS_AT_POSITION (-1)
@@ -65,6 +67,11 @@ enum fs_op {
     FS_REMOVE_XATTR = 43,
     FS_LOCK = 50,
     FS_FLOCK = 51,
+    FS_STRIPE_OPEN = 60,
+    FS_STRIPE_REMOVE = 61,
+    FS_STRIPE_BEGIN = 62,
+    FS_STRIPE_END = 63,
+    FS_STRIPE_GONE = 64,
 };
 
 // flags
@@ -72,6 +79,7 @@ enum fs_op {
 #define FS_DATA_ONLY 1u
 #define FS_SET 1u
 #define FS_CHAINED 1u
+#define FS_READING 1u
 // mask of FS_SET_ATTRIBUTES
 #define FS_MODE 1u
 #define FS_UID 2u
@@ -113,6 +121,14 @@ struct fs_statfs {
     uint64_t bsize, blocks, bfree, bavail, files, ffree, namelen, reserved;
 };
 
+// Where the data of a striped file lie, and what its holder may do with them.
+struct fs_grant {
+    uint64_t home, file, expires;
+    uint32_t stripe, count, uid, rights, owner, group;
+    uint64_t servers[FS_MOST_SERVERS];
+    unsigned char signature[32];
+};
+
 // One entry of FS_READ_DIRECTORY: this, the name, zeros up to a multiple of 8.
 struct fs_entry {
     uint64_t ino;
@@ -127,6 +143,7 @@ struct fs_entry {
 _Static_assert(sizeof(struct fs_request) == 96, "as in the crate wire");
 _Static_assert(sizeof(struct fs_reply) == 24, "as in the crate wire");
 _Static_assert(sizeof(struct fs_attributes) == FS_ATTRIBUTES_BYTES, "as in the crate wire");
+_Static_assert(sizeof(struct fs_grant) == FS_GRANT_BYTES, "as in the crate wire");
 _Static_assert(sizeof(struct fs_statfs) == FS_STATFS_BYTES, "as in the crate wire");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "fairshare's messages are little-endian"

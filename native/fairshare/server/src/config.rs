@@ -27,6 +27,10 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --peer ADDRESS        where another server receives them (repeat for each)
   --lambda MILLISECONDS time between exchanges (default: 500)
   --key FILE            key that all these servers share: signs tickets and tables (default: one of its own)
+  --stripe BYTES        stripe new files over the client's servers in pieces of so many bytes; a multiple
+                        of 4096 (default: 0, they are not striped); needs --key
+  --slurm COMMAND       what says how many nodes a Slurm job has, {job} stands for its number; empty: nothing
+                        (default: scontrol -o show job {job})
   --mount PATH          also mount the files here, by FUSE
   --files N             open files for each user (default: 65536)
   --clients N           connected processes for each user (default: 4096)
@@ -48,6 +52,8 @@ pub struct Config {
     pub peers: Vec<String>,
     pub lambda: Duration,
     pub key: Option<PathBuf>,
+    pub stripe: u32,
+    pub slurm: String,
     pub mount: Option<PathBuf>,
     pub most_handles: usize,
     pub most_sessions: usize,
@@ -75,6 +81,8 @@ impl Config {
             peers: Vec::new(),
             lambda: Duration::from_millis(500),
             key: None,
+            stripe: 0,
+            slurm: "scontrol -o show job {job}".into(),
             mount: None,
             most_handles: 65536,
             most_sessions: 4096,
@@ -106,6 +114,8 @@ impl Config {
                 "--peer" => config.peers.push(value()?),
                 "--lambda" => config.lambda = Duration::from_millis(number(&name, &value()?, 1, 60_000)?),
                 "--key" => config.key = Some(PathBuf::from(value()?)),
+                "--slurm" => config.slurm = value()?,
+                "--stripe" => config.stripe = number(&name, &value()?, 0, 1 << 30)? as u32,
                 "--mount" => config.mount = Some(PathBuf::from(value()?)),
                 "--files" => config.most_handles = number(&name, &value()?, 1, 1 << 30)? as usize,
                 "--clients" => config.most_sessions = number(&name, &value()?, 1, 1 << 20)? as usize,
@@ -115,6 +125,12 @@ impl Config {
         config.data = data.ok_or("--data DIR is missing")?;
         if !config.peers.is_empty() && (config.exchange.is_none() || config.key.is_none()) {
             return Err("--peer needs --exchange ADDRESS and --key FILE".into());
+        }
+        if config.stripe % 4096 != 0 {
+            return Err("--stripe wants a multiple of 4096 bytes".into());
+        }
+        if config.stripe > 0 && config.key.is_none() {
+            return Err("--stripe needs --key FILE, the same for all servers".into());
         }
         config.socket = socket.unwrap_or_else(|| config.data.join("socket"));
         Ok(config)
@@ -149,5 +165,13 @@ mod tests {
         assert_eq!(parse(&["--data", "x"]).unwrap().socket, PathBuf::from("x/socket"));
         assert!(parse(&[]).is_err());
         assert!(parse(&["--data", "x", "--parallel", "0"]).is_err());
+    }
+
+    #[test]
+    fn stripes_are_whole_pages_and_need_a_key() {
+        let with = |size: &str, more: &[&str]| parse(&[&["--data", "x", "--stripe", size], more].concat());
+        assert_eq!(with("65536", &["--key", "k"]).unwrap().stripe, 65536);
+        assert!(with("65537", &["--key", "k"]).is_err());
+        assert!(with("65536", &[]).is_err());
     }
 }

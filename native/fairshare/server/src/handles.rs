@@ -29,6 +29,8 @@ pub struct Handle {
     pub file: OwnedFd,
     pub uid: u32,
     pub directory: bool,
+    /// A striped file's object: for data alone.
+    pub object: bool,
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
     flags: AtomicI32,
@@ -89,6 +91,7 @@ pub struct Opened {
     pub directory: bool,
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
+    pub object: bool,
 }
 
 #[derive(Default)]
@@ -143,6 +146,7 @@ impl Handles {
             file: opened.file,
             uid: opened.uid,
             directory: opened.directory,
+            object: opened.object,
             id_of_file: opened.id_of_file,
             inode: opened.inode,
             flags: AtomicI32::new(opened.flags),

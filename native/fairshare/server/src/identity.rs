@@ -17,6 +17,7 @@ use wire::{Hello, Ticket};
 use crate::creds::{can_impersonate, Creds};
 use crate::errno::{check, Errno, Result};
 use crate::jobs::id_of;
+use crate::slurm::Slurm;
 
 pub const CHALLENGE_BYTES: usize = 16;
 
@@ -46,6 +47,11 @@ impl Key {
     /// The key for messages between servers: another one than that of tickets.
     pub fn for_servers(&self) -> Vec<u8> {
         keyed(&self.0, b"fairshare servers").to_vec()
+    }
+
+    /// The key for what tells servers of striped files who may do what.
+    pub fn for_stripes(&self) -> Vec<u8> {
+        keyed(&self.0, b"fairshare stripes").to_vec()
     }
 
     /// What the holder of a ticket must know.
@@ -110,6 +116,7 @@ pub fn identify(
     hello: &Hello,
     challenge: &[u8; CHALLENGE_BYTES],
     key: &Key,
+    sizes: &Slurm,
 ) -> std::result::Result<Identity, (Errno, String)> {
     let refuse = |errno, reason: &str| Err((Errno(errno), reason.to_owned()));
     if let Some((ticket, proof)) = &hello.ticket {
@@ -146,12 +153,12 @@ pub fn identify(
         );
     }
     let (job_name, job) = match (peer, ticket) {
-        (Peer::Local { pid, .. }, None) => local_job(&creds, *pid),
+        (Peer::Local { pid, .. }, None) => local_job(&creds, *pid, sizes),
         (Peer::Local { pid, .. }, Some(ticket)) => {
             let slurm = slurm_job(*pid).map(|number| format!("slurm-{number}"));
             // A ticket may say more of the same Slurm job (its size), never put the process into another.
             if slurm.is_some_and(|name| name != ticket.job) {
-                local_job(&creds, *pid)
+                local_job(&creds, *pid, sizes)
             } else {
                 of_ticket(ticket)
             }
@@ -161,13 +168,15 @@ pub fn identify(
     Ok(Identity { creds, job_name, job })
 }
 
-/// The job of a process without a ticket: Slurm's, or its user's.
-pub fn local_job(creds: &Creds, pid: i32) -> (String, Job) {
-    let name = match slurm_job(pid) {
+/// The job of a process without a ticket: Slurm's, as large as Slurm says, or its user's.
+pub fn local_job(creds: &Creds, pid: i32, sizes: &Slurm) -> (String, Job) {
+    let number = slurm_job(pid);
+    let size = number.and_then(|number| sizes.size(number)).unwrap_or(1);
+    let name = match number {
         Some(number) => format!("slurm-{number}"),
         None => format!("user-{}", creds.uid),
     };
-    let job = Job::new(id_of(&name)).user(creds.uid).group(creds.gid);
+    let job = Job::new(id_of(&name)).user(creds.uid).group(creds.gid).size(size);
     (name, job)
 }
 
@@ -242,17 +251,17 @@ mod tests {
         };
         let challenge = [5; CHALLENGE_BYTES];
         let good = hello(ticket(), &key, &challenge);
-        let identity = identify(&peer, &good, &challenge, &key).unwrap();
+        let identity = identify(&peer, &good, &challenge, &key, &Slurm::new().0).unwrap();
         assert_eq!((identity.job.size, identity.job.user), (4, 7));
 
         let mut larger = good.clone();
         larger.ticket.as_mut().unwrap().0.size = 400;
         assert!(
-            identify(&peer, &larger, &challenge, &key).is_err(),
+            identify(&peer, &larger, &challenge, &key, &Slurm::new().0).is_err(),
             "the size is signed"
         );
         assert!(
-            identify(&peer, &good, &[6; CHALLENGE_BYTES], &key).is_err(),
+            identify(&peer, &good, &[6; CHALLENGE_BYTES], &key, &Slurm::new().0).is_err(),
             "a proof answers one challenge"
         );
         let foreign = hello(
@@ -264,7 +273,7 @@ mod tests {
             &challenge,
         );
         assert!(
-            identify(&peer, &foreign, &challenge, &key).is_err(),
+            identify(&peer, &foreign, &challenge, &key, &Slurm::new().0).is_err(),
             "another's ticket"
         );
         let late = hello(
@@ -275,7 +284,10 @@ mod tests {
             &key,
             &challenge,
         );
-        assert!(identify(&peer, &late, &challenge, &key).is_err(), "expired");
+        assert!(
+            identify(&peer, &late, &challenge, &key, &Slurm::new().0).is_err(),
+            "expired"
+        );
     }
 
     #[test]
@@ -286,6 +298,13 @@ mod tests {
             session: 0,
             ticket: None,
         };
-        assert!(identify(&Peer::Remote, &hello, &[0; CHALLENGE_BYTES], &key).is_err());
+        assert!(identify(
+            &Peer::Remote,
+            &hello,
+            &[0; CHALLENGE_BYTES],
+            &key,
+            &Slurm::new().0
+        )
+        .is_err());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Insiders {
             gid,
             groups: groups_of(pid),
         };
-        let (name, job) = local_job(&creds, pid as i32);
+        let (name, job) = local_job(&creds, pid as i32, &server.slurm);
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&name, job);
         let session = Arc::new(Session {
@@ -66,6 +66,7 @@ impl Insiders {
             local: false,
             inside: true,
             shared: None,
+            objects: AtomicBool::new(false),
         });
         sessions.insert((uid, gid, pid), (Arc::clone(&session), now));
         session

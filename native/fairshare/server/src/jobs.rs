@@ -61,6 +61,18 @@ impl Jobs {
         Arc::clone(&listed.entry)
     }
 
+    /// A job that sessions have, and that no ticket gave a size, gets one. Returns it as it is now.
+    pub fn resize(&self, name: &str, nodes: u32) -> Option<Job> {
+        let jobs = self.0.lock().expect("no panics under this lock");
+        let listed = jobs.get(&id_of(name)).filter(|listed| listed.sessions > 0)?;
+        let mut job = listed.entry.job.lock().expect("no panics under this lock");
+        if job.size != 1 {
+            return None;
+        }
+        *job = job.size(nodes);
+        Some(*job)
+    }
+
     /// A session has ended. True: it was the job's last, and the job is inactive from now on.
     pub fn leave(&self, id: JobId) -> bool {
         let mut jobs = self.0.lock().expect("no panics under this lock");

@@ -14,6 +14,7 @@ mod handles;
 mod identity;
 mod inside;
 mod jobs;
+mod leases;
 mod locks;
 mod mapping;
 mod ops;
@@ -22,7 +23,9 @@ mod queue;
 mod segment;
 pub mod server;
 mod session;
+mod slurm;
 mod status;
+mod stripes;
 mod tree;
 pub mod worker;
 

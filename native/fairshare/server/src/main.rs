@@ -39,15 +39,16 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
         }
     }
     server::catch_unreadable_pages();
-    let data = DataFolder::open(&config.data, config.key.as_deref())?;
+    let data = DataFolder::open(&config.data, config.key.as_deref(), config.stripe)?;
     let socket = config.socket.clone();
     let listen = config.listen.clone();
+    let ends = signals_that_end();
     let server = Server::start(config, data).map_err(|error| {
         let text = std::io::Error::from_raw_os_error(error.0);
         let also = listen.map_or(String::new(), |address| format!(" or {address}"));
         format!("cannot listen on {}{also}: {text}", socket.display())
     })?;
-    end_on_signal(Arc::clone(&server));
+    end_on_signal(Arc::clone(&server), ends);
     let mount = server.config.mount.clone();
     // Unmounted when this goes, after the workers have ended.
     let _mounted = mount.map(|path| server::mount(&server, &path)).transpose()?;
@@ -59,20 +60,23 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// SIGTERM and SIGINT end the server in order. Block them here, so that all later threads do too.
-fn end_on_signal(server: Arc<Server>) {
+/// SIGTERM and SIGINT end the server in order. Blocked before any other thread runs, so that all of them do.
+fn signals_that_end() -> libc::sigset_t {
     // SAFETY: a signal set of our own.
-    let set = unsafe {
+    unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGTERM);
         libc::sigaddset(&mut set, libc::SIGINT);
         libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         set
-    };
+    }
+}
+
+fn end_on_signal(server: Arc<Server>, set: libc::sigset_t) {
     std::thread::spawn(move || {
         let mut number = 0;
-        // SAFETY: as above.
+        // SAFETY: a set that was made above.
         unsafe {
             libc::sigwait(&set, &mut number);
         }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
 use crate::errno::{check, Errno, Result};
 use crate::fault;
@@ -33,6 +33,8 @@ pub type FileId = (u64, u64);
 
 #[derive(Default)]
 pub struct Inode {
+    /// Of a striped file, whose data are elsewhere.
+    pub layout: OnceLock<wire::Layout>,
     /// Set where mapping is impossible: no permission, an odd file system, a fault.
     hopeless: AtomicBool,
     mapping: RwLock<Option<Mapping>>,
@@ -290,7 +292,7 @@ fn has_no_holes(fd: RawFd) -> bool {
 }
 
 /// Set the modification time, as a write does.
-fn touch(fd: RawFd) {
+pub fn touch(fd: RawFd) {
     let times = [
         libc::timespec {
             tv_sec: 0,

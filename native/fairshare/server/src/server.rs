@@ -23,6 +23,7 @@ use crate::errno::{check, Errno, Result};
 use crate::handles::Handles;
 use crate::identity::{identify, peer_of, Key, Peer, CHALLENGE_BYTES};
 use crate::jobs::{Entry, Jobs};
+use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::mapping::Inodes;
 use crate::ops::{carry_out, Call, Outcome};
@@ -30,6 +31,8 @@ use crate::peers::{self, Exchange};
 use crate::queue::{Pending, Place, Queue};
 use crate::segment::Segment;
 use crate::session::{Session, Shared};
+use crate::slurm::{self, Slurm};
+use crate::stripes::Stripes;
 use crate::tree::Tree;
 
 /// Time that a client has to say who it is.
@@ -58,6 +61,9 @@ pub struct Server {
     pub handles: Handles,
     pub inodes: Inodes,
     pub records: RecordLocks,
+    pub stripes: Stripes,
+    pub leases: Leases,
+    pub slurm: Slurm,
     pub jobs: Jobs,
     pub queue: Queue,
     pub key: Key,
@@ -112,6 +118,7 @@ impl Server {
             }),
             None => None,
         };
+        let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
         let server = Arc::new(Self {
             id: data.id,
@@ -119,6 +126,9 @@ impl Server {
             handles: Handles::new(config.most_handles),
             inodes: Inodes::default(),
             records: RecordLocks::default(),
+            stripes: data.stripes,
+            leases: Leases::default(),
+            slurm,
             jobs: Jobs::default(),
             queue: Queue::new(arbiter, config.cost, config.parallel),
             key: data.key,
@@ -138,6 +148,7 @@ impl Server {
         if let Some(exchange) = exchange {
             peers::start(&server, exchange);
         }
+        slurm::start(&server, jobs_asked_for, server.config.slurm.clone());
         Ok(server)
     }
 
@@ -276,7 +287,13 @@ impl Server {
             Ok(hello) => hello,
             Err(malformed) => return refuse(libc::EPROTO, &malformed.to_string()),
         };
-        let identity = match identify(&connection.peer, &hello, &connection.challenge, &self.key) {
+        let identity = match identify(
+            &connection.peer,
+            &hello,
+            &connection.challenge,
+            &self.key,
+            &self.slurm,
+        ) {
             Ok(identity) => identity,
             Err((Errno(errno), reason)) => return refuse(errno, &reason),
         };
@@ -306,6 +323,7 @@ impl Server {
             },
             slot_bytes: segment::SLOT_BYTES as u32,
             uid: identity.creds.uid,
+            stripe: self.stripes.size,
         };
         let session = Session {
             id: connection.id,
@@ -315,6 +333,7 @@ impl Server {
             local,
             inside: false,
             shared,
+            objects: AtomicBool::new(false),
         };
         let _ = connection.session.set(Arc::new(session));
         let data = welcome.to_bytes();
@@ -559,7 +578,8 @@ impl Server {
             self.epoll.remove(shared.doorbell.as_raw_fd());
         }
         self.records.drop_owner(session.id);
-        if !session.local {
+        self.leases.drop_owner(session.id);
+        if !session.local || session.objects.load(Ordering::SeqCst) {
             self.handles.session_ended(session.id);
         }
         self.leave_job(session);
@@ -571,6 +591,14 @@ impl Server {
         let entry = self.jobs.join(name, job);
         self.queue.add_job(job);
         entry
+    }
+
+    /// Slurm has said how large a job is. It stays in its place in the queue.
+    pub(crate) fn resize_job(&self, name: &str, nodes: u32) {
+        let _guard = self.membership.lock().expect("no panics under this lock");
+        if let Some(job) = self.jobs.resize(name, nodes) {
+            self.queue.add_job(job);
+        }
     }
 
     /// A session of a job has ended. The requests of a job without sessions have nobody to answer to.

@@ -19,6 +19,8 @@ pub struct Session {
     /// Of the server's own mount: it uses handles for the kernel, which answers for who has them.
     pub inside: bool,
     pub shared: Option<Shared>,
+    /// Whether it has opened objects of striped files, which go with it.
+    pub objects: AtomicBool,
 }
 
 /// Requests in shared memory.

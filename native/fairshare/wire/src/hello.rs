@@ -63,7 +63,8 @@ impl Hello {
 
 pub const WELCOME_BYTES: usize = 32;
 
-/// session (u64), server (u64, stays over restarts), slots (u32), bytes of a slot (u32), uid (u32), 0.
+/// session (u64), server (u64, stays over restarts), slots (u32), bytes of a slot (u32), uid (u32), bytes
+/// of a stripe of new files (u32; 0: they are not striped).
 /// With a segment, its memfd and the doorbell's eventfd come along as descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
@@ -72,6 +73,7 @@ pub struct Welcome {
     pub slots: u32,
     pub slot_bytes: u32,
     pub uid: u32,
+    pub stripe: u32,
 }
 
 impl Welcome {
@@ -82,6 +84,7 @@ impl Welcome {
         bytes[16..20].copy_from_slice(&self.slots.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.slot_bytes.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.uid.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.stripe.to_le_bytes());
         bytes
     }
 }

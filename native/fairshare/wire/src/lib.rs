@@ -11,6 +11,7 @@
 
 mod entry;
 mod frame;
+mod grant;
 mod hello;
 mod reader;
 mod request;
@@ -19,13 +20,14 @@ mod ticket;
 
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
+pub use grant::{rights, Grant, Layout, GRANT_BYTES, MOST_SERVERS, SIGNED_BYTES};
 pub use hello::{Hello, Welcome, WANT_SEGMENT, WELCOME_BYTES};
 pub use reader::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 pub use ticket::{Ticket, TICKET_BYTES};
 
 /// Changes whenever old clients and new servers would misunderstand each other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest path (bytes, without a NUL) that a request may carry.
 pub const MAX_PATH: usize = 4095;

@@ -16,7 +16,8 @@ pub enum Op {
     Status = 2,
     /// Ticket fields in the data; the signed ticket comes back in the data.
     Ticket = 3,
-    /// path, flags (open's), mode -> handle; attributes in the data.
+    /// path, flags (open's), mode -> handle; attributes and, where the file is striped, a grant in the data.
+    /// With O_CREAT the servers that a new file may be striped over (u64 each) in the data, `size` bytes.
     Open = 10,
     Close = 11,
     /// Flags of an inherited handle in `value`; attributes in the data.
@@ -27,7 +28,8 @@ pub enum Op {
     Write = 14,
     /// offset, mode (whence) -> the new position.
     Seek = 15,
-    /// size; by handle, or by path.
+    /// size; by handle, or by path. A striped file that becomes shorter: 1 for "cut the objects, then ask
+    /// with flags SET".
     Truncate = 16,
     /// offset, size, mode (fallocate's).
     Allocate = 17,
@@ -65,6 +67,17 @@ pub enum Op {
     Lock = 50,
     /// mode (flock's).
     Flock = 51,
+    /// A grant in the data -> handle of this server's object.
+    StripeOpen = 60,
+    /// A grant in the data: the object goes.
+    StripeRemove = 61,
+    /// offset (-1: at the position, or the end with O_APPEND), size -> where it begins, in `value`. Writing:
+    /// the file is as long as needed, and not cut until StripeEnd. flags READING: moves the position alone.
+    StripeBegin = 62,
+    /// flags SET: gives up cutting.
+    StripeEnd = 63,
+    /// A grant in the data: all its objects are gone. Another one of which objects are left in the data.
+    StripeGone = 64,
 }
 
 impl Op {
@@ -102,6 +115,11 @@ impl Op {
             43 => RemoveXattr,
             50 => Lock,
             51 => Flock,
+            60 => StripeOpen,
+            61 => StripeRemove,
+            62 => StripeBegin,
+            63 => StripeEnd,
+            64 => StripeGone,
             _ => return None,
         })
     }
@@ -115,8 +133,10 @@ pub mod flags {
     pub const DATA_ONLY: u32 = 1;
     /// Write: a later piece of one write, only good when the earlier ones are there.
     pub const CHAINED: u32 = 1;
-    /// Lock: set it (otherwise ask who is in the way).
+    /// Lock: set it (otherwise ask who is in the way). Truncate, StripeEnd: see there.
     pub const SET: u32 = 1;
+    /// StripeBegin: to read.
+    pub const READING: u32 = 1;
 }
 
 /// Bits of `mask` in SetAttributes.

@@ -39,7 +39,7 @@ fn number(text: &str) -> Option<i128> {
 #[test]
 fn sizes_and_places_agree() {
     let c = numbers();
-    let expected: [(&str, i128); 21] = [
+    let expected: [(&str, i128); 24] = [
         ("FS_VERSION", i128::from(wire::VERSION)),
         ("FS_FRAME_MAGIC", i128::from(wire::FRAME_MAGIC)),
         ("FS_FRAME_BYTES", wire::FRAME_BYTES as i128),
@@ -48,6 +48,9 @@ fn sizes_and_places_agree() {
         ("FS_ATTRIBUTES_BYTES", wire::ATTRIBUTES_BYTES as i128),
         ("FS_STATFS_BYTES", wire::STATFS_BYTES as i128),
         ("FS_MAX_PATH", wire::MAX_PATH as i128),
+        ("FS_GRANT_BYTES", wire::GRANT_BYTES as i128),
+        ("FS_MOST_SERVERS", wire::MOST_SERVERS as i128),
+        ("FS_READING", i128::from(wire::flags::READING)),
         ("FS_WANT_SEGMENT", i128::from(wire::WANT_SEGMENT)),
         ("FS_SEGMENT_MAGIC", i128::from(segment::MAGIC)),
         ("FS_SLOTS", segment::SLOTS as i128),
@@ -87,5 +90,5 @@ fn operations_agree() {
         }
         assert_eq!(c.get(&name), Some(&i128::from(code)), "{name}");
     }
-    assert_eq!(known, 31, "operations of the crate");
+    assert_eq!(known, 36, "operations of the crate");
 }

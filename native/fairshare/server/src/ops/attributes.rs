@@ -7,6 +7,7 @@ use wire::{mask, Attributes, Statfs};
 
 use crate::errno::{check, Errno, Result};
 use crate::ops::{Call, Outcome, Target};
+use crate::stripes::is_striped;
 use crate::tree::proc_path;
 
 pub fn stat_of(fd: RawFd) -> Result<libc::stat> {
@@ -37,10 +38,17 @@ pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
             (0, 0)
         }
     };
+    // What a striped file's home server has is all hole; programs must not take the file for one.
+    let hollow = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_blocks * 512 < stat.st_size;
+    let blocks = if hollow && is_striped(fd) {
+        (stat.st_size as u64).div_ceil(512)
+    } else {
+        stat.st_blocks as u64
+    };
     Attributes {
         ino: stat.st_ino,
         size: stat.st_size as u64,
-        blocks: stat.st_blocks as u64,
+        blocks,
         nlink: stat.st_nlink,
         mode: stat.st_mode,
         uid: stat.st_uid,

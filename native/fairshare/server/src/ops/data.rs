@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::errno::{check, check_size, Errno, Result};
 use crate::handles::Handle;
 use crate::ops::attributes::stat_of;
-use crate::ops::{Call, Outcome};
+use crate::ops::{stripes, Call, Outcome};
 
 /// "At the handle's position": the processes that share it see one position.
 const AT_POSITION: i64 = -1;
@@ -143,6 +143,10 @@ pub fn seek(call: &Call<'_>) -> Result<Outcome> {
         libc::SEEK_SET => Some(offset),
         libc::SEEK_CUR => position.checked_add(offset),
         libc::SEEK_END if handle.directory => return Err(Errno(libc::EINVAL)),
+        whence @ (libc::SEEK_DATA | libc::SEEK_HOLE) if handle.inode.layout.get().is_some() => {
+            let size = stat_of(handle.fd())?.st_size;
+            Some(stripes::seek_data(size, offset, whence)?)
+        }
         whence @ (libc::SEEK_END | libc::SEEK_DATA | libc::SEEK_HOLE) => {
             // SAFETY: a plain call.
             match unsafe { libc::lseek(handle.fd(), offset, whence) } {
@@ -169,6 +173,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
             .tree
             .resolve(&call.path()?, libc::O_WRONLY | libc::O_NONBLOCK, 0)?;
         let stat = stat_of(file.as_raw_fd())?;
+        refuse_striped(call, file.as_raw_fd(), stat.st_ino)?;
         let inode = call.server.inodes.get((stat.st_dev, stat.st_ino));
         // SAFETY: a plain call.
         inode.reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
@@ -178,6 +183,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     if handle.flags() & libc::O_PATH != 0 {
         use std::os::fd::AsRawFd;
         let file = call.reopen(libc::O_WRONLY)?;
+        refuse_striped(call, file.as_raw_fd(), handle.id_of_file.1)?;
         // SAFETY: a plain call.
         handle
             .inode
@@ -187,11 +193,22 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     if !handle.writable() {
         return Err(Errno(libc::EINVAL));
     }
+    if handle.inode.layout.get().is_some() {
+        return stripes::truncate(call, &handle, size);
+    }
     // SAFETY: a plain call.
     handle
         .inode
         .reshape(|| check(unsafe { libc::ftruncate(handle.fd(), size) }))?;
     Ok(Outcome::default())
+}
+
+/// A striped file is cut by those who have it open, and know of its objects.
+fn refuse_striped(call: &Call<'_>, fd: RawFd, ino: u64) -> Result<()> {
+    match call.server.stripes.layout(fd, ino, &call.session.creds)? {
+        Some(_) => Err(Errno(libc::EOPNOTSUPP)),
+        None => Ok(()),
+    }
 }
 
 pub fn allocate(call: &Call<'_>) -> Result<Outcome> {

@@ -7,6 +7,7 @@ mod directory;
 mod locks;
 mod names;
 mod open;
+mod stripes;
 mod xattr;
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -102,6 +103,11 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
         Op::RemoveXattr => xattr::remove(call),
         Op::Lock => locks::record(call),
         Op::Flock => locks::whole_file(call),
+        Op::StripeOpen => stripes::open_object(call),
+        Op::StripeRemove => stripes::remove_object(call),
+        Op::StripeBegin => stripes::begin(call),
+        Op::StripeEnd => stripes::end(call),
+        Op::StripeGone => stripes::gone(call),
     });
     outcome.unwrap_or_else(|Errno(errno)| Outcome::of(-i64::from(errno)))
 }
@@ -109,7 +115,17 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
 impl Call<'_> {
     /// The open file that the request names.
     pub fn handle(&self) -> Result<Arc<Handle>> {
-        self.server.handles.get(self.request.handle, self.session)
+        use Op::{Allocate, Close, Describe, Fsync, Read, Truncate, Write};
+        let handle = self.server.handles.get(self.request.handle, self.session)?;
+        let op = self.request.op;
+        if handle.object && !matches!(op, Read | Write | Truncate | Fsync | Close | Describe) {
+            return Err(Errno(libc::EPERM));
+        }
+        // The data of a striped file are in its objects; who asks here does not know of them.
+        if handle.inode.layout.get().is_some() && matches!(op, Read | Write | Allocate) {
+            return Err(Errno(libc::EOPNOTSUPP));
+        }
+        Ok(handle)
     }
 
     /// The request's path, from the root of the tree.

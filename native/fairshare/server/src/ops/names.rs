@@ -3,7 +3,8 @@
 use std::os::fd::AsRawFd;
 
 use crate::errno::{check, check_size, Errno, Result};
-use crate::ops::{Call, Outcome, Target};
+use crate::ops::attributes::stat_of;
+use crate::ops::{stripes, Call, Outcome, Target};
 use crate::tree::{c_string, proc_path};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
@@ -26,9 +27,17 @@ pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
 pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
+    let last = if flags == 0 {
+        stripes::last_name(call, &spot)?
+    } else {
+        None
+    };
     // SAFETY: a C string and an open descriptor.
     check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
-    Ok(Outcome::default())
+    match last {
+        Some(last) => stripes::bury(call, &last.layout),
+        None => Ok(Outcome::default()),
+    }
 }
 
 pub fn rename(call: &Call<'_>) -> Result<Outcome> {
@@ -38,6 +47,12 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
     if flags != call.request.flags {
         return Err(Errno(libc::EINVAL));
     }
+    let replaces = flags & libc::RENAME_EXCHANGE == 0;
+    let last = if replaces {
+        stripes::last_name(call, &to)?
+    } else {
+        None
+    };
     // SAFETY: C strings and open descriptors.
     let result = unsafe {
         libc::syscall(
@@ -50,7 +65,16 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         )
     };
     check(result as libc::c_int)?;
-    Ok(Outcome::default())
+    let Some(last) = last else {
+        return Ok(Outcome::default());
+    };
+    // A file that is renamed to itself stays.
+    let now = call.server.tree.locate_in(&to)?;
+    let stat = stat_of(now.as_raw_fd())?;
+    if (stat.st_dev, stat.st_ino) == last.file {
+        return Ok(Outcome::default());
+    }
+    stripes::bury(call, &last.layout)
 }
 
 pub fn link(call: &Call<'_>) -> Result<Outcome> {
@@ -66,6 +90,10 @@ pub fn link(call: &Call<'_>) -> Result<Outcome> {
     if to.name.as_bytes().ends_with(b"/") {
         return Err(Errno(libc::ENOENT));
     }
+    let shared = &call.server.stripes;
+    let _name = shared
+        .active
+        .then(|| shared.births.read().expect("no panics under this lock"));
     let path = proc_path(source.fd());
     // Through /proc the kernel links exactly the file that was found, inside the tree.
     // SAFETY: C strings and open descriptors.

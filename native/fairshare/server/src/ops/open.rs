@@ -1,11 +1,12 @@
 //! Open and close: handles come and go.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 use crate::errno::{check, Errno, Result};
 use crate::handles::{Opened, KERNEL};
-use crate::ops::attributes::{attributes_of, stat_of};
-use crate::ops::{Call, Outcome};
+use crate::ops::attributes::stat_of;
+use crate::ops::{stripes, Call, Outcome};
 
 /// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.
 const PASSED: i32 = libc::O_ACCMODE
@@ -35,7 +36,17 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         // Without O_NONBLOCK a FIFO would stop the worker; O_TRUNC comes below, under the inode's lock.
         let flags = asked & PASSED | libc::O_NONBLOCK | libc::O_NOCTTY;
         let truncate = asked & libc::O_TRUNC != 0;
-        (tree.resolve(&path, flags, call.request.mode)?, truncate)
+        let file = match stripes::wanted(call)? {
+            Some(servers) => stripes::make_or_open(call, &path, flags, &servers)?,
+            None => {
+                let shared = &call.server.stripes;
+                let _whole = shared
+                    .active
+                    .then(|| shared.births.read().expect("no panics under this lock"));
+                tree.resolve(&path, flags, call.request.mode)?
+            }
+        };
+        (file, truncate)
     };
     let stat = stat_of(file.as_raw_fd())?;
     let kind = stat.st_mode & libc::S_IFMT;
@@ -44,7 +55,19 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     }
     let id_of_file = (stat.st_dev, stat.st_ino);
     let inode = call.server.inodes.get(id_of_file);
-    if truncate && kind == libc::S_IFREG {
+    let creds = &call.session.creds;
+    let mut layout = None;
+    if kind == libc::S_IFREG {
+        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino, creds)?;
+    }
+    if let Some(layout) = &layout {
+        if call.session.inside && asked & libc::O_PATH == 0 {
+            return Err(Errno(libc::EOPNOTSUPP)); // the mount does not reach the other servers
+        }
+        let _ = inode.layout.set(layout.clone());
+    }
+    // A striped file is emptied by the client, at all its servers.
+    if truncate && kind == libc::S_IFREG && layout.is_none() {
         // Opened anew where it is not open for writing, so that the kernel checks that right too.
         let again: Option<OwnedFd> = match asked & libc::O_ACCMODE {
             libc::O_RDONLY if by_handle => Some(call.reopen(libc::O_WRONLY)?),
@@ -56,9 +79,8 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         inode.reshape(|| check(unsafe { libc::ftruncate(fd, 0) }))?;
     }
     let stat = stat_of(file.as_raw_fd())?;
-    let data = call
-        .area
-        .fill(&attributes_of(&stat, file.as_raw_fd()).to_bytes())?;
+    let described = stripes::describe(call, &stat, file.as_raw_fd(), asked, layout.as_ref());
+    let data = call.area.fill(&described)?;
     let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
     let opened = Opened {
         file,
@@ -71,6 +93,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         directory: kind == libc::S_IFDIR,
         id_of_file,
         inode,
+        object: false,
     };
     let mut outcome = Outcome {
         data,
@@ -93,19 +116,27 @@ pub fn close(call: &Call<'_>) -> Result<Outcome> {
     call.server
         .records
         .unset(handle.id_of_file, call.session.id, 0, u64::MAX);
-    if !call.session.local || call.request.mode != 0 {
-        call.server
-            .handles
-            .release(&handle, call.session.id, call.request.mode == 0);
-    }
+    call.server
+        .handles
+        .release(&handle, call.session.id, call.request.mode == 0);
     Ok(Outcome::default())
 }
 
 pub fn describe(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
     call.server.handles.claim(&handle, call.session.id);
+    if handle.object {
+        call.session.objects.store(true, Ordering::SeqCst);
+    }
     let stat = stat_of(handle.fd())?;
-    let data = call.area.fill(&attributes_of(&stat, handle.fd()).to_bytes())?;
+    let described = stripes::describe(
+        call,
+        &stat,
+        handle.fd(),
+        handle.flags(),
+        handle.inode.layout.get(),
+    );
+    let data = call.area.fill(&described)?;
     Ok(Outcome {
         data,
         value: handle.flags() as u32 as u64,
