@@ -27,6 +27,7 @@ Sweep = Annotated[str, typer.Option("--study", help="The sweep's study.")]
 Systems = Annotated[
     list[str] | None, typer.Option("--system", help="Only these storage systems (repeat; two at least).")
 ]
+Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace of the program.", show_default=False)]
 Home = Annotated[str | None, typer.Option("--home", help="System where the files live before and after.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of splits and models.")]
 DEFAULT_STUDY = "placement-sweep"
@@ -141,9 +142,7 @@ def apps(
 
 @app.command()
 def check(
-    trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace of the program.", show_default=False)
-    ],
+    trace: Trace,
     site: Site = "local",
     study: Sweep = DEFAULT_STUDY,
     home: Home = None,
@@ -178,9 +177,7 @@ def check(
 
 
 def place(
-    trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace of the program.", show_default=False)
-    ],
+    trace: Trace,
     site: Site = "local",
     study: Sweep = DEFAULT_STUDY,
     home: Home = None,

@@ -17,7 +17,7 @@ from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, 
 from tiercel.engines.dlio_environment import FOLDERS, START, environment_for, environments
 from tiercel.engines.dlio_overrides import overrides, unsupported
 from tiercel.engines.dlio_results import DLIOResults, Span, read_results
-from tiercel.engines.dlkernel import generating_step
+from tiercel.engines.dlkernel import deep_learning_of, generating_step
 from tiercel.errors import RunFailed, UserError
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.workloads import DeepLearningWorkload, Workload
@@ -56,7 +56,7 @@ class DLIO(Engine):
         return unsupported(found, environment.renamed_keys)
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
-        workload = _deep_learning(task.workload)
+        workload = deep_learning_of(task.workload, self.name)
         found, scale = workload.resolved(task.nodes, task.processes_per_node)
         if found.dataset.format == "synthetic":
             return [self.step(task, found)]
@@ -92,7 +92,7 @@ class DLIO(Engine):
         return Step("train", (str(environment.python), str(START), *arguments), environment=_QUIET)
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
-        workload = _deep_learning(task.workload)
+        workload = deep_learning_of(task.workload, self.name)
         found, _ = workload.resolved(task.nodes, task.processes_per_node)
         results = read_results(output / RESULTS, task.processes)
         if results.epochs != found.train.epochs:
@@ -107,12 +107,6 @@ def _how(framework: str) -> str:
 
 def _dataset(task: Task) -> Path:
     return task.data / "dataset"
-
-
-def _deep_learning(workload: Workload) -> DeepLearningWorkload:
-    if not isinstance(workload, DeepLearningWorkload):
-        raise UserError(f"dlio does deep-learning workloads, not {workload.operation}")
-    return workload
 
 
 def _evicted(path: Path) -> dict[str, Any]:

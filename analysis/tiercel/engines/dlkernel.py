@@ -58,7 +58,7 @@ class DLKernel(Engine):
 
     def step(self, task: Task, installation: Installation, cold: str | None = None) -> Step:
         """Return the command of a run; `cold` in place of the workload's."""
-        workload = _deep_learning(task.workload)
+        workload = deep_learning_of(task.workload, self.name)
         found, scale = workload.resolved(task.nodes, task.processes_per_node)
         # A run's folder is its own and empty, so the dataset is made first.
         generates = found.workflow.model_copy(update={"generate_data": True})
@@ -68,7 +68,7 @@ class DLKernel(Engine):
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         content = _content(output / "dlkernel.json")
-        workload = _deep_learning(task.workload)
+        workload = deep_learning_of(task.workload, self.name)
         try:
             return _measurements(content, workload)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -107,9 +107,10 @@ def _digest() -> str:
     return found.hexdigest()[:8]
 
 
-def _deep_learning(workload: Workload) -> DeepLearningWorkload:
+def deep_learning_of(workload: Workload, engine: str) -> DeepLearningWorkload:
+    """Return `workload` as the one kind that the deep-learning engines do; UserError for another."""
     if not isinstance(workload, DeepLearningWorkload):
-        raise UserError(f"dlkernel does deep-learning workloads, not {workload.operation}")
+        raise UserError(f"{engine} does deep-learning workloads, not {workload.operation}")
     return workload
 
 

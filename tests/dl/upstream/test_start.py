@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import json
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tiercel.dl.upstream.start import index_tfrecord
 from tiercel.engines.dlio_environment import START, environments
 from tiercel.errors import UserError
-
-
-def test_an_index_has_a_line_for_each_record(tmp_path: Path) -> None:
-    records = tmp_path / "r.tfrecord"
-    with records.open("wb") as file:
-        for size in (10, 0, 300):
-            file.write(struct.pack("<Q", size) + b"crc4" + bytes(size) + b"crc4")
-    index_tfrecord(records, tmp_path / "r.idx")
-    # A record is its data and 8 + 4 + 4 bytes around: 26, 16 and 316 bytes.
-    assert (tmp_path / "r.idx").read_text() == "0 26\n26 16\n42 316\n"
 
 
 def test_versions_of_a_python_without_dlio() -> None:

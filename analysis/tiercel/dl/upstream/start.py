@@ -7,8 +7,6 @@ workload file says with the packages of today:
 - pydftracer 2 has no module ``dftracer.logger``; the same names are in ``dftracer.python``. That imports a
   part for PyTorch's compiler, which DLIO does not use and which refuses to be traced with PyTorch 1.
 - TensorFlow is imported even where nothing of it is used: without it, its profiler is a stand-in.
-- Writing TFRecord calls ``tfrecord2idx``, a program of NVIDIA DALI, for each file: where there is none, the
-  same index is written here.
 - ``compression``, ``file_shuffle`` and ``read_type`` are left as texts and then compared with enumerations,
   which makes ``off`` mean on and loses the compression level: they become what they are compared with.
 - A rank that fails leaves the others in a barrier for ever: all end with it.
@@ -22,13 +20,10 @@ import importlib.util
 import json
 import os
 import re
-import shutil
-import struct
-import subprocess
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,35 +121,6 @@ def stand_in_for_tensorflow() -> None:
     sys.modules[module.__name__] = module
 
 
-def index_tfrecord(records: Path, index: Path) -> None:
-    """Write DALI's index of a TFRecord file: a line ``offset size`` for each record."""
-    lines = []
-    with records.open("rb") as file:
-        offset = 0
-        while head := file.read(8):
-            # A record: length (8 bytes), its CRC (4), the data, its CRC (4).
-            size = 8 + 4 + struct.unpack("<Q", head)[0] + 4
-            lines.append(f"{offset} {size}\n")
-            offset += size
-            file.seek(offset)
-    index.write_text("".join(lines))
-
-
-def stand_in_for_dali() -> None:
-    """Answer DLIO's calls of ``tfrecord2idx`` in this process, where there is no such program."""
-    if shutil.which("tfrecord2idx"):
-        return
-    call = subprocess.call
-
-    def answered(command: Sequence[str], *arguments: Any, **options: Any) -> int:
-        if not isinstance(command, str) and command[0] == "tfrecord2idx":
-            index_tfrecord(Path(command[1]), Path(command[2]))
-            return 0
-        return call(command, *arguments, **options)
-
-    subprocess.call = answered  # type: ignore[assignment]
-
-
 def mend_enumerations() -> None:
     """Let DLIO turn three settings into the enumerations that it compares them with."""
     kinds = importlib.import_module("dlio_benchmark.common.enumerations")
@@ -197,7 +163,6 @@ def main() -> None:
     trace_spans_too()
     alias_dftracer()
     stand_in_for_tensorflow()
-    stand_in_for_dali()
     keep_traces_together()
     mend_enumerations()
     with all_or_none():

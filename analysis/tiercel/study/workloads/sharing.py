@@ -13,7 +13,7 @@ storage they are ordinary processes. Before the contest the first job runs alone
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -49,27 +49,14 @@ class CompetingJob(Document):
         return self
 
 
-def contested(jobs: Sequence[CompetingJob]) -> tuple[float, float]:
-    """Return when all of `jobs` run: start and end, seconds."""
-    return max(j.start for j in jobs), min(j.start + j.seconds for j in jobs)
+class ContestWorkload(Workload):
+    """Jobs that compete: what all kinds of such workloads have."""
 
-
-def footprint(jobs: Sequence[CompetingJob]) -> int:
-    """Return the bytes of the files of `jobs`."""
-    return sum(job.processes * max(job.file_size, job.transfer_size) for job in jobs) + (1 << 20)
-
-
-@workload_kinds.register("sharing")
-class SharingWorkload(Workload):
-    """Jobs that compete."""
-
-    operation: Literal["sharing"]
-    jobs: list[CompetingJob] = Field(min_length=1)
-    alone: Duration = Field(default=2.0, gt=0, description="time that the first job has for itself before")
-    interval: Duration = Field(default=0.1, ge=0.01, description="throughput is counted in these")
+    jobs: Sequence[CompetingJob]
+    interval: Duration
 
     @model_validator(mode="after")
-    def _sensible(self) -> SharingWorkload:
+    def _sensible(self) -> Self:
         names = [job.name for job in self.jobs]
         if len(set(names)) < len(names):
             raise ValueError("jobs: each needs a name of its own")
@@ -81,10 +68,20 @@ class SharingWorkload(Workload):
     @property
     def contested(self) -> tuple[float, float]:
         """When all jobs run: start and end, seconds."""
-        return contested(self.jobs)
+        return max(j.start for j in self.jobs), min(j.start + j.seconds for j in self.jobs)
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
-        return footprint(self.jobs)
+        return sum(j.processes * max(j.file_size, j.transfer_size) for j in self.jobs) + (1 << 20)
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         return {"transfer_size": self.jobs[0].transfer_size, "layout": "file-per-process"}
+
+
+@workload_kinds.register("sharing")
+class SharingWorkload(ContestWorkload):
+    """Jobs that compete for one storage."""
+
+    operation: Literal["sharing"]
+    jobs: list[CompetingJob] = Field(min_length=1)
+    alone: Duration = Field(default=2.0, gt=0, description="time that the first job has for itself before")
+    interval: Duration = Field(default=0.1, ge=0.01, description="throughput is counted in these")

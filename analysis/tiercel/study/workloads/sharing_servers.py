@@ -15,13 +15,12 @@ each other what their jobs used every `exchange` (the paper's lambda); 0 leaves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.study.workloads.sharing import CompetingJob, contested, footprint
+from tiercel.study.workloads.base import workload_kinds
+from tiercel.study.workloads.sharing import CompetingJob, ContestWorkload
 from tiercel.units import Duration
 
 
@@ -40,7 +39,7 @@ class SpreadJob(CompetingJob):
 
 
 @workload_kinds.register("sharing-servers")
-class SharingServersWorkload(Workload):
+class SharingServersWorkload(ContestWorkload):
     """Jobs on several servers."""
 
     operation: Literal["sharing-servers"]
@@ -53,24 +52,7 @@ class SharingServersWorkload(Workload):
     interval: Duration = Field(default=0.05, ge=0.01, description="throughput is counted in these")
 
     @model_validator(mode="after")
-    def _sensible(self) -> SharingServersWorkload:
-        names = [job.name for job in self.jobs]
-        if len(set(names)) < len(names):
-            raise ValueError("jobs: each needs a name of its own")
+    def _numbered(self) -> SharingServersWorkload:
         if any(server >= self.servers for job in self.jobs for server in job.servers):
             raise ValueError(f"jobs: servers are numbered from 0 to {self.servers - 1}")
-        first, last = self.contested
-        if last - first < 10 * self.interval:
-            raise ValueError(f"jobs: all of them run together for {max(0, last - first):g} s only")
         return self
-
-    @property
-    def contested(self) -> tuple[float, float]:
-        """When all jobs run: start and end, seconds."""
-        return contested(self.jobs)
-
-    def footprint(self, nodes: int, processes_per_node: int) -> int:
-        return footprint(self.jobs)
-
-    def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
-        return {"transfer_size": self.jobs[0].transfer_size, "layout": "file-per-process"}
