@@ -32,8 +32,9 @@ def test_the_second_epoch_comes_from_the_copy(node: Node) -> None:
             time.sleep(0.5)  # the copy is written in the background
         """)
     counts = node.counts()
-    # All of the data once from the base file and once from the copy; the metadata beside are small.
-    assert 8 * MIB <= counts["miss_bytes"] < 8 * MIB + 65536
+    # All of the data once from the base file and once from the copy; the metadata beside are small. The start
+    # of the data lies in the metadata's last block, which may be in the copy before the data are read.
+    assert 8 * MIB - 4096 <= counts["miss_bytes"] < 8 * MIB + 65536
     assert 8 * MIB <= counts["hit_bytes"] < 8 * MIB + 65536
 
 
