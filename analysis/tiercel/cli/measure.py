@@ -98,7 +98,10 @@ def batch(
     project = make_plan(site, study, root)
     chosen = project.plan.batch(name)
     if chosen is None:
-        raise UserError(f"batch {name}: the plan has changed; start the workflow again")
+        raise UserError(
+            f"batch {name}: the study, the site or what is mounted has changed since the workflow began; "
+            "start it again (what is measured stays)"
+        )
     try:
         counts = run_batch(project, chosen, results_folder(root, site), minutes and minutes * 60)
     except (OutOfTime, JobBroken) as error:
