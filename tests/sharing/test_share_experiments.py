@@ -58,13 +58,14 @@ def test_summary_of_an_application_by_hand() -> None:
     """3 s beside, 2 s alone: half slower. It moved 300 of 400 bytes that the server moved meanwhile."""
     background = Throughput("background", 0.1, np.full(40, 50.0), np.zeros(40), 0.1, 0.2)
     found = applications.summary(
-        ANALYSIS, 2.0, 3.0, (0.5, 3.5), background,
+        ANALYSIS, [1.9, 2.1], 3.0, (0.5, 3.5), background,
         {"h5py": {"bytes": 100, "operations": 1}, "background": {"bytes": 50, "operations": 0}},
         {"h5py": {"bytes": 400, "operations": 3}, "background": {"bytes": 150, "operations": 9}},
         {"h5py": 0.6, "background": 0.2, "user-0": 0.2},
     )  # fmt: skip
     application, other = found["jobs"]
     assert application["slowdown"] == pytest.approx(0.5)
+    assert application["noise"] == pytest.approx(0.1)  # the runs alone took 1.9 and 2.1 s
     assert (application["share"], other["share"]) == (0.75, 0.25)
     assert (application["entitled"], other["entitled"]) == (pytest.approx(0.75), pytest.approx(0.25))
     assert (application["bytes"], application["operations"], other["bytes"]) == (300, 2, 100)

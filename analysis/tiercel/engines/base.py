@@ -108,6 +108,7 @@ class Measurement:
     share_deviation: float | None = None
     slowdown: float | None = None
     slowdown_allowed: float | None = None
+    slowdown_noise: float | None = None
     seconds_to_share: float | None = None
 
 

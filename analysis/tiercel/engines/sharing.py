@@ -94,4 +94,5 @@ def _job(job: dict[str, Any]) -> Measurement:
         share_deviation=job["deviation"],
         slowdown=job["slowdown"],
         slowdown_allowed=job.get("allowed"),
+        slowdown_noise=job.get("noise"),
     )

@@ -55,9 +55,10 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
         process = start_load(place, disturbing, workload.interval, at)
         try:
             time.sleep(max(0.0, at + _LEAD_S - time.time()))
-            before, start = _account(place.server), time.time() - at
+            rate, before = _account(place.server)
+            start = time.time() - at
             together = _timed(commands.run, environment, workload)
-            after, end = _account(place.server), time.time() - at
+            (_, after), end = _account(place.server), time.time() - at
             if process.poll() is not None:
                 collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
                 raise RunFailed("the background job ended before the application")
@@ -71,8 +72,8 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
                 watch.end()
         alone.append(_timed(commands.run, environment, workload))
     found = summary(
-        workload, float(np.mean(alone)), together, (start, end), background, before, after,
-        watch.entitled if watch else {},
+        workload, alone, together, (start, end), background, before, after,
+        watch.entitled if watch else {}, rate,
     )  # fmt: skip
     served = watch.rates([job.name], 0.0, end) if watch else None
     if served:
@@ -83,15 +84,18 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
 
 def summary(
     workload: SharingApplicationWorkload,
-    alone: float,
+    alone_seconds: Sequence[float],
     together: float,
     contested: tuple[float, float],
     background: Throughput,
     before: Mapping[str, Mapping[str, float]],
     after: Mapping[str, Mapping[str, float]],
     entitled: Mapping[str, float],
+    rate: int = 0,
 ) -> dict[str, Any]:
-    """Return the document: `alone`, `together` are the application's seconds, `before`, `after` accounts."""
+    """Return the document: `alone_seconds` (one of each run alone) and `together` are the application's,
+    `before` and `after` the server's accounts, `rate` the bytes per second that it paces itself to (0: none)."""
+    alone = float(np.mean(alone_seconds))
     start, end = contested
     names = (workload.application, background.job)
     moved = {name: _difference(before, after, name) for name in names} if after else {}
@@ -119,10 +123,12 @@ def summary(
             "deviation": None,
             "slowdown": together / alone - 1 if application else None,
             "allowed": allowed(seen, total / (end - start), shares.get(name), alone) if application else None,
+            "noise": float(np.ptp(alone_seconds)) / alone if application else None,
             "series": [] if application else background.bytes_per_second[: last + 1].tolist(),
         })  # fmt: skip
     return {
-        "interval": workload.interval, "unit": "B/s", "contested": [start, end], "alone": alone, "jobs": jobs,
+        "interval": workload.interval, "unit": "B/s", "contested": [start, end], "alone": alone,
+        "alone_seconds": list(alone_seconds), "rate": rate, "jobs": jobs,
         "total": {
             "bytes_per_second": total / (end - start) if total else jobs[1]["bytes_per_second"],
             "operations_per_second": None, "seconds": end - start, "seconds_to_share": None,
@@ -165,15 +171,17 @@ def _timed(
     return time.monotonic() - began
 
 
-def _account(server: Path | None) -> dict[str, dict[str, float]]:
-    """Return what the server has moved for each job so far; empty without a server."""
+def _account(server: Path | None) -> tuple[int, dict[str, dict[str, float]]]:
+    """Return the server's rate, and what it has moved for each job so far; empty without a server."""
     if server is None:
-        return {}
+        return 0, {}
     with Connection(server) as connection:
-        jobs = connection.status()["jobs"]
-    return {
-        j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]} for j in jobs
+        found = connection.status()
+    moved = {
+        j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]}
+        for j in found["jobs"]
     }
+    return found["rate"], moved
 
 
 def _difference(

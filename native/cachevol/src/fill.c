@@ -6,10 +6,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PAUSE UINT64_C(1000000000) /* ns without tries after the node-local storage refused */
-#define SPARE 16 /* buffers of CV_PIECE that are kept: fresh ones cost a page fault for each page */
+#define SPARE 4      /* buffers of each size that are kept: fresh ones cost a page fault for each page */
+#define SIZES 6      /* of buffers: CV_PIECE and its halves, and room for two blocks more */
+#define HUGE  (2 << 20) /* bytes of a large page */
 
 struct job {
     struct cv_copy *copy;
@@ -24,16 +27,48 @@ static struct job     *first, *last;
 static struct cv_copy *ahead; /* copies that want prefetching */
 static bool            running, busy;
 static uint64_t        on_their_way; /* bytes in buffers that were handed out */
-static void           *spare[SPARE];
-static unsigned        spares;
+static void           *spare[SIZES][SPARE];
+static unsigned        spares[SIZES];
+static uint64_t        spare_bytes;
+
+static uint64_t capacity(unsigned which)
+{
+    return (CV_PIECE >> which) + 2 * CV_BLOCK;
+}
+
+/* Which of the sizes is the smallest that is large enough. */
+static unsigned size_for(uint64_t size)
+{
+    unsigned which = SIZES - 1;
+
+    while (which > 0 && capacity(which) < size)
+        which--;
+    return which;
+}
 
 static void give_buffer(void *buffer, uint64_t size)
 {
+    unsigned which = size_for(size);
+
     on_their_way -= size;
-    if (size > CV_PIECE / 2 && spares < SPARE)
-        spare[spares++] = buffer;
-    else
-        free(buffer);
+    if (spares[which] < SPARE && on_their_way + spare_bytes + size <= cv_config.read_buffer) {
+        spare[which][spares[which]++] = buffer;
+        spare_bytes += capacity(which);
+    } else {
+        munmap(buffer, capacity(which));
+    }
+}
+
+/* Not from malloc, so that the program's own memory lies as it does without us. */
+static void *new_buffer(unsigned which)
+{
+    void *buffer = mmap(NULL, capacity(which), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (buffer == MAP_FAILED)
+        return NULL;
+    if (capacity(which) >= HUGE)
+        madvise(buffer, capacity(which), MADV_HUGEPAGE);
+    return buffer;
 }
 
 void *cv_fill_buffer(uint64_t size)
@@ -42,10 +77,13 @@ void *cv_fill_buffer(uint64_t size)
 
     pthread_mutex_lock(&lock);
     if (on_their_way + size <= cv_config.read_buffer) {
-        if (size > CV_PIECE / 2 && spares)
-            buffer = spare[--spares];
-        else /* all large ones are equally large, so that they can be used again */
-            buffer = malloc(size > CV_PIECE / 2 ? CV_PIECE + 2 * CV_BLOCK : size);
+        unsigned which = size_for(size);
+        if (spares[which]) {
+            buffer = spare[which][--spares[which]];
+            spare_bytes -= capacity(which);
+        } else {
+            buffer = new_buffer(which);
+        }
         if (buffer)
             on_their_way += size;
     }

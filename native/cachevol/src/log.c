@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define CACHED (256 << 10) /* bytes that stay in the processor's cache between checksum and write */
+#define CALL   (1 << 20)   /* bytes of one call: file systems take large data faster in several */
 
 static void discard_segment(struct cv_log *log, struct cv_segment *segment, bool remove)
 {
@@ -148,25 +149,33 @@ static int next_segment(struct cv_log *log, uint64_t need)
     return 0;
 }
 
+static uint64_t finished(const struct cv_sum *sum)
+{
+    uint64_t value = cv_sum_finish(sum);
+    return value ? value : 1; /* 0 stands for none */
+}
+
 /* Writes head and data in one call where they are small, else data by data, each just after its checksum. */
-static int put(const struct cv_segment *segment, uint64_t at, struct cv_record *head, const char *data)
+static int put(const struct cv_segment *segment, uint64_t at, struct cv_record *head, const char *data, bool late)
 {
     struct cv_sum sum;
+    bool          unsummed = late && head->size > CV_RECORD_LARGE;
 
     cv_sum_start(&sum);
     if (head->size <= CV_RECORD_LARGE) {
         cv_sum_update(&sum, data, head->size);
     } else {
         for (uint64_t done = 0; done < head->size;) {
-            uint64_t part = head->size - done < CACHED ? head->size - done : CACHED;
-            cv_sum_update(&sum, data + done, part);
+            uint64_t most = unsummed ? CALL : CACHED, part = head->size - done < most ? head->size - done : most;
+            if (!unsummed)
+                cv_sum_update(&sum, data + done, part);
             if (cv_write_all(segment->fd, data + done, part, (off_t)(cv_record_data(at, head->size) + done)))
                 return -1;
             done += part;
         }
     }
-    head->data_sum = cv_sum_finish(&sum);
-    head->head_sum = cv_sum(head, offsetof(struct cv_record, head_sum));
+    head->data_sum = unsummed ? 0 : finished(&sum);
+    head->head_sum = cv_sum(head, offsetof(struct cv_record, data_sum));
     if (head->size > CV_RECORD_LARGE || !head->size)
         return cv_write_all(segment->fd, head, sizeof *head, (off_t)at);
     struct iovec parts[2] = {{head, sizeof *head}, {(void *)(uintptr_t)data, head->size}};
@@ -197,13 +206,26 @@ int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address
     struct cv_record   head    = {.magic = CV_RECORD_MAGIC, .nonce = log->control->nonce, .address = address,
                                   .sequence = atomic_load(&log->control->appended) + 1, .size = size,
                                   .kind = kind};
-    if (put(segment, segment->end, &head, data))
+    if (put(segment, segment->end, &head, data, log->late))
         return -1;
-    *place       = (struct cv_place){segment, head.sequence, cv_record_data(segment->end, size)};
+    *place       = (struct cv_place){segment, head.sequence, segment->end, cv_record_data(segment->end, size)};
     segment->end = cv_record_end(segment->end, size);
     segment->last = head.sequence;
     atomic_store(&log->control->appended, head.sequence);
     return 0;
+}
+
+void cv_log_sum(const struct cv_place *place, uint64_t size)
+{
+    struct cv_sum sum;
+
+    cv_sum_start(&sum);
+    cv_sum_update(&sum, place->segment->map + place->at, size);
+    /* Eight bytes that lie in one page, since heads begin at multiples of eight: they are there or not. Where the
+       storage refuses, the record goes without. */
+    uint64_t value = finished(&sum);
+    cv_write_all(place->segment->fd, &value, sizeof value,
+                 (off_t)(place->head + offsetof(struct cv_record, data_sum)));
 }
 
 void cv_log_done(struct cv_log *log, uint64_t sequence)

@@ -4,7 +4,8 @@
    <store>/logs/<id>/segment-<n>  records, each a head of 64 bytes and its data (see cv_record_data)
 
    A record counts once its head is there with the right checksums and the next sequence number; the head is
-   written last. Segments are used again once the base file holds all of their records; what an earlier use
+   written last, so that a kill leaves no head without its data. The checksum of large data, which only tells what a
+   node lost that crashed, is put into the head a moment later, by a thread (cv_log_sum). Segments are used again once the base file holds all of their records; what an earlier use
    left behind the end has older sequence numbers. */
 #ifndef CACHEVOL_LOG_H
 #define CACHEVOL_LOG_H
@@ -15,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define CV_LOG_MAGIC    UINT64_C(0x32474f4c4c4f5643) /* "CVOLLOG2" */
+#define CV_LOG_MAGIC    UINT64_C(0x33474f4c4c4f5643) /* "CVOLLOG3" */
 #define CV_RECORD_MAGIC UINT64_C(0x3143455256435643)
 #define CV_CONTROL_SIZE 8192
 #define CV_SEGMENT_SIZE (UINT64_C(32) << 20) /* bytes */
@@ -32,8 +33,8 @@ struct cv_record {
     uint64_t address;  /* in the base file; of a resize: its new size */
     uint64_t size;     /* bytes of data */
     uint64_t kind;
-    uint64_t data_sum;
-    uint64_t head_sum; /* of the fields above */
+    uint64_t data_sum; /* 0: not made yet */
+    uint64_t head_sum; /* of the fields before data_sum */
 };
 
 struct cv_control {
@@ -93,6 +94,7 @@ struct cv_log {
     unsigned           segments;
     uint64_t           limit; /* most bytes in segments */
     uint64_t           bytes;
+    bool               late;      /* checksums of large data are made by cv_log_sum */
     bool               recounted; /* what the store holds, for this log */
 };
 
@@ -100,8 +102,14 @@ struct cv_log {
 struct cv_place {
     struct cv_segment *segment;
     uint64_t           sequence;
-    uint64_t           at; /* offset of the data in the segment */
+    uint64_t           head, at; /* offsets of head and data in the segment */
 };
+
+/* Whether the record still needs cv_log_sum. */
+static inline bool cv_place_unsummed(const struct cv_log *log, uint64_t size)
+{
+    return log->late && size > CV_RECORD_LARGE;
+}
 
 struct cv_log *cv_log_create(struct cv_store *store, const char *path, uint64_t device, uint64_t inode,
                              uint64_t limit);
@@ -109,6 +117,8 @@ struct cv_log *cv_log_create(struct cv_store *store, const char *path, uint64_t 
    until records have been migrated, ENOSPC and others where the node-local storage refuses. */
 int  cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address, const void *data,
                    uint64_t size, struct cv_place *place);
+/* Makes the checksum of a record of `size` bytes of data, whose segment is mapped. */
+void cv_log_sum(const struct cv_place *place, uint64_t size);
 /* Tells the log that the base file holds all records up to `sequence`. */
 void cv_log_done(struct cv_log *log, uint64_t sequence);
 /* Closes the log; its folder goes where `keep` is false. */

@@ -3,6 +3,7 @@
 #include "copy.h"
 #include "fill.h"
 #include "rates.h"
+#include "relay.h"
 #include "stats.h"
 
 #include <errno.h>
@@ -10,10 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define RETRY      UINT64_C(250000000) /* ns between looks at a file that was too fresh to copy */
 #define PROBE      64                  /* reads after which a fast base storage is measured against the copy again */
+#define LAST       (UINT64_C(512) << 10) /* bytes of the last piece of a large read, whose copying is not hidden */
+#define EDGE       (UINT64_C(64) << 10)  /* bytes: pieces begin at multiples */
 #define MEMORY     UINT64_C(3000000000) /* bytes a second that only memory gives; stands in for an unknown rate */
 
 struct cv_reader {
@@ -105,7 +109,65 @@ static bool base_is_fast(struct cv_reader *reader)
     return ++reader->skipped % PROBE != 0;
 }
 
-/* Reads a missing run of at most a piece, whole blocks of it into memory that then goes to the copy. */
+/* As preadv, until all is there or the file ends. Returns bytes, or -1 with errno. */
+static ssize_t read_parts(int fd, struct iovec *parts, int count, uint64_t at)
+{
+    size_t got = 0;
+
+    for (;;) {
+        for (; count > 0 && !parts->iov_len; parts++)
+            count--;
+        ssize_t done = count ? preadv(fd, parts, count, (off_t)(at + got)) : 0;
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -1 : (ssize_t)got;
+        got += (size_t)done;
+        for (; count > 0 && (size_t)done >= parts->iov_len; parts++, count--)
+            done -= (ssize_t)parts->iov_len;
+        if (count > 0) {
+            parts->iov_base = (char *)parts->iov_base + done;
+            parts->iov_len -= (size_t)done;
+        }
+    }
+}
+
+/* Where the piece of a large read that begins at `done` ends: in its middle, until little is left. */
+static uint64_t piece_end(uint64_t done, uint64_t size, uint64_t address)
+{
+    if (size - done <= LAST)
+        return size;
+    uint64_t cut = (address + done + (size - done) / 2) / EDGE * EDGE;
+    return cut > address + done ? cut - address : size;
+}
+
+/* Reads `size` bytes into `data`, and the whole blocks around them, from `begin` to `end`, into `buffer`. Large ones
+   in pieces: each is copied while the next is read. Returns whether all of it is there. */
+static bool read_both(int fd, char *data, uint64_t size, uint64_t address, char *buffer, uint64_t begin, uint64_t end,
+                      uint64_t *spent)
+{
+    char    *inside  = buffer + (address - begin);
+    bool     relayed = size > 2 * LAST && cv_relay_begin(data, inside, size), good = true;
+    uint64_t from    = cv_ticks();
+
+    for (uint64_t done = 0, next; good && done < size; done = next) {
+        next                  = relayed ? piece_end(done, size, address) : size;
+        struct iovec parts[3] = {{buffer, done ? 0 : address - begin}, {data + done, next - done},
+                                 {inside + size, next == size ? end - (address + size) : 0}};
+        size_t       wanted   = parts[0].iov_len + parts[1].iov_len + parts[2].iov_len;
+        good = read_parts(fd, parts, 3, done ? address + done : begin) == (ssize_t)wanted;
+        if (relayed && good)
+            cv_relay_have(next);
+    }
+    *spent = cv_ticks() - from;
+    if (relayed)
+        cv_relay_end();
+    else if (good)
+        memcpy(inside, data, size);
+    return good;
+}
+
+/* Reads a missing run of at most a piece, whole blocks of it also into memory that then goes to the copy. */
 static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size, uint64_t address)
 {
     struct cv_copy *copy  = reader->copy;
@@ -124,13 +186,12 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
             cv_rate_note(&reader->base_rate, (uint64_t)got, cv_ticks() - from);
         return got;
     }
-    ssize_t got = cv_read_all(reader->base, buffer, end - begin, (off_t)begin);
-    if (got != (ssize_t)(end - begin)) { /* shorter than it was, or an error: the plain read tells */
+    uint64_t spent;
+    if (!read_both(reader->base, data, size, address, buffer, begin, end, &spent)) { /* shorter than it was, or an error: the plain read tells */
         cv_fill_cancel(buffer, end - begin);
         return cv_read_all(reader->base, data, size, (off_t)address);
     }
-    cv_rate_note(&reader->base_rate, (uint64_t)got, cv_ticks() - from);
-    memcpy(data, buffer + (address - begin), size);
+    cv_rate_note(&reader->base_rate, end - begin, spent);
     cv_fill(copy, begin, buffer, end - begin);
     return (ssize_t)size;
 }

@@ -56,6 +56,7 @@ static void after_fork_in_child(void)
         stage->pressed = false;
         pthread_mutex_init(&stage->lock, NULL);
         pthread_cond_init(&stage->work, NULL);
+        pthread_cond_init(&stage->sums, NULL);
         pthread_cond_init(&stage->progress, NULL);
     }
     atomic_store(&cv_unflushed, 0);
@@ -88,6 +89,7 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     snprintf(stage->path, sizeof stage->path, "%s", path);
     pthread_mutex_init(&stage->lock, NULL);
     pthread_cond_init(&stage->work, NULL);
+    pthread_cond_init(&stage->sums, NULL);
     pthread_cond_init(&stage->progress, NULL);
     pthread_mutex_lock(&cv_stages_lock);
     stage->next = cv_stages;
@@ -98,13 +100,16 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     return stage;
 }
 
-static int start_thread(struct cv_stage *stage)
+static int start_threads(struct cv_stage *stage)
 {
     sigset_t all, before;
 
     sigfillset(&all); /* signals are the program's own matter */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&stage->thread, NULL, cv_migrate, stage);
+    /* Without it, and where others than this node's kernel must know that data are whole, the caller sums. */
+    if (!error && !cv_config.global && cv_boot_is_known())
+        stage->log->late = !pthread_create(&stage->summer, NULL, cv_make_sums, stage);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     stage->running = !error;
     return error;
@@ -149,7 +154,7 @@ int cv_stage_begin(struct cv_stage *stage)
     pthread_mutex_lock(&stage->lock);
     if (marked && !log_held(stage, log)) {
         stage->log = log;
-        if (!start_thread(stage)) {
+        if (!start_threads(stage)) {
             for (size_t i = 0; i < stage->count; i++) {
                 struct cv_pending *p = cv_pending_at(stage, i);
                 free(p->held);
@@ -270,8 +275,11 @@ int cv_stage_close(struct cv_stage *stage, char *log, size_t room)
         pthread_mutex_lock(&stage->lock);
         stage->stop = true;
         pthread_cond_signal(&stage->work);
+        pthread_cond_signal(&stage->sums);
         pthread_mutex_unlock(&stage->lock);
         pthread_join(stage->thread, NULL);
+        if (stage->log->late)
+            pthread_join(stage->summer, NULL);
         if (bad)
             snprintf(log, room, "%s", stage->log->control->id);
         else

@@ -82,6 +82,7 @@ void cv_pending_taken(struct cv_stage *stage, size_t taken)
 {
     stage->first = (stage->first + taken) % stage->room;
     stage->count -= taken;
+    stage->summed = stage->summed > taken ? stage->summed - taken : 0;
     if (!stage->count)
         stage->low = UINT64_MAX, stage->high = 0;
 }
@@ -219,6 +220,8 @@ static void migrate_some(struct cv_stage *stage)
         atomic_store(&stage->log->control->failed, (uint64_t)error);
         CV_COUNT(migration_errors, 1);
     } else {
+        while (stage->summing && stage->summing <= sequence) /* its place may be used again from then on */
+            pthread_cond_wait(&stage->progress, &stage->lock);
         cv_log_done(stage->log, sequence);
         cv_pending_taken(stage, taken);
     }

@@ -43,12 +43,14 @@ struct cv_stage {
     bool     pressed;
 
     pthread_mutex_t    lock; /* over what follows */
-    pthread_cond_t     work, progress;
-    pthread_t          thread;
+    pthread_cond_t     work, sums, progress;
+    pthread_t          thread, summer;
     bool               running, stop;
     int                error; /* errno of a migration that failed; no more until the next drain tries again */
     struct cv_pending *ring;
     size_t             first, count, room;
+    size_t             summed;    /* of the records, the first ones: no checksum is missing */
+    uint64_t           summing;   /* sequence of the record whose checksum is being made, or 0 */
     uint64_t           held;      /* bytes in memory */
     uint64_t           low, high; /* addresses of all that is pending lie in [low, high) */
 
@@ -88,7 +90,9 @@ bool cv_may_go(const struct cv_stage *stage, const struct cv_pending *p);
 int cv_base_write(struct cv_stage *stage, uint64_t address, const void *data, uint64_t size);
 int cv_base_resize(struct cv_stage *stage, uint64_t size);
 
+/* The two threads: one brings records to the base file, the other makes checksums. */
 void *cv_migrate(void *stage);
+void *cv_make_sums(void *stage);
 
 /* Makes log, marker and thread, and moves what is held into the log; where that fails, everything is in the base
    file or still held, and is written directly from then on. 0 where there is a log now; 1 where there is none;

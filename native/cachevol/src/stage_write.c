@@ -65,6 +65,8 @@ static int enqueue(struct cv_stage *stage, const struct cv_pending *p)
     if (!error) {
         cv_point_count(stage, p);
         pthread_cond_signal(&stage->work);
+        if (cv_place_unsummed(stage->log, p->size))
+            pthread_cond_signal(&stage->sums);
     }
     pthread_mutex_unlock(&stage->lock);
     errno = error;

@@ -45,6 +45,11 @@ const char *cv_boot(void)
     return id;
 }
 
+bool cv_boot_is_known(void)
+{
+    return strncmp(cv_boot(), "unknown", 7) != 0;
+}
+
 uint64_t cv_now(void)
 {
     struct timespec now;

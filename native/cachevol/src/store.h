@@ -32,6 +32,7 @@ void cv_store_recount(struct cv_store *store);
    after the boot, 0 for one that is gone). */
 const char *cv_host(void);
 const char *cv_boot(void);
+bool        cv_boot_is_known(void);
 uint64_t    cv_now(void);
 uint64_t    cv_process_start(pid_t pid);
 

@@ -164,6 +164,24 @@ ssize_t pread64(int fd, void *data, size_t size, off64_t at)
     return done;
 }
 
+ssize_t preadv64(int fd, const struct iovec *parts, int count, off64_t at)
+{
+    REAL(preadv64);
+    uint64_t begun = ticks();
+    ssize_t  done  = real(fd, parts, count, at);
+    after_read(fd, done, at, begun);
+    return done;
+}
+
+ssize_t preadv(int fd, const struct iovec *parts, int count, off_t at)
+{
+    REAL(preadv);
+    uint64_t begun = ticks();
+    ssize_t  done  = real(fd, parts, count, at);
+    after_read(fd, done, at, begun);
+    return done;
+}
+
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 {
     REAL(pwrite);

@@ -28,8 +28,9 @@ _DATA, _VIEW = "fairshare", "shared"
 
 @layers.register("fairshare")
 class FairShare(Layer):
-    """Options: policy, scheduler, parallel (requests at a time), charge (bytes for an operation), and of the
-    run's job: job (name), size (nodes; default the run's), priority."""
+    """Options: policy, scheduler, parallel (requests at a time), charge (bytes for an operation), rate (bytes
+    per second that the storage gives), and of the run's job: job (name), size (nodes; default the run's),
+    priority."""
 
     name = "fairshare"
 
@@ -43,7 +44,7 @@ class FairShare(Layer):
         return "run `make layers`, which needs Rust's cargo"
 
     def check_options(self, options: Options, site: Site) -> None:
-        known = {"policy", "scheduler", "parallel", "charge", "job", "size", "priority"}
+        known = {"policy", "scheduler", "parallel", "charge", "rate", "job", "size", "priority"}
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"layer fairshare has no option {name!r}: {suggest(name, known)}")
@@ -53,8 +54,11 @@ class FairShare(Layer):
                 raise UserError(f"layer fairshare: scheduler {value!r}: {suggest(str(value), SCHEDULERS)}")
             if name in ("parallel", "size", "priority") and (not isinstance(value, int) or value < 1):
                 raise UserError(f"layer fairshare: {name} must be a whole number above 0")
-            if name == "charge":
-                parse_size(value)
+            if name in ("charge", "rate"):
+                try:
+                    parse_size(value)
+                except ValueError as error:
+                    raise UserError(f"layer fairshare: {name} {value!r}: {error}") from None
 
     def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
         if nodes > 1:
@@ -73,8 +77,9 @@ class FairShare(Layer):
         for name in ("scheduler", "parallel"):
             if name in options:
                 arguments += [f"--{name}", str(options[name])]
-        if "charge" in options:
-            arguments += ["--charge", str(int(parse_size(options["charge"])))]
+        for name in ("charge", "rate"):
+            if name in options:
+                arguments += [f"--{name}", str(parse_size(options[name]))]
         job = Job(
             str(options.get("job", "run")),
             int(options.get("size", place.nodes)),

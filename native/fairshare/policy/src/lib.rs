@@ -7,7 +7,8 @@
 //!   of the service that each job is entitled to (ThemisIO, section 3).
 //! - [`Scheduler`]: which request goes next, with one implementation a file: [`SchedulerKind`] names
 //!   them, [`Arbiter`] holds one and changes policy or scheduler while requests are queued.
-//! - [`CostModel`]: what a request costs. [`global`]: fair shares over several servers.
+//! - [`CostModel`]: what a request costs. [`global`]: fair shares over several servers. [`Pace`]: a storage's
+//!   bytes per second, so that it is the server where requests wait.
 
 mod arbiter;
 mod cost;
@@ -16,6 +17,7 @@ mod gift;
 pub mod global;
 mod job;
 mod levels;
+mod pace;
 mod queues;
 pub mod random;
 mod sampler;
@@ -30,6 +32,7 @@ pub use arbiter::Arbiter;
 pub use cost::CostModel;
 pub use job::{Job, JobId};
 pub use levels::{Level, ParseError, Policy};
+pub use pace::{Pace, CATCH_UP};
 pub use scheduler::{
     LocalShares, Nanos, Next, Request, Scheduler, SchedulerKind, Settings, UnknownJob, Usage,
 };

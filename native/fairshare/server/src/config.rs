@@ -19,7 +19,9 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --parallel N          requests that are served at a time (default: half of the processors, at most 8)
   --charge BYTES        what an operation costs a job beside its bytes (default: 32768)
   --charge-requests     every request costs the same, as in the ThemisIO paper's code
-  --rate BYTES          gift, tbf: bytes per second that the storage gives (default: 10000000000)
+  --rate BYTES          bytes per second that the storage gives, reads and writes together: no more is
+                        served, so that requests wait here, where the policy decides (default: 0, no limit;
+                        gift-published and tbf-published then count on 10000000000)
   --anticipation MICROSECONDS
                         stride: how long to wait for the next request of a job that is due (default: 0)
   --credit BYTES        stride: how far a job may catch up (default: 16777216)
@@ -46,6 +48,8 @@ pub struct Config {
     pub settings: Settings,
     pub cost: CostModel,
     pub parallel: usize,
+    /// Bytes per second of the storage; 0: unknown, no limit.
+    pub rate: u64,
     /// Workers beyond `parallel`: for those that wait for devices, and to listen.
     pub spare: usize,
     pub exchange: Option<String>,
@@ -77,6 +81,7 @@ impl Config {
                 .map_or(1, |n| n.get() / 2)
                 .clamp(1, 8),
             spare: 6,
+            rate: 0,
             exchange: None,
             peers: Vec::new(),
             lambda: Duration::from_millis(500),
@@ -105,7 +110,12 @@ impl Config {
                     config.cost = CostModel::Bytes { per_operation };
                 }
                 "--charge-requests" => config.cost = CostModel::Request,
-                "--rate" => config.settings.rate = number(&name, &value()?, 1, 1 << 50)? as f64,
+                "--rate" => {
+                    config.rate = number(&name, &value()?, 0, 1 << 50)?;
+                    if config.rate > 0 {
+                        config.settings.rate = config.rate as f64;
+                    }
+                }
                 "--anticipation" => {
                     config.settings.anticipation = number(&name, &value()?, 0, 1_000_000)? * 1000;
                 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use policy::{Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Policy, Usage};
+use policy::{Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Pace, Policy, Usage};
 use wire::{Op, Request};
 
 use crate::connection::Connection;
@@ -63,15 +63,17 @@ struct Inner {
     waiting: HashMap<u64, Pending>,
     token: u64,
     serving: usize,
+    pace: Pace,
 }
 
 impl Queue {
-    pub fn new(arbiter: Arbiter, cost: CostModel, parallel: usize) -> Self {
+    pub fn new(arbiter: Arbiter, cost: CostModel, parallel: usize, pace: Pace) -> Self {
         let inner = Inner {
             arbiter,
             waiting: HashMap::new(),
             token: 0,
             serving: 0,
+            pace,
         };
         Self {
             inner: Mutex::new(inner),
@@ -125,6 +127,10 @@ impl Queue {
         if inner.serving >= self.parallel {
             return (Work::Full, 0);
         }
+        // As long as the storage is busy the policy has not decided: what comes meanwhile counts, too.
+        if let Some(when) = inner.pace.wait(now).filter(|_| inner.arbiter.backlog() > 0) {
+            return (Work::WaitUntil(when), 0);
+        }
         loop {
             match inner.arbiter.next(now) {
                 Next::Serve(request) => {
@@ -135,6 +141,7 @@ impl Queue {
                     // fsync waits for a device and uses nothing else: it leaves its place to others.
                     let counted = pending.request.op != Op::Fsync;
                     inner.serving += usize::from(counted);
+                    inner.pace.begin(now, bytes_of(&pending.request));
                     let ticked = Ticked {
                         job: request.job,
                         counted,
@@ -144,7 +151,7 @@ impl Queue {
                     let more = inner.arbiter.backlog().min(free);
                     return (Work::Serve(Box::new(pending), ticked), more);
                 }
-                Next::WaitUntil(when) => return (Work::WaitUntil(when), inner.arbiter.backlog()),
+                Next::WaitUntil(when) => return (Work::WaitUntil(when), 0),
                 Next::Empty => return (Work::Empty, 0),
             }
         }

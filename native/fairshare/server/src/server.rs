@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use policy::{Arbiter, Job, JobId};
+use policy::{Arbiter, Job, JobId, Pace};
 use wire::{segment, Hello, Op, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
 
 use crate::area::Area;
@@ -130,7 +130,7 @@ impl Server {
             leases: Leases::default(),
             slurm,
             jobs: Jobs::default(),
-            queue: Queue::new(arbiter, config.cost, config.parallel),
+            queue: Queue::new(arbiter, config.cost, config.parallel, Pace::new(config.rate)),
             key: data.key,
             epoll,
             unix,

@@ -57,6 +57,7 @@ pub fn describe(server: &Server) -> Value {
         "server": format!("{:016x}", server.id),
         "policy": server.config.policy_name,
         "scheduler": server.config.scheduler.name(),
+        "rate": server.config.rate,
         "seconds": server.queue.now() as f64 / 1e9,
         "open_files": server.handles.count(),
         "jobs": jobs,

@@ -29,6 +29,8 @@ pub struct Workers {
     waiting: Mutex<()>,
     wake: Condvar,
     deputy: AtomicBool,
+    /// The earliest time at which a sleeping worker looks again by itself; a far one where none does.
+    kept: AtomicU64,
     last_request: AtomicU64,
     last_tick: AtomicU64,
 }
@@ -41,6 +43,7 @@ pub fn run(server: &Arc<Server>) {
         waiting: Mutex::default(),
         wake: Condvar::new(),
         deputy: AtomicBool::new(false),
+        kept: AtomicU64::new(Nanos::MAX),
         last_request: AtomicU64::new(0),
         last_tick: AtomicU64::new(0),
     });
@@ -74,18 +77,19 @@ impl Workers {
                     self.server.queue.done(&ticked);
                 }
                 Work::WaitUntil(when) => {
-                    let left = when.saturating_sub(self.server.queue.now());
-                    self.rest(Duration::from_nanos(left.max(1)).min(TICK));
+                    self.rest(when);
                 }
-                Work::Empty => self.rest(TICK),
+                Work::Empty => self.rest(Nanos::MAX),
                 Work::Full => self.stand_by(),
             }
         }
         self.wake.notify_all();
     }
 
-    /// Nothing to do for `at_most` this time: listen, or leave that to the one who does.
-    fn rest(&self, at_most: Duration) {
+    /// Nothing to do until then: listen, or leave that to the one who does.
+    fn rest(&self, until: Nanos) {
+        let left = until.saturating_sub(self.server.queue.now()).max(1);
+        let at_most = Duration::from_nanos(left).min(TICK);
         if !self.look(at_most) || !self.server.arm() {
             return;
         }
@@ -93,7 +97,17 @@ impl Workers {
         if let Ok(_listener) = self.listening.try_lock() {
             return self.listen(at_most);
         }
-        self.sleep(at_most, self.idle_time() < REST);
+        // One that wakes in time is enough: with all of them the processors would be busy waking.
+        if until < self.kept.load(Ordering::SeqCst) {
+            self.kept.store(until, Ordering::SeqCst);
+            self.sleep(at_most, self.idle_time() < REST);
+            let (mine, none) = (until, Nanos::MAX);
+            let _ = self
+                .kept
+                .compare_exchange(mine, none, Ordering::SeqCst, Ordering::SeqCst);
+        } else {
+            self.sleep(TICK, self.idle_time() < REST);
+        }
     }
 
     /// Nothing may be served now. Sockets still want an answer (a client that connects), but not at once.

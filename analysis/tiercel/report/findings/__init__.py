@@ -1,0 +1,33 @@
+"""Findings: sentences for one audience, each with the numbers that support it.
+
+A rule is a function from results to findings. No rule claims a difference that the statistics did not:
+`claim` needs a verdict, `hint` says what was seen in all repetitions and why that is no claim, `open` says
+what could not be told apart. `fact` describes a number without comparing; `caution` and `failure` say what
+to mind and what went wrong. To add one: a function in the file of its audience, and its name in RULES there.
+"""
+
+from __future__ import annotations
+
+from tiercel.report.data import Results
+from tiercel.report.findings import for_engineers, for_researchers, for_users
+from tiercel.report.findings.finding import AUDIENCES, Evidence, Finding, Rule, Severity
+
+__all__ = ["AUDIENCES", "RULES", "Evidence", "Finding", "find", "top"]
+
+RULES: tuple[Rule, ...] = (*for_users.RULES, *for_engineers.RULES, *for_researchers.RULES)
+
+
+def find(results: Results) -> list[Finding]:
+    """Return the findings of all rules, in the order of the rules."""
+    return [finding for rule in RULES for finding in rule(results)]
+
+
+def top(findings: list[Finding], most: int = 5) -> list[Finding]:
+    """Return the few that matter first: failures, then a share for each audience."""
+    order: list[Severity] = ["claim", "hint", "caution", "open", "fact"]
+    failures = [f for f in findings if f.severity == "failure"][:1]
+    rest = sorted(
+        (f for f in findings if f.severity != "failure"),
+        key=lambda f: (f.audience != "user", order.index(f.severity)),
+    )
+    return [*failures, *rest][:most]

@@ -1,0 +1,104 @@
+"""Findings for I/O researchers: how sure are these numbers, and can I repeat them?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from tiercel.report import words
+from tiercel.report.data import Record, Results, overall
+from tiercel.report.findings.finding import Evidence, Finding, Rule
+from tiercel.report.findings.phrases import of_origin
+
+
+def noise(results: Results) -> Iterable[Finding]:
+    """Say how far the same configuration lies from itself."""
+    own = [row for row in results.floors if row["source"] == "own"]
+    if not own:
+        if results.numbers:
+            yield Finding(
+                "researcher",
+                "caution",
+                "No configuration was run twice over (A/A), so the noise is unknown and no difference is "
+                "claimed.",
+            )
+        return
+    by_stack: dict[str, list[float]] = {}
+    for row in own:
+        name = results.name(row["stack"]) + of_origin(row["origin"])
+        by_stack.setdefault(name, []).append(row["high"])
+    parts = [
+        f"{words.times(sorted(v)[len(v) // 2])} (at worst {words.times(max(v))}) on {name}"
+        for name, v in by_stack.items()
+    ]
+    yield Finding(
+        "researcher",
+        "fact",
+        f"The same configuration, run twice over, differs by up to {words.listed(parts)}; smaller "
+        "differences are not claimed.",
+        (Evidence("noise floors", "noise"),),
+    )
+
+
+def undecided(results: Results) -> Iterable[Finding]:
+    """Count what could not be decided, and why."""
+    rows = overall(results)
+    still = [row for row in rows if row["verdict"] == "undecided"]
+    if not rows:
+        return
+    why = Counter(_why(row) for row in still)
+    reasons = "; ".join(f"{number} because {reason}" for reason, number in why.most_common())
+    said = (
+        f"{len(rows) - len(still)} of {words.count(len(rows), 'comparison')} of storage systems are decided"
+    )
+    yield Finding(
+        "researcher",
+        "fact" if not still else "open",
+        f"{said}{f', {len(still)} are not: {reasons}' if still else ''}.",
+        (Evidence("comparisons", "comparisons"),),
+    )
+
+
+def _why(row: Record) -> str:
+    """Return the reason without its numbers, so that equal reasons count as one."""
+    return str(row["reason"]).split(" (", maxsplit=1)[0]
+
+
+def intervals(results: Results) -> Iterable[Finding]:
+    """Say where the intervals are ranges for want of repetitions."""
+    short = [n for n in results.numbers if n.coverage < 0.95]
+    if not short:
+        return
+    fewest = min(n.n for n in short)
+    covers = min(n.coverage for n in short)
+    yield Finding(
+        "researcher",
+        "caution",
+        f"{words.count(len(short), 'number')} of {len(results.numbers)} rest on fewer than 6 repetitions (as "
+        f"few as {fewest}): their interval is the range, which covers the true median with "
+        f"{words.percent(covers)} at least, not 95 %.",
+        (Evidence("numbers", "numbers"),),
+    )
+
+
+def engines_agree(results: Results) -> Iterable[Finding]:
+    """Say whether tiercel's own engine agrees with the upstream ones."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for row in results.agreement:
+        groups.setdefault((row["engine_a"], row["engine_b"]), []).append(row)
+    for (a, b), rows in groups.items():
+        within = sum(bool(row["within_floor"]) for row in rows)
+        furthest = max(rows, key=lambda row: abs(math.log(row["ratio"])) if row["ratio"] > 0 else math.inf)
+        yield Finding(
+            "researcher",
+            "fact" if within == len(rows) else "caution",
+            f"{a} agrees with {b} within the noise in {within} of {words.count(len(rows), 'pair')}; "
+            f"the furthest apart is {words.operation(furthest['operation'])} on "
+            f"{results.name(furthest['stack'])}{of_origin(furthest['origin'])}, "
+            f"{words.times(furthest['ratio'])} ({words.factors(furthest['low'], furthest['high'])}).",
+            (Evidence("engine agreement", "agreement"),),
+        )
+
+
+RULES: tuple[Rule, ...] = (noise, undecided, intervals, engines_agree)

@@ -1,0 +1,70 @@
+"""Findings for application users: where do I put my files, and what do I gain?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tiercel.report import words
+from tiercel.report.data import Record, Results
+from tiercel.report.findings.best_stack import best_stack
+from tiercel.report.findings.finding import Evidence, Finding, Rule
+from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+
+
+def nothing_measured(results: Results) -> Iterable[Finding]:
+    if results.failed and not results.numbers:
+        yield Finding(
+            "user",
+            "failure",
+            f"No run gave a number: {words.count(len(results.failed), 'run')} failed. The reasons are below.",
+            (Evidence("failed runs", "failed"),),
+        )
+
+
+def memory(results: Results) -> Iterable[Finding]:
+    """Say what a fast stack that is memory is not."""
+    names = [results.stacks[stack] for stack in results.stacks if stack in results.memory]
+    if names:
+        verb = "is" if len(names) == 1 else "are"
+        yield Finding(
+            "user",
+            "caution",
+            f"{words.listed(names)} {verb} memory: files there take memory from your program, are seen on "
+            "their node only, and are gone after a restart. Use it for copies and temporary files.",
+        )
+
+
+def factors(results: Results) -> Iterable[Finding]:
+    """Say what fsync, random access, a shared file or direct I/O costs on each stack."""
+    for row in results.contrasts:
+        if row["factor"] in ("fsync", "pattern", "layout", "direct"):
+            yield from _factor(results, row)
+
+
+def _factor(results: Results, row: Record) -> Iterable[Finding]:
+    name = results.name(row["stack"]) + of_origin(row["origin"])
+    operation = words.operation(row["operation"])
+    with_it = words.LEVELS.get((row["factor"], row["level_a"]), row["level_a"])
+    without = words.LEVELS.get((row["factor"], row["level_b"]), row["level_b"])
+    if row["factor"] == "pattern":
+        subject, object_ = f"{with_it} {operation}s", f"{without} {operation}s"
+    else:
+        subject, object_ = f"{operation}s with {with_it}", f"{operation}s with {without}"
+    evidence = row_evidence(results, row, ("experiment_a", "workload_a")) + row_evidence(
+        results, row, ("experiment_b", "workload_b")
+    )
+    reach = f"{words.percent(row['ratio'])} ({words.percent(row['low'])} to {words.percent(row['high'])})"
+    if row["verdict"] != "undecided":
+        said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}."
+        yield Finding("user", "claim", said, evidence)
+    elif is_hint(row):
+        said = f"On {name}, {subject} reached {words.percent(row['ratio'])} of the bandwidth of {object_}"
+        said += f", on one side in all repetitions; {few(row)}."
+        yield Finding("user", "hint", said, evidence)
+    elif math.isfinite(row["ratio"]):
+        said = f"On {name}, {subject} cannot be told from {object_}, {reach}: {row['reason']}."
+        yield Finding("user", "open", said, evidence)
+
+
+RULES: tuple[Rule, ...] = (nothing_measured, best_stack, memory, factors)

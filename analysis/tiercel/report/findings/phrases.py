@@ -1,0 +1,43 @@
+"""Parts of sentences, and of their evidence, that several rules need."""
+
+from __future__ import annotations
+
+from tiercel.report.data import Number, Record, Results
+from tiercel.report.findings.finding import Evidence
+
+
+def is_hint(row: Record) -> bool:
+    """All repetitions lie on one side and beyond the noise; only their number forbids a claim."""
+    beyond = row["low"] > row["floor_high"] or row["high"] < row["floor_low"]
+    return row["verdict"] == "undecided" and bool(row["separated"]) and bool(beyond)
+
+
+def few(row: Record) -> str:
+    return f"{row['n_a']} repetitions against {row['n_b']} are too few to claim it"
+
+
+def both(row: Record) -> set[str]:
+    return {row["stack_a"], row["stack_b"]}
+
+
+def of_origin(origin: str) -> str:
+    """Return the word that every number which was not measured here carries."""
+    return "" if origin == "measured" else f" ({origin})"
+
+
+def number_evidence(n: Number) -> Evidence:
+    return Evidence(n.anchor.replace("number-", "no. "), n.anchor, tuple(n.runs))
+
+
+def row_evidence(results: Results, row: Record, names: tuple[str, str]) -> tuple[Evidence, ...]:
+    """Return the rows of the table of numbers that a comparison was made from."""
+    stacks = {row[k] for k in ("stack", "stack_a", "stack_b") if k in row}
+    experiment, workload = row[names[0]], row[names[1]]
+    wanted = set(row["runs"])
+    return tuple(
+        number_evidence(n)
+        for n in results.numbers
+        if n.stack in stacks
+        and (n.experiment, n.workload, n.operation) == (experiment, workload, row["operation"])
+        and wanted & set(n.runs)
+    )
