@@ -201,5 +201,7 @@ def test_a_plan_that_changed_while_its_job_waited(small: Project) -> None:
     words = ["batch", "--site", "local", "--study", "tiny", "--name", name, "--stamp", "done"]
     refused = small.tiercel(*words)
     assert refused.returncode == 2
-    assert refused.stderr.startswith(f"tiercel: batch {name}: the study, the site or what is mounted has changed")
+    assert refused.stderr.startswith(
+        f"tiercel: batch {name}: the study, the site or what is mounted has changed"
+    )
     assert not Path(small.root / "done").exists()

@@ -6,8 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
-
 from .conftest import Cluster
 
 #: Runs of four seconds at least (the stonewall), so that there is something to kill.
@@ -37,12 +35,10 @@ experiments:
 RUNS = (2 * 2 + 1) * 2
 
 
-@pytest.mark.nightly  # minutes
 def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -> None:
     cluster.study(TINY)
-    tables = "results/slurm-virtual/runs.parquet"  # the report is for the nightly test
     cluster.hold.touch()
-    first = cluster.snakemake(tables)
+    first = cluster.snakemake()
     cluster.wait(cluster.begun, "the first run begins", first)
     controller = (cluster.results / ".controller").read_text().split()  # process N on login
     cluster.inside("kill", "-KILL", controller[1])
@@ -50,7 +46,7 @@ def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -
     before = cluster.inside("squeue", "--noheader", "--format=%i").split()
     assert len(before) == 1  # the job that the killed one had submitted still runs
 
-    second = cluster.snakemake(tables)
+    second = cluster.snakemake()
     try:
         # It has taken over, and looks for jobs at once.
         cluster.wait(
@@ -84,6 +80,9 @@ def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -
     assert len(interrupted) == 1
     assert all(".r1-" in folder.name for folder in interrupted)
     _check_places(cluster)
+    page = (cluster.results / "report" / "index.html").read_text()
+    assert "shared (virtual)" in page
+    assert "node-local (virtual)" in page
     # Node-local folders of the dead node stay (nobody could remove them), all others are gone.
     left = {p.parent.parent.name for p in cluster.state.glob("local/*/tiercel/tiercel-run-*")}
     assert left <= {"n2"}
@@ -102,17 +101,6 @@ def _check_places(cluster: Cluster) -> None:
         # Evicted before the read, on every node.
         assert result["residency"]["fraction"] == 0
     assert fractions == {"lustre1": {1}, "ssd": {0}}
-
-
-@pytest.mark.nightly
-def test_report_of_two_nodes_and_two_storage_systems(cluster: Cluster) -> None:
-    cluster.study(TINY.replace("minimum: 2, maximum: 2", "minimum: 1, maximum: 1"))
-    workflow = cluster.snakemake()
-    output, _ = workflow.communicate(timeout=900)
-    assert workflow.returncode == 0, output + cluster.logs()
-    page = (cluster.results / "report" / "index.html").read_text()
-    assert "shared (virtual)" in page
-    assert "node-local (virtual)" in page
 
 
 def test_a_partition_that_refuses_ends_the_study_in_words(cluster: Cluster) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -45,13 +47,14 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
     try:
         with SiteLock(results) as lock:
             history = History.load(project.plan, store)
-            wanted = any(not store.finished(run.id) and history.wanted(run) for run in batch.runs)
+            done = set(store.ids())  # whoever holds the lock alone adds to them
+            wanted = any(run.id not in done and history.wanted(run) for run in batch.runs)
             job = look_at_job(project, batch, walltime) if wanted else Allocation()
-            later = _later_runs(project, batch, store)
-            progress = Progress(*_totals(project, store))
+            later = _later_runs(project, batch, done)
+            progress = Progress(*_totals(project, done))
             try:
                 for position, run in enumerate(batch.runs):
-                    if store.finished(run.id):
+                    if run.id in done:
                         counts["done"] += 1
                     elif not history.wanted(run):
                         counts["unneeded"] += 1
@@ -67,8 +70,8 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
                         outcome = execute(run, _equipment(project, run, store, lock.descriptor, job))
                         history.add(outcome)
                         counts[outcome.status] += 1
-                        rest = [r for r in batch.runs[position + 1 :] if not store.finished(r.id)]
-                        left = _time_left(history, [*rest, *later])
+                        rest = (r for r in batch.runs[position + 1 :] if r.id not in done)
+                        left = partial(_time_left, history, chain(rest, later))
                         progress.end(outcome, left, certain(project, run))
             finally:
                 progress.close()
@@ -110,20 +113,19 @@ def _equipment(project: Project, run: Run, store: RawStore, lock: int, job: Allo
     )
 
 
-def _later_runs(project: Project, batch: Batch, store: RawStore) -> list[Run]:
+def _later_runs(project: Project, batch: Batch, done: set[str]) -> list[Run]:
     """Return the runs of other jobs that are certain to come; further repetitions are not certain."""
     return [
         run
         for other in project.plan.batches
         if other.name != batch.name
         for run in other.runs
-        if certain(project, run) and not store.finished(run.id)
+        if certain(project, run) and run.id not in done
     ]
 
 
-def _totals(project: Project, store: RawStore) -> tuple[int, int]:
+def _totals(project: Project, done: set[str]) -> tuple[int, int]:
     """Return (finished, all) runs of the study, counting of the uncertain ones those that are done."""
-    done = set(store.ids())
     finished = sum(run.id in done for run in project.plan.runs)
     waiting = sum(run.id not in done and certain(project, run) for run in project.plan.runs)
     return finished, finished + waiting

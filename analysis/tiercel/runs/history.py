@@ -6,7 +6,7 @@ It decides which runs of the plan are still wanted (adaptive repetition) and how
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import fmean
+from dataclasses import dataclass
 
 from tiercel.engines import Measurement
 from tiercel.errors import RunFailed
@@ -21,14 +21,31 @@ from tiercel.study.plan import Plan, Run
 GIVE_UP = 2
 
 
+@dataclass
+class _Mean:
+    """A mean that another value is added to without looking at the earlier ones."""
+
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float) -> None:
+        self.total += value
+        self.count += 1
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.count if self.count else None
+
+
 class History:
     """The finished runs of one study; feed it with add() as runs end."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._by_experiment: dict[str, list[float]] = defaultdict(list)
+        self._seconds: dict[str, _Mean] = defaultdict(_Mean)
+        self._by_experiment: dict[str, _Mean] = defaultdict(_Mean)
+        self._of_all = _Mean()
         self._failures: dict[str, int] = defaultdict(int)
         self.engine_time = 0.0
         self.node_hours = 0.0
@@ -79,24 +96,20 @@ class History:
     def seconds(self, run: Run) -> float | None:
         """Return how long `run` will take, judged by its likes; None before any have run."""
         likes = self.seconds_of_likes(run)
-        if likes is not None:
-            return likes
-        everything = [s for times in self._by_experiment.values() for s in times]
-        return fmean(everything) if everything else None
+        return self._of_all.value if likes is None else likes
 
     def seconds_of_likes(self, run: Run) -> float | None:
         """Return how long runs of the same configuration took, or else of the same experiment."""
-        likes = self._seconds.get(run.configuration.key) or self._by_experiment.get(
-            run.configuration.experiment
-        )
-        return fmean(likes) if likes else None
+        configuration = run.configuration
+        likes = self._seconds.get(configuration.key) or self._by_experiment.get(configuration.experiment)
+        return likes.value if likes else None
 
     def _add(
         self, run: Run, ok: bool, duration: float, engine_time: float, measurements: list[Measurement]
     ) -> None:
         key = run.configuration.key
-        self._seconds[key].append(duration)
-        self._by_experiment[run.configuration.experiment].append(duration)
+        for mean in (self._seconds[key], self._by_experiment[run.configuration.experiment], self._of_all):
+            mean.add(duration)
         self.engine_time += engine_time
         self.node_hours += duration * run.configuration.nodes / 3600
         self._failures[key] = 0 if ok else self._failures[key] + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from tiercel.runs.execute import Outcome
@@ -13,6 +14,9 @@ from tiercel.units import format_bandwidth, format_duration, format_rate
 
 #: Without a terminal (a job's log) a line at most this often, so that logs stay readable.
 QUIET_S = 5.0
+#: The estimate of the time left looks at every run of the plan: for plans of thousands of short runs it is
+#: made anew this often, not after each.
+ESTIMATE_S = 1.0
 
 
 class Progress:
@@ -23,23 +27,26 @@ class Progress:
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._last = float("-inf")
+        self._left, self._estimated = "", float("-inf")
 
     def start(self, run: Run) -> None:
         if self._live:
             self._show(f"{describe(run)} ...")
 
-    def end(self, outcome: Outcome, time_left: float | None, expected: bool) -> None:
-        """Count a run (`expected`: it was in the total); show it, and keep the line of a failed one."""
+    def end(self, outcome: Outcome, time_left: Callable[[], float | None], expected: bool) -> None:
+        """Count a run (`expected`: it was in the total); show it, and keep the line of a failed one.
+
+        `time_left` gives the seconds that the rest will take, or None; it is asked only when it is shown.
+        """
         self._done += 1
         self._total += not expected
-        left = f"  about {format_duration(time_left)} left" if time_left is not None else ""
         line = f"{describe(outcome.run)}  {result_of(outcome)}"
         if outcome.status == "failed":
             self._keep(line)
         elif self._live:
-            self._show(line + left)
+            self._show(line + self._time_left(time_left))
         elif time.monotonic() - self._last >= QUIET_S or self._done == self._total:
-            self._keep(line + left)
+            self._keep(line + self._time_left(time_left))
 
     def skip(self, expected: bool) -> None:
         """Take a run that needs no doing (its interval is tight enough, say) out of the total."""
@@ -49,6 +56,13 @@ class Progress:
         if self._live:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+    def _time_left(self, time_left: Callable[[], float | None]) -> str:
+        if time.monotonic() - self._estimated >= ESTIMATE_S:
+            seconds = time_left()
+            self._left = "" if seconds is None else f"  about {format_duration(seconds)} left"
+            self._estimated = time.monotonic()
+        return self._left
 
     def _show(self, line: str) -> None:
         text = f"{self._count()} {line}"

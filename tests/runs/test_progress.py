@@ -1,0 +1,59 @@
+"""The line of progress: what it costs in a plan of thousands of short runs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tiercel.runs import progress as module
+from tiercel.runs.execute import Outcome
+from tiercel.runs.planning import make_plan
+from tiercel.runs.progress import Progress
+
+from ..conftest import Project
+
+STUDY = """
+study: tiny
+title: One workload
+repetitions: {minimum: 1, maximum: 1}
+twins: false
+experiments:
+  scaling:
+    processes_per_node: [1]
+    workloads:
+      write: {operation: write, transfer_size: 1MiB, data_per_process: 1MiB}
+"""
+
+
+def test_the_time_left_is_reckoned_only_for_lines_that_are_shown(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks at every run of the plan: after each of thousands it cost more than the runs."""
+    project.study("tiny", STUDY)
+    run = make_plan("local", "tiny", project.root).plan.runs[0]
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    asked = []
+
+    def time_left() -> float:
+        asked.append(now)
+        return 100.0 - now
+
+    stream = io.StringIO()
+    progress = Progress(0, 1000, stream)
+    for number in range(100):  # a run every eighth of a second: the last one ends at 12.375 s
+        now = number / 8
+        status = "failed" if number == 20 else "ok"
+        progress.end(
+            Outcome(run, status, "broken" if status == "failed" else "", 0.1, 0.1, []), time_left, True
+        )
+    # Lines at most every 5 s; a failed run always has one, and the 5 s begin again with it (2.5 s).
+    assert asked == [0, 7.5]
+    lines = stream.getvalue().splitlines()
+    assert [line.split("]")[0] for line in lines] == ["[   1/1000", "[  21/1000", "[  61/1000"]
+    assert [line.rsplit("  ", 1)[-1] for line in lines] == [
+        "about 1 min 40 s left",
+        "FAILED: broken",
+        "about 1 min 32 s left",
+    ]
