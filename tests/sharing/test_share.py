@@ -112,8 +112,11 @@ def test_half_a_result_is_none(tmp_path: Path) -> None:
 def test_options_of_the_layer_are_checked() -> None:
     layer = layers.get("fairshare")()
     site = None
-    layer.check_options({"policy": "user-fair", "scheduler": "token", "charge": "4KiB"}, site)  # type: ignore[arg-type]
-    for wrong in ({"polcy": "fifo"}, {"policy": "fare"}, {"scheduler": "lottery"}, {"parallel": 0}):
+    layer.check_options(
+        {"policy": "user-fair", "scheduler": "token", "charge": "4KiB", "rate": "400MiB"}, site
+    )  # type: ignore[arg-type]
+    for wrong in ({"polcy": "fifo"}, {"policy": "fare"}, {"scheduler": "lottery"}, {"parallel": 0},
+                  {"rate": "fast"}):  # fmt: skip
         with pytest.raises(UserError):
             layer.check_options(wrong, site)  # type: ignore[arg-type]
 

@@ -61,10 +61,11 @@ def test_summary_of_an_application_by_hand() -> None:
         ANALYSIS, [1.9, 2.1], 3.0, (0.5, 3.5), background,
         {"h5py": {"bytes": 100, "operations": 1}, "background": {"bytes": 50, "operations": 0}},
         {"h5py": {"bytes": 400, "operations": 3}, "background": {"bytes": 150, "operations": 9}},
-        {"h5py": 0.6, "background": 0.2, "user-0": 0.2},
+        {"h5py": 0.6, "background": 0.2, "user-0": 0.2}, 500,
     )  # fmt: skip
     application, other = found["jobs"]
     assert application["slowdown"] == pytest.approx(0.5)
+    assert (found["rate"], found["alone_seconds"]) == (500, [1.9, 2.1])
     assert application["noise"] == pytest.approx(0.1)  # the runs alone took 1.9 and 2.1 s
     assert (application["share"], other["share"]) == (0.75, 0.25)
     assert (application["entitled"], other["entitled"]) == (pytest.approx(0.75), pytest.approx(0.25))
@@ -135,6 +136,19 @@ def test_lammps_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     assert "LAMMPS is not installed" in str(Sharing().unsupported(workload, 1))
     assert workload.optional  # so a study goes on without it
     assert not ANALYSIS.optional
+
+
+@pytest.mark.parametrize(
+    ("background", "said"),
+    [
+        ({"file_size": "64KiB"}, "file_size must not be less than transfer_size"),
+        ({"name": "h5py"}, "needs another name than the application"),
+    ],
+)
+def test_background_jobs_that_cannot_be(background: dict[str, object], said: str) -> None:
+    document = ANALYSIS.model_dump() | {"background": background}
+    with pytest.raises(ValueError, match=said):
+        SharingApplicationWorkload.model_validate(document)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,10 @@ Size = Annotated[int, typer.Option("--size", min=1, help="Nodes of the job.")]
 Priority = Annotated[int, typer.Option("--priority", min=1, help="Weight under priority-fair.")]
 User = Annotated[int | None, typer.Option("--user", min=0, help="Account the job to this user id.")]
 Group = Annotated[int | None, typer.Option("--group", min=0, help="Account the job to this group id.")]
+Rate = Annotated[
+    str | None,
+    typer.Option("--rate", help="What the storage gives in a second, as 400MiB: no more is served."),
+]
 Prefix = Annotated[str, typer.Option("--prefix", help="Path below which the command sees the files.")]
 
 
@@ -45,6 +49,15 @@ def _check(policy: str, scheduler: str) -> list[str]:
     if scheduler not in SCHEDULERS:
         raise UserError(f"scheduler {scheduler!r}: {suggest(scheduler, SCHEDULERS)}")
     return ["--policy", policy, "--scheduler", scheduler]
+
+
+def _bytes(option: str, text: str | None) -> int | None:
+    from tiercel.units import parse_size
+
+    try:
+        return None if text is None else parse_size(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text}: {error}") from None
 
 
 @app.command()
@@ -64,6 +77,7 @@ def serve(
     lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
     key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
+    rate: Rate = None,
     slurm: Annotated[
         str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
     ] = None,
@@ -77,7 +91,7 @@ def serve(
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
     for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
                         ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", stripe), ("slurm", slurm)):  # fmt: skip
+                        ("stripe", stripe), ("slurm", slurm), ("rate", _bytes("--rate", rate))):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
     for address in peer or []:
@@ -100,18 +114,23 @@ def run(
     user: User = None,
     group: Group = None,
     prefix: Prefix = "/fairshare",
+    rate: Rate = None,
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
     from tiercel.layers.fairshare.programs import required_programs
     from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
     from tiercel.layers.fairshare.server import running_server
 
+    if socket and rate:
+        raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
     if socket and data:
         raise UserError("--socket names a server that runs, --data one of its own: give one of them")
     if not prefix.startswith("/") or prefix.strip("/") == "" or os.path.lexists(prefix):
         raise UserError(f"--prefix {prefix}: must be an absolute path of which nothing is there yet")
     programs = required_programs()
     arguments = _check(policy, scheduler)
+    if rate:
+        arguments += ["--rate", str(_bytes("--rate", rate))]
     with ExitStack() as stack:
         sockets = list(socket or [])
         if not sockets:
@@ -173,12 +192,22 @@ def bench(
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Interleaved rounds (quick: 2, else 5).")] = None,
     parallel: Annotated[int, typer.Option(min=1, help="Requests served at a time.")] = 1,
+    servers: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=64, help="Also measure so many servers, for `share calibrate` (repeat)."),
+    ] = None,
+    rate: Rate = None,
     as_json: Json = False,
 ) -> None:
     """Measure what the layer costs, and shares against what the policy entitles to."""
     from tiercel.sharing.bench import bench as measure
 
-    document = measure(rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel)
+    if rate and not servers:
+        raise UserError("--rate is for the servers that --servers asks for")
+    document = measure(
+        rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel, servers or (),
+        _bytes("--rate", rate) or 0,
+    )  # fmt: skip
     if as_json:
         print(json.dumps(document, indent=1))
     else:
@@ -198,11 +227,16 @@ def _show(document: dict[str, Any]) -> None:
         ("4 KiB written", "latency_ratio", "times its latency", "at most 3"),
     )
     for what, name, of, target in lines:
+        if solo[name] is None:
+            console.print(f"{what}: not measured", highlight=False)
+            continue
         low, high = solo[f"{name}_range"]
         console.print(
             f"{what}: {solo[name]:.2f} {of} (rounds {low:.2f} to {high:.2f}; target {target})",
             highlight=False,
         )
+    for note in document["notes"]:
+        console.print(f"note: {note}", markup=False, highlight=False)
     table = Table(title="Shares (measured against entitled)")
     heads = ("contest", "scheduler", "job", "entitled", "measured", "error", "deviation", "total/alone")
     for name in heads:
@@ -218,6 +252,10 @@ def _show(document: dict[str, Any]) -> None:
                 f"{contest['total_to_alone']:.2f} ({low:.2f} to {high:.2f})" if first else "",
             )  # fmt: skip
     console.print(table)
+    if document.get("scaling"):
+        _show_scaling(console, document)
+    if not document["deviations"]:
+        return
     interval, count = document["sharing"][0]["interval"], document["sharing"][0]["intervals"]
     table = Table(title=f"Deviation of a share, job-fair, over {count} intervals of {interval:g} s")
     for name in ("scheduler", "deviation", "rounds", "of the least", "throughput's at the clients"):
@@ -228,5 +266,19 @@ def _show(document: dict[str, Any]) -> None:
         table.add_row(
             row["scheduler"], f"{row['deviation']:.2%}", f"{low:.2%} to {high:.2%}", multiple,
             f"{row['rate_deviation']:.1%}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def _show_scaling(console: Console, document: dict[str, Any]) -> None:
+    from tiercel.units import format_bandwidth
+
+    rate = f", each at {format_bandwidth(document['rate'])}" if document["rate"] else ""
+    table = Table(title=f"Servers on this machine{rate}")
+    for name in ("servers", "processes", "throughput"):
+        table.add_column(name)
+    for row in document["scaling"]:
+        table.add_row(
+            str(row["servers"]), str(row["processes_per_node"]), format_bandwidth(row["throughput"])
         )  # fmt: skip
     console.print(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -179,13 +179,20 @@ class Results:
 
     def _position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
         """Return where a row stands in the order of the study file; sorting by it is stable."""
-        experiments = list(self.study.experiments)
+        experiment, workload = str(row["experiment"]), str(row["workload"])
         operation = words.operation_rank(str(row["operation"]))
-        if row["experiment"] not in experiments:
-            return len(experiments), 0, str(row["experiment"]), operation
-        workloads = list(self.study.experiments[row["experiment"]].all_workloads())
-        place = workloads.index(row["workload"]) if row["workload"] in workloads else len(workloads)
-        return experiments.index(row["experiment"]), place, str(row["workload"]), operation
+        if experiment not in self.study.experiments:
+            return len(self.study.experiments), 0, experiment, operation
+        first, places = self._places[experiment]
+        return first, places.get(workload, len(places)), workload, operation
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, dict[str, int]]]:
+        """Return where each experiment stands in the study file, and each workload in it."""
+        return {
+            name: (i, {workload: k for k, workload in enumerate(experiment.all_workloads())})
+            for i, (name, experiment) in enumerate(self.study.experiments.items())
+        }
 
     @property
     def ok(self) -> int:
@@ -208,7 +215,7 @@ class Results:
 
     def main_engine(self, experiment: str, workload: str) -> str:
         """Return the engine whose numbers stand for a workload: the first of the study's that has some."""
-        present = [n.engine for n in self.numbers if (n.experiment, n.workload) == (experiment, workload)]
+        present = {n.engine: None for n in self.of_workload(experiment, workload)}
         for engine in (*self.study.engines, *present):
             if engine in present:
                 return str(engine)
@@ -216,10 +223,20 @@ class Results:
 
     def title(self, experiment: str, workload: str) -> str:
         """Return the workload's title for people."""
-        for n in self.numbers:
-            if (n.experiment, n.workload) == (experiment, workload):
-                return str(n.title or n.workload)
+        for n in self.of_workload(experiment, workload):
+            return str(n.title or n.workload)
         return workload
+
+    def of_workload(self, experiment: str, workload: str) -> Sequence[Number]:
+        """Return the numbers of one workload, in the order of :attr:`numbers`."""
+        return self._by_workload.get((experiment, workload), ())
+
+    @cached_property
+    def _by_workload(self) -> dict[tuple[str, str], list[Number]]:
+        found: dict[tuple[str, str], list[Number]] = {}
+        for n in self.numbers:
+            found.setdefault((n.experiment, n.workload), []).append(n)
+        return found
 
     def experiment_title(self, experiment: str) -> str:
         known = self.study.experiments.get(experiment)

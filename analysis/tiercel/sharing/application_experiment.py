@@ -91,10 +91,13 @@ def summary(
     before: Mapping[str, Mapping[str, float]],
     after: Mapping[str, Mapping[str, float]],
     entitled: Mapping[str, float],
-    rate: int = 0,
+    storage_rate: int = 0,
 ) -> dict[str, Any]:
-    """Return the document: `alone_seconds` (one of each run alone) and `together` are the application's,
-    `before` and `after` the server's accounts, `rate` the bytes per second that it paces itself to (0: none)."""
+    """Return the document.
+
+    `alone_seconds` (of each run alone) and `together` are the application's; `before` and `after` the
+    server's accounts; `storage_rate` the bytes per second that it paces itself to, 0 for none.
+    """
     alone = float(np.mean(alone_seconds))
     start, end = contested
     names = (workload.application, background.job)
@@ -128,7 +131,7 @@ def summary(
         })  # fmt: skip
     return {
         "interval": workload.interval, "unit": "B/s", "contested": [start, end], "alone": alone,
-        "alone_seconds": list(alone_seconds), "rate": rate, "jobs": jobs,
+        "alone_seconds": list(alone_seconds), "rate": storage_rate, "jobs": jobs,
         "total": {
             "bytes_per_second": total / (end - start) if total else jobs[1]["bytes_per_second"],
             "operations_per_second": None, "seconds": end - start, "seconds_to_share": None,
@@ -181,7 +184,7 @@ def _account(server: Path | None) -> tuple[int, dict[str, dict[str, float]]]:
         j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]}
         for j in found["jobs"]
     }
-    return found["rate"], moved
+    return found.get("rate", 0), moved
 
 
 def _difference(

@@ -46,14 +46,37 @@ PAPER_128 = 1017e9
 
 
 def read_measurements(path: Path) -> Measurements:
-    """Return the measurements in a YAML or JSON file; UserError that names file and key."""
-    if path.suffix == ".json":
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"{path}: cannot be read: {error}") from None
-        return parse(Measurements, content, str(path))
-    return parse(Measurements, read_yaml(path), str(path))
+    """Return the measurements in a YAML or JSON file, or in what ``tiercel share bench --json`` printed.
+
+    UserError that names file and key.
+    """
+    if path.suffix != ".json":
+        return parse(Measurements, read_yaml(path), str(path))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    if isinstance(content, dict) and "solo" in content:
+        content = _of_bench(content, path)
+    return parse(Measurements, content, str(path))
+
+
+def _of_bench(found: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a bench measured as :class:`Measurements`: several servers, and one server's own cost.
+
+    A request of 4 KiB takes its overhead and hardly anything else. A rate is of reads and writes together.
+    """
+    if not found.get("scaling"):
+        raise UserError(
+            f"{path}: this bench measured one server only: run it with, say, "
+            "--servers 1 --servers 2 --servers 4 --servers 8 --rate 100MiB"
+        )
+    server = {"workers": found.get("parallel", 1), "duplex": False}
+    overhead = found["solo"].get("write_4k")
+    return {
+        "server": server | ({"overhead": overhead} if overhead else {}),
+        "measurements": found["scaling"],
+    }
 
 
 def calibrate(known: Measurements, predict: list[int], repeats: int = 20) -> dict[str, Any]:
@@ -65,9 +88,13 @@ def calibrate(known: Measurements, predict: list[int], repeats: int = 20) -> dic
     numbers of pieces that the measurements leave possible, in bytes per second.
     """
     like = known.measurements[0]
+    bandwidth = known.server.bandwidth
+    if "bandwidth" not in known.server.model_fields_set:
+        # The search goes from an eighth of where it begins to eight times as much.
+        bandwidth = max(m.throughput / m.servers for m in known.measurements)
     document = {
         "server": {
-            "bandwidth": known.server.bandwidth,
+            "bandwidth": bandwidth,
             "duplex": known.server.duplex,
             "overhead_s": known.server.overhead,
             "jitter": known.server.jitter,

@@ -54,6 +54,9 @@ def run_contest(
     if served is None:
         raise RunFailed(f"{contest.name}: the server did not say what it served")
     steady = {t.job: t.between(START * seconds, seconds) for t in together}
+    silent = [name for name, rate in steady.items() if not rate.any()]
+    if silent or not all(alone):
+        raise RunFailed(f"job {(silent or [lonely[0].job.name])[0]} moved nothing: the machine was too busy")
     total = np.sum(list(served.values()), axis=0)
     return {
         "alone": float(np.mean(alone)),
@@ -136,8 +139,8 @@ def deviations(sharing: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if contest["contest"].startswith("job-fair")
     ]
     rows.sort(key=lambda row: float(row["deviation"]))
-    least = rows[0]
     for row in rows:
+        least = rows[0]
         row["multiple"] = row["deviation"] / least["deviation"] if least["deviation"] else None
         row["separate"] = row is not least and row["range"][0] > least["range"][1]
     return rows

@@ -53,7 +53,7 @@ class Share:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
         )  # fmt: skip
 
-    def run(self, *argv: str, timeout: float = 60, **more: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, timeout: float = 240, **more: object) -> subprocess.CompletedProcess[str]:
         """Run a program beside the served folder; `env`, `user` and the like as subprocess has them."""
         options = {
             "env": self.environment(), "cwd": self.server.data, "capture_output": True, "text": True, **more,

@@ -89,7 +89,7 @@ class Servers:
         options = {"env": self.environment(patience), "cwd": self.data[0], **more}
         done = subprocess.run(  # type: ignore[call-overload]
             [sys.executable, "-c", HEAD + code, *arguments], capture_output=True, text=True,
-            timeout=60, check=False, **options,
+            timeout=240, check=False, **options,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return str(done.stdout)
@@ -97,7 +97,7 @@ class Servers:
     def bash(self, script: str) -> str:
         done = subprocess.run(
             ["bash", "-euc", f"ROOT={PREFIX}\n{script}"], env=self.environment(), cwd=self.data[0],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

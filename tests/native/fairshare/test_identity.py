@@ -230,7 +230,7 @@ def test_a_slurm_job_is_as_large_as_slurm_says(
     assert client.stdout.readline() == "known\n"
     sizes: list[int] = []
     with Connection(share.server.socket) as connection:
-        while 6 not in sizes and len(sizes) < 500:
+        while 6 not in sizes and len(sizes) < 3000:
             sizes += [job["size"] for job in connection.status()["jobs"] if job["job"] == "slurm-77"]
             time.sleep(0.02)
     client.communicate("\n")

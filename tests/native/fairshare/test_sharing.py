@@ -57,6 +57,51 @@ def test_an_absent_job_leaves_its_share_to_others(serve: Callable[..., Share]) -
     assert nearest(lambda: shares(share, loads)["busy"], 1.0, 0.2) > 0.8
 
 
+RATE = 40 << 20
+#: As policy/src/pace.rs has it, and the largest request.
+CATCH_UP_S, PIECE = 0.02, 128 << 10
+
+
+def test_no_more_is_served_than_the_storage_gives(serve: Callable[..., Share]) -> None:
+    """Bytes served between two looks at the server: at most the rate times (time + catch-up) and a request.
+
+    By the server's own clock: however late this test looks, the bound holds.
+    """
+    share = serve("--policy", "job-fair", "--parallel", "2", "--rate", str(RATE))
+    for name in ("a", "b"):
+        (share.tree / name).mkdir()
+    place = Place(share.programs.load, Path(PREFIX), share.server.socket, share.programs.library)
+    loads = [Load(Job(name), 2, seconds=1.5, size=2 << 20) for name in ("a", "b")]
+    seen: list[tuple[float, int]] = []
+    with Connection(share.server.socket) as connection:
+        running = threading.Thread(target=run_jobs, args=(place, loads))
+        running.start()
+        while running.is_alive():
+            found = connection.status()
+            moved = sum(j["bytes_read"] + j["bytes_written"] for j in found["jobs"])
+            seen.append((found["seconds"], moved))
+            time.sleep(0.02)
+        running.join()
+    # The server reads its clock after the sums: those of look n were read after the clock of look n - 1. Two
+    # workers count what they move at its end.
+    slack = PIECE * 3
+    for first in range(1, len(seen), 5):
+        for last in range(first, len(seen)):
+            began, before, (ended, after) = seen[first - 1][0], seen[first][1], seen[last]
+            assert after - before <= RATE * (ended - began + CATCH_UP_S) + slack, (first, last)
+    assert seen[-1][1] > 0
+
+
+def test_shares_hold_where_the_storage_is_what_is_short(serve: Callable[..., Share]) -> None:
+    """As above 4/5, and nearer: requests wait for the storage, and hardly one for a processor."""
+    share = serve("--policy", "size-fair", "--parallel", "1", "--rate", str(100 << 20))
+    loads = [
+        Load(Job("big", size=4), 4, seconds=2, size=1 << 20),
+        Load(Job("small"), 2, seconds=2, size=1 << 20),
+    ]
+    assert nearest(lambda: shares(share, loads)["big"], 0.8, 0.016) == pytest.approx(0.8, abs=0.04)
+
+
 def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))

@@ -78,7 +78,7 @@ def test_posix(shared_three: Servers, name: str) -> None:
     shared_three.python(f"os.mkdir({own!r})")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), name, own], env=shared_three.environment(),
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -175,7 +175,7 @@ for n in range(40):
 """
     writers = [three.popen(code, f"{n}") for n in range(4)]
     for writer in writers:
-        out, err = writer.communicate(timeout=60)
+        out, err = writer.communicate(timeout=240)
         assert writer.returncode == 0, out + err
     three.python("""
 data = open(ROOT + "/log", "rb").read()
@@ -200,7 +200,7 @@ for n in range(60):
 """
     running = [three.popen(writer), three.popen(writer), three.popen(cutter)]
     for one in running:
-        out, err = one.communicate(timeout=60)
+        out, err = one.communicate(timeout=240)
         assert one.returncode == 0, out + err
     three.python("""
 fd = os.open(ROOT + "/f", os.O_RDWR)
@@ -290,7 +290,7 @@ for n in range(120):
         three.kill(n)
         time.sleep(0.1)
         three.start(n)
-    out, err = writer.communicate(timeout=60)
+    out, err = writer.communicate(timeout=240)
     assert writer.returncode == 0, out + err
     three.python("""
 data = open(ROOT + "/f", "rb").read()
@@ -336,7 +336,7 @@ assert os.pread(fd, 1 << 20, 0) == b"z" * 9 * STRIPE
     reader.stdin.flush()
     assert reader.stdout.readline() == "failed\n", reader.communicate()
     three.start(down)
-    out, err = reader.communicate("\n", timeout=60)
+    out, err = reader.communicate("\n", timeout=240)
     assert reader.returncode == 0, out + err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -42,10 +43,13 @@ def three(programs: Programs, as_root: None) -> Iterator[Servers]:
 
 
 def act(servers: Servers, uid: int, code: str) -> list[str]:
+    return servers.python(acting(uid) + code).split()
+
+
+def acting(uid: int) -> str:
+    """Return what turns a process into one of user `uid`, and gives it Raw."""
     # Modules are read before the rights to their folders are dropped.
-    drop = f"import socket, struct\nos.setgroups([]); os.setgid({uid}); os.setuid({uid})\n"
-    said = servers.python(drop + RAW + code)
-    return said.split()
+    return f"import socket, struct\nos.setgroups([]); os.setgid({uid}); os.setuid({uid})\n{RAW}"
 
 
 def alices_file(three: Servers) -> tuple[int, str]:
@@ -117,19 +121,22 @@ print(server.stripe(STRIPE_OPEN, other)[0])
 def test_an_object_that_is_open_is_open_to_its_user_alone(three: Servers) -> None:
     home, grant = alices_file(three)
     path = str(three.data[home] / "socket")
-    (handle,) = act(
-        three,
-        ALICE,
-        f"""
+    alice = three.popen(
+        acting(ALICE)
+        + f"""
 server = Raw({path!r})
 handle = server.stripe(STRIPE_OPEN, bytes.fromhex({grant!r}))[1]
-if os.fork() == 0: time.sleep(3); os._exit(0)  # its session lives on
-print(handle)
-os.close(1)
-os._exit(0)
+print(handle, flush=True)
+input()  # it is open all the time
+print(server.ask(READ, handle=handle, size=10)[0])
 """,
+        stdin=subprocess.PIPE,
     )
-    assert act(three, BOB, f"print(Raw({path!r}).ask(READ, handle={handle}, size=10)[0])") == ["-9"]
+    assert alice.stdout is not None
+    handle = alice.stdout.readline().strip()
+    said = act(three, BOB, f"print(Raw({path!r}).ask(READ, handle={handle}, size=10)[0])")
+    out, err = alice.communicate("\n", timeout=120)
+    assert (out.split(), said) == (["10"], ["-9"]), err
 
 
 def test_a_layout_is_no_other_files(three: Servers) -> None:

@@ -90,8 +90,8 @@ def _scale(row: Record) -> str:
 def _for_example(results: Results, row: Record) -> str:
     """Return the two numbers at the largest scale that both sides have."""
     sides: dict[tuple[int, int, str], dict[str, Number]] = {}
-    for n in results.numbers:
-        wanted = ("origin", "experiment", "workload", "operation", "engine")
+    wanted = ("origin", "operation", "engine")
+    for n in results.of_workload(row["experiment"], row["workload"]):
         if n.stack in both(row) and all(getattr(n, k) == row[k] for k in wanted) and not n.invalid:
             sides.setdefault((n.processes, n.nodes, n.scale), {})[n.stack] = n
     shared = [scale for scale, found in sides.items() if len(found) == 2]

@@ -32,12 +32,9 @@ def number_evidence(n: Number) -> Evidence:
 def row_evidence(results: Results, row: Record, names: tuple[str, str]) -> tuple[Evidence, ...]:
     """Return the rows of the table of numbers that a comparison was made from."""
     stacks = {row[k] for k in ("stack", "stack_a", "stack_b") if k in row}
-    experiment, workload = row[names[0]], row[names[1]]
     wanted = set(row["runs"])
     return tuple(
         number_evidence(n)
-        for n in results.numbers
-        if n.stack in stacks
-        and (n.experiment, n.workload, n.operation) == (experiment, workload, row["operation"])
-        and wanted & set(n.runs)
+        for n in results.of_workload(row[names[0]], row[names[1]])
+        if n.stack in stacks and n.operation == row["operation"] and wanted & set(n.runs)
     )

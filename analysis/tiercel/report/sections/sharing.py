@@ -18,14 +18,20 @@ from tiercel.report.data import stack_key
 from tiercel.report.page_tables import Table
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.report.sections.sharing_findings import findings
+from tiercel.report.sections.sharing_scale import NOTE, full_scale
 from tiercel.results.raw import RawStore
 from tiercel.units import format_bandwidth, format_rate
 
 RESULT = "sharing.json"
 _JOB = "job-"
 _NUMBERS = (
-    "share", "entitled_share", "share_deviation", "slowdown", "slowdown_allowed", "bandwidth",
-    "operation_rate",
+    "share", "entitled_share", "share_deviation", "slowdown", "slowdown_allowed", "slowdown_noise",
+    "bandwidth", "operation_rate",
+)  # fmt: skip
+_COLUMNS = (
+    "Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Allowed", "Noise",
+    "Fair after",
 )  # fmt: skip
 _PER_ROW = 3
 _MOST_PANELS = 12
@@ -41,15 +47,22 @@ def sharing(context: Context) -> Section | None:
     rows = rows.copy()
     rows["stack"] = [stack_key(s, n) for s, n in zip(rows["storage"], rows["layer"], strict=True)]
     rows["job"] = rows["operation"].str.removeprefix(_JOB)
+    # Runs were made in random order; stacks stand in one order everywhere, the plain storage first.
+    rows["plain"] = rows["layer"] == "none"
+    rows = rows.sort_values(["plain", "stack", "phase"], ascending=[False, True, True], kind="stable")
     totals = everything[everything["operation"] == "all-jobs"].set_index("run")
+    simulated = full_scale(context.results.study)
     return Section(
         anchor="sharing",
         heading="Sharing",
-        paragraphs=_findings(context, rows),
+        paragraphs=findings(context, rows),
         pictures=tuple(_pictures(context, rows)),
-        tables=tuple(
-            _table(context, rows, totals, str(experiment), str(workload))
-            for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
+        tables=(
+            *(
+                _table(context, rows, totals, str(experiment), str(workload))
+                for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
+            ),
+            *((simulated,) if simulated else ()),
         ),
         notes=(
             "Shares are of what all jobs got while all of them ran, without the first fifth of that time: "
@@ -57,25 +70,13 @@ def sharing(context: Context) -> Section | None:
             "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
             "that wants less than its share leaves the rest to others.",
             "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
-            "against the same job alone (an application: alone before and after). Allowed: what the policy's "
-            "share lets an application lose to the others' I/O; that they take processor time is not in it. "
-            "Medians over the repetitions.",
+            "against the same job alone (an application: alone before and after; noise is by how much these "
+            "two differ). Allowed: what the policy's share lets an application lose to the others' I/O. That "
+            "they take processor time is not in it, so compare where the storage is what is short: a layer "
+            "with a rate stands for such a storage, and serves no more. Medians over the repetitions.",
+            *((NOTE,) if simulated else ()),
         ),
     )
-
-
-def _findings(context: Context, rows: pd.DataFrame) -> tuple[str, ...]:
-    found = []
-    entitled = rows[rows["entitled_share"].notna()]
-    for (experiment, workload), group in entitled.groupby(["experiment", "workload"]):
-        off = (group["share"] / group["entitled_share"] - 1).abs()
-        worst = off.groupby(group["stack"]).median().sort_values()
-        near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
-        found.append(
-            f"{context.results.experiment_title(str(experiment))}, {workload}: nearest to its policy's "
-            f"shares is {near} ({worst.iloc[0]:.1%} off), farthest {far} ({worst.iloc[-1]:.1%})."
-        )
-    return tuple(found)
 
 
 def _table(
@@ -92,12 +93,14 @@ def _table(
         lines.append([
             context.results.name(str(stack)), job, rate, _percent(m.share), _percent(m.entitled_share),
             _percent(m.share_deviation), _percent(m.slowdown), _percent(m.slowdown_allowed),
-            "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
+            _percent(m.slowdown_noise), "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
         ])  # fmt: skip
+    # What no row of this table has is no column of it.
+    kept = [n for n in range(len(_COLUMNS)) if any(line[n] != "" for line in lines)]
     return table(
         f"{context.results.experiment_title(experiment)}: {workload}",
-        ("Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Allowed", "Fair after"),
-        lines,
+        [_COLUMNS[n] for n in kept],
+        [[line[n] for n in kept] for line in lines],
     )
 
 

@@ -25,8 +25,8 @@ from tiercel.units import Duration, Size
 Pattern = Literal["cycle", "write", "read", "iops-stat", "iops-write-read"]
 
 
-class CompetingJob(Document):
-    """One job: whose it is, how large, and what I/O its processes do."""
+class IOJob(Document):
+    """A job that only does I/O: whose it is, how large, and what its processes do."""
 
     name: Name
     size: int = Field(default=1, ge=1, description="nodes that the job counts as")
@@ -37,16 +37,25 @@ class CompetingJob(Document):
     pattern: Pattern = Field(
         default="cycle", description="cycle: write a file, read it back, and so on (the paper's)"
     )
-    start: Duration = Field(default=0.0, ge=0)
-    seconds: Duration = Field(gt=0)
     transfer_size: Size = Field(default=1024**2, gt=0)
     file_size: Size = Field(default=10 * 1024**2, gt=0)
 
     @model_validator(mode="after")
-    def _whole(self) -> CompetingJob:
+    def _whole(self) -> Self:
         if self.pattern in ("cycle", "write", "read") and self.file_size < self.transfer_size:
             raise ValueError("file_size must not be less than transfer_size")
         return self
+
+    def footprint(self) -> int:
+        """Return the bytes of all its files."""
+        return self.processes * max(self.file_size, self.transfer_size)
+
+
+class CompetingJob(IOJob):
+    """One of several jobs, with its time."""
+
+    start: Duration = Field(default=0.0, ge=0)
+    seconds: Duration = Field(gt=0)
 
 
 class ContestWorkload(Workload):
@@ -71,7 +80,7 @@ class ContestWorkload(Workload):
         return max(j.start for j in self.jobs), min(j.start + j.seconds for j in self.jobs)
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
-        return sum(j.processes * max(j.file_size, j.transfer_size) for j in self.jobs) + (1 << 20)
+        return sum(job.footprint() for job in self.jobs) + (1 << 20)
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         return {"transfer_size": self.jobs[0].transfer_size, "layout": "file-per-process"}

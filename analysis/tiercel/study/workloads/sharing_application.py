@@ -13,33 +13,27 @@ fairshare both have tickets; `size`, `user`, `group` and `priority` are what the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from tiercel.documents import Document
 from tiercel.site.model import Name
 from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.study.workloads.sharing import Pattern
-from tiercel.units import Duration, Size
+from tiercel.study.workloads.sharing import IOJob
+from tiercel.units import Duration
 
 Application = Literal["lammps", "dlkernel", "h5py"]
 #: Bytes on the storage at `work: 1`, generously.
 _BYTES = {"lammps": 64 << 20, "dlkernel": 160 << 20, "h5py": 160 << 20}
 
 
-class BackgroundJob(Document):
+class BackgroundJob(IOJob):
     """The job that disturbs: it does I/O from before the application's start to after its end."""
 
     name: Name = "background"
-    size: int = Field(default=1, ge=1)
-    user: int = Field(default=1, ge=0)
+    user: int = Field(default=1, ge=0, description="another one than the application's")
     group: int = Field(default=1, ge=0)
-    priority: int = Field(default=1, ge=1)
     processes: int = Field(default=2, ge=1, le=1024)
-    pattern: Pattern = "cycle"
-    transfer_size: Size = Field(default=1024**2, gt=0)
-    file_size: Size = Field(default=10 * 1024**2, gt=0)
 
 
 @workload_kinds.register("sharing-application")
@@ -57,15 +51,20 @@ class SharingApplicationWorkload(Workload):
     longest: Duration = Field(default=60.0, gt=0, description="the application must end within it")
     interval: Duration = Field(default=0.1, ge=0.01, description="throughput is counted in these")
 
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.background.name == self.application:
+            raise ValueError("background: needs another name than the application")
+        return self
+
     @property
     def optional(self) -> bool:
         """Whether a study goes on without this workload where the application is not installed."""
         return self.application == "lammps"
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
-        background = self.background
-        disturbed = background.processes * max(background.file_size, background.transfer_size)
-        return round(_BYTES[self.application] * max(1.0, self.work)) + disturbed + (1 << 20)
+        own = round(_BYTES[self.application] * max(1.0, self.work))
+        return own + self.background.footprint() + (1 << 20)
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         return {"transfer_size": self.background.transfer_size}

@@ -1,7 +1,7 @@
 // fairshare-load: a job that does one kind of I/O for a given time, and says what it got when.
 //
 //   fairshare-load --path DIR --pattern P [--processes N] [--seconds S] [--at TIME] [--interval S]
-//                  [--size BYTES] [--transfer BYTES] [--delay S]
+//                  [--size BYTES] [--transfer BYTES] [--delay S] [--total BYTES]
 //
 // Patterns (ThemisIO, sections 5.1 and 5.3):
 //   cycle       each process writes a file of its own of SIZE bytes, reads it back, and so on
@@ -11,7 +11,7 @@
 //
 // Only ordinary POSIX calls: whether DIR is an ordinary folder or one that the preload library serves is
 // nothing this program knows. All processes begin together at TIME (Unix seconds; default: now). SIGTERM
-// ends the time early.
+// ends the time early; with --total a process ends when it has moved so many bytes.
 // Prints one JSON object: bytes and operations of all processes in each interval from TIME on, seconds.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,11 +35,13 @@ static struct {
     int processes;
     double seconds, at, interval, delay;
     size_t size, transfer;
+    uint64_t total;
 } o = {.pattern = "cycle", .processes = 1, .seconds = 5, .interval = 0.1, .size = 10u << 20, .transfer = 1u << 20};
 
 // One process's results, in memory shared with the parent.
 struct results {
-    uint64_t samples;
+    uint64_t samples, bytes;
+    double ended;  // Unix seconds
     float latency[SAMPLES];  // of transfers (or operations), seconds; evenly thinned
     struct {
         uint64_t bytes, operations;
@@ -63,6 +65,8 @@ static void fail(const char *what) {
 }
 
 static void note(double from, double to, size_t bytes) {
+    mine->bytes += bytes;
+    mine->ended = to;
     size_t at = to > began ? (size_t)((to - began) / o.interval) : 0;
     if (at < intervals) {
         mine->interval[at].bytes += bytes;
@@ -86,7 +90,7 @@ static void on_terminate(int signal) {
     *stop = 1;
 }
 
-static int over(void) { return clock_now >= worst_end || *stop; }
+static int over(void) { return clock_now >= worst_end || *stop || (o.total && mine->bytes >= o.total); }
 
 static void transfer(int fd, char *buffer, size_t size, off_t offset, int write_it) {
     double from = clock_now;
@@ -218,6 +222,10 @@ static void print(struct results **all) {
     qsort(latency, n, sizeof *latency, ascending);
     printf("], \"total_bytes\": %llu, \"total_operations\": %llu, \"seconds\": %g", (unsigned long long)bytes,
            (unsigned long long)operations, o.seconds);
+    double ended = o.at;
+    for (int p = 0; p < o.processes; p++)
+        if (all[p]->ended > ended) ended = all[p]->ended;
+    printf(", \"ended\": %.6f", ended - o.at);  // seconds from TIME to the last process's last transfer
     if (n > 0)
         printf(", \"latency_p10\": %.9f, \"latency_p50\": %.9f, \"latency_p99\": %.9f, \"latency_max\": %.9f",
                (double)latency[n / 10], (double)latency[n / 2], (double)latency[n * 99 / 100],
@@ -228,7 +236,7 @@ static void print(struct results **all) {
 static void usage(void) {
     fprintf(stderr, "usage: fairshare-load --path DIR --pattern cycle|write|read|iops-stat|iops-write-read\n"
                     "       [--processes N] [--seconds S] [--at TIME] [--interval S] [--size BYTES]\n"
-                    "       [--transfer BYTES] [--delay S]\n");
+                    "       [--transfer BYTES] [--delay S] [--total BYTES]\n");
     exit(2);
 }
 
@@ -256,6 +264,7 @@ int main(int argc, char **argv) {
         else if (strcmp(name, "--size") == 0) o.size = (size_t)positive(name, value);
         else if (strcmp(name, "--transfer") == 0) o.transfer = (size_t)positive(name, value);
         else if (strcmp(name, "--delay") == 0) o.delay = positive(name, value);
+        else if (strcmp(name, "--total") == 0) o.total = (uint64_t)positive(name, value);
         else usage();
     }
     int known = 0;

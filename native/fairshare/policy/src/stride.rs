@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::tree::{Tree, ROOT};
+use crate::tree::{jobs_in_tree, Tree, ROOT};
 use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
@@ -169,6 +169,7 @@ impl Stride {
             self.held.resize(slot + 1, None);
             self.in_service.resize(slot + 1, 0);
         }
+        self.in_service[slot] = 0;
         for node in self.tree.insert(slot, job) {
             let parent = self.tree.nodes[node].parent;
             self.tree.nodes[node].data.pass = self.tree.nodes[parent].data.clock;
@@ -204,30 +205,7 @@ impl Stride {
 }
 
 impl Scheduler for Stride {
-    fn add_job(&mut self, job: Job) {
-        let (slot, before) = self.queues.add(job);
-        match before {
-            None => {
-                self.insert(slot, &job);
-                self.in_service[slot] = 0;
-            }
-            Some(old) if self.tree.same_place(&old, &job) => self.reweigh(),
-            Some(_) => {
-                self.detach(slot);
-                self.insert(slot, &job);
-            }
-        }
-    }
-
-    fn remove_job(&mut self, id: JobId) -> Vec<Request> {
-        let Some(slot) = self.queues.find(id) else {
-            return Vec::new();
-        };
-        self.detach(slot);
-        let requests = self.queues.remove(slot);
-        self.reweigh();
-        requests
-    }
+    jobs_in_tree!();
 
     fn enqueue(&mut self, job: JobId, cost: u64, token: u64, _now: Nanos) -> Result<(), UnknownJob> {
         let (slot, first) = self.queues.push(job, cost, token)?;

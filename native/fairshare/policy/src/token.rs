@@ -10,7 +10,7 @@ use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::sampler::Sampler;
 use crate::scheduler::{LocalShares, Nanos};
-use crate::tree::{Tree, ROOT};
+use crate::tree::{jobs_in_tree, Tree, ROOT};
 use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// After so many draws that were not taken, the least cost is looked up anew.
@@ -120,27 +120,7 @@ impl Token {
 }
 
 impl Scheduler for Token {
-    fn add_job(&mut self, job: Job) {
-        let (slot, before) = self.queues.add(job);
-        match before {
-            None => self.insert(slot, &job),
-            Some(old) if self.tree.same_place(&old, &job) => self.reweigh(),
-            Some(_) => {
-                self.detach(slot);
-                self.insert(slot, &job);
-            }
-        }
-    }
-
-    fn remove_job(&mut self, id: JobId) -> Vec<Request> {
-        let Some(slot) = self.queues.find(id) else {
-            return Vec::new();
-        };
-        self.detach(slot);
-        let requests = self.queues.remove(slot);
-        self.reweigh();
-        requests
-    }
+    jobs_in_tree!();
 
     fn enqueue(&mut self, job: JobId, cost: u64, token: u64, _now: Nanos) -> Result<(), UnknownJob> {
         let (slot, first) = self.queues.push(job, cost, token)?;

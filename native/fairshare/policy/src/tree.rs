@@ -160,3 +160,32 @@ impl<D: Default> Tree<D> {
         place
     }
 }
+
+/// How jobs come, change and go in a [`Scheduler`](crate::Scheduler) that keeps `queues` and a `tree`, by its
+/// own `insert`, `detach` and `reweigh`.
+macro_rules! jobs_in_tree {
+    () => {
+        fn add_job(&mut self, job: $crate::Job) {
+            let (slot, before) = self.queues.add(job);
+            match before {
+                None => self.insert(slot, &job),
+                Some(old) if self.tree.same_place(&old, &job) => self.reweigh(),
+                Some(_) => {
+                    self.detach(slot);
+                    self.insert(slot, &job);
+                }
+            }
+        }
+
+        fn remove_job(&mut self, id: $crate::JobId) -> Vec<$crate::Request> {
+            let Some(slot) = self.queues.find(id) else {
+                return Vec::new();
+            };
+            self.detach(slot);
+            let requests = self.queues.remove(slot);
+            self.reweigh();
+            requests
+        }
+    };
+}
+pub(crate) use jobs_in_tree;

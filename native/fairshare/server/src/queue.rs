@@ -60,7 +60,8 @@ pub struct Queue {
 
 struct Inner {
     arbiter: Arbiter,
-    waiting: HashMap<u64, Pending>,
+    /// By token, with the time of arrival.
+    waiting: HashMap<u64, (Pending, Nanos)>,
     token: u64,
     serving: usize,
     pace: Pace,
@@ -98,6 +99,7 @@ impl Queue {
         requests
             .iter()
             .filter_map(|request| inner.waiting.remove(&request.token))
+            .map(|(pending, _)| pending)
             .collect()
     }
 
@@ -112,7 +114,7 @@ impl Queue {
             let token = inner.token;
             match inner.arbiter.enqueue(job, cost, token, now) {
                 Ok(()) => {
-                    inner.waiting.insert(token, pending);
+                    inner.waiting.insert(token, (pending, now));
                 }
                 Err(_) => refused.push(pending),
             }
@@ -134,14 +136,14 @@ impl Queue {
         loop {
             match inner.arbiter.next(now) {
                 Next::Serve(request) => {
-                    let Some(pending) = inner.waiting.remove(&request.token) else {
+                    let Some((pending, arrived)) = inner.waiting.remove(&request.token) else {
                         inner.arbiter.complete(request.job, now);
                         continue;
                     };
                     // fsync waits for a device and uses nothing else: it leaves its place to others.
                     let counted = pending.request.op != Op::Fsync;
                     inner.serving += usize::from(counted);
-                    inner.pace.begin(now, bytes_of(&pending.request));
+                    inner.pace.begin(now, arrived, bytes_of(&pending.request));
                     let ticked = Ticked {
                         job: request.job,
                         counted,

@@ -4,16 +4,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    FileAttr, FileType, Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked,
-    TimeOrNow,
+    Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow,
 };
-use wire::{flags, mask, Attributes, Op, Request};
+use wire::{flags, mask, Attributes, Op};
 
-use crate::fuse::nodes::{Nodes, ROOT_NODE};
+use crate::fuse::attributes::{for_kernel, kind_of, numbered, stamp};
+use crate::fuse::nodes::Nodes;
+use crate::fuse::question::{rooted, xattr, Question};
 use crate::inside::Insiders;
 use crate::ops::Outcome;
 use crate::server::Server;
@@ -26,42 +27,6 @@ pub struct Mount {
     server: Arc<Server>,
     nodes: Arc<Nodes>,
     insiders: Insiders,
-}
-
-/// One request that is being put together.
-struct Question {
-    request: Request,
-    payload: Vec<u8>,
-}
-
-impl Question {
-    fn new(op: Op, handle: u64) -> Self {
-        let mut request = Request::new(op);
-        request.handle = handle;
-        Self {
-            request,
-            payload: Vec::new(),
-        }
-    }
-
-    fn path(mut self, name: &OsStr) -> Self {
-        self.request.path_len = name.len() as u32;
-        self.payload.extend_from_slice(name.as_bytes());
-        self
-    }
-
-    fn second(mut self, handle: u64, name: &[u8]) -> Self {
-        self.request.handle2 = handle;
-        self.request.path2_len = name.len() as u32;
-        self.payload.extend_from_slice(name);
-        self
-    }
-
-    fn data(mut self, data: &[u8]) -> Self {
-        self.request.size = data.len() as u64;
-        self.payload.extend_from_slice(data);
-        self
-    }
 }
 
 /// Answer an error, or go on. For replies of all types, which have no trait in common.
@@ -611,83 +576,5 @@ impl Mount {
                 reply.data(data);
             }
         });
-    }
-}
-
-/// The root is named by its path, other nodes by their handles.
-fn rooted(mut question: Question) -> Question {
-    if question.request.handle == wire::ROOT && question.request.path_len == 0 {
-        question.payload.splice(0..0, *b"/");
-        question.request.path_len = 1;
-    }
-    question
-}
-
-fn xattr(op: Op, handle: u64, name: &OsStr) -> Question {
-    rooted(Question::new(op, handle)).second(0, name.as_bytes())
-}
-
-fn stamp(time: TimeOrNow) -> (i64, i64) {
-    match time {
-        TimeOrNow::Now => (0, libc::UTIME_NOW),
-        TimeOrNow::SpecificTime(at) => match at.duration_since(UNIX_EPOCH) {
-            Ok(since) => (since.as_secs() as i64, i64::from(since.subsec_nanos())),
-            Err(before) => {
-                let ago = before.duration();
-                match ago.subsec_nanos() {
-                    0 => (-(ago.as_secs() as i64), 0),
-                    nanos => (-(ago.as_secs() as i64) - 1, 1_000_000_000 - i64::from(nanos)),
-                }
-            }
-        },
-    }
-}
-
-fn time(seconds: i64, nanos: i64) -> SystemTime {
-    let part = Duration::from_nanos(nanos.max(0) as u64);
-    if seconds >= 0 {
-        UNIX_EPOCH + Duration::from_secs(seconds as u64) + part
-    } else {
-        UNIX_EPOCH - Duration::from_secs(seconds.unsigned_abs()) + part
-    }
-}
-
-fn kind_of(mode: u32) -> FileType {
-    match mode & libc::S_IFMT {
-        libc::S_IFDIR => FileType::Directory,
-        libc::S_IFLNK => FileType::Symlink,
-        libc::S_IFIFO => FileType::NamedPipe,
-        libc::S_IFSOCK => FileType::Socket,
-        libc::S_IFBLK => FileType::BlockDevice,
-        libc::S_IFCHR => FileType::CharDevice,
-        _ => FileType::RegularFile,
-    }
-}
-
-fn for_kernel(a: &Attributes) -> FileAttr {
-    FileAttr {
-        ino: a.ino,
-        size: a.size,
-        blocks: a.blocks,
-        atime: time(a.times[0], a.times[1]),
-        mtime: time(a.times[2], a.times[3]),
-        ctime: time(a.times[4], a.times[5]),
-        crtime: time(a.times[6], a.times[7]),
-        kind: kind_of(a.mode),
-        perm: (a.mode & 0o7777) as u16,
-        nlink: a.nlink as u32,
-        uid: a.uid,
-        gid: a.gid,
-        rdev: a.rdev as u32,
-        blksize: a.blksize,
-        flags: 0,
-    }
-}
-
-/// The same, under the number that the kernel knows (the root's is always 1).
-fn numbered(a: &Attributes, ino: u64) -> FileAttr {
-    FileAttr {
-        ino: if ino == ROOT_NODE { ROOT_NODE } else { a.ino },
-        ..for_kernel(a)
     }
 }

@@ -1,8 +1,10 @@
 //! A FUSE mount of the served tree: for static programs, raw system calls and shared writable mappings,
 //! which no preload library reaches. The kernel says who asks.
 
+mod attributes;
 mod calls;
 mod nodes;
+mod question;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,57 @@
+"""The sentences of the section Sharing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from tiercel.report.sections.base import Context
+
+
+def findings(context: Context, rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return a sentence for each workload. `rows`: of all jobs, with ``stack`` and ``job``."""
+    rows = rows.reindex(
+        columns=[*rows.columns, *({"slowdown_allowed", "slowdown_noise"} - set(rows.columns))]
+    )
+    application = rows.groupby(["experiment", "workload"])["slowdown_noise"].transform("max").notna()
+    return (*_shares(context, rows[~application]), *_applications(context, rows[application]))
+
+
+def _shares(context: Context, rows: pd.DataFrame) -> Iterator[str]:
+    """Yield which stack is nearest to its policy's shares, of the contests of jobs that want all they get."""
+    entitled = rows[rows["entitled_share"].notna()]
+    for (experiment, workload), group in entitled.groupby(["experiment", "workload"], sort=False):
+        off = (group["share"] / group["entitled_share"] - 1).abs()
+        worst = off.groupby(group["stack"]).median().sort_values()
+        near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
+        title = context.results.experiment_title(str(experiment))
+        if len(worst) == 1:
+            yield f"{title}, {workload}: {near} is {worst.iloc[0]:.1%} off its policy's shares."
+        else:
+            yield (
+                f"{title}, {workload}: nearest to its policy's shares is {near} ({worst.iloc[0]:.1%} off), "
+                f"farthest {far} ({worst.iloc[-1]:.1%})."
+            )
+
+
+def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
+    """Yield what a background job costs an application on each stack, against what its share allows."""
+    first = rows[rows["slowdown"].notna()]
+    for (experiment, workload), group in first.groupby(["experiment", "workload"], sort=False):
+        said = []
+        for stack, runs in group.groupby("stack", sort=False):
+            m = runs[["slowdown", "slowdown_allowed", "slowdown_noise"]].astype(float).median()
+            text = f"{m.slowdown:+.1%} on {context.results.name(str(stack))}"
+            if m.slowdown_allowed == m.slowdown_allowed:
+                over = m.slowdown - m.slowdown_allowed
+                verdict = (
+                    "within" if over <= 0 else "within the noise of" if over <= m.slowdown_noise else "above"
+                )
+                text += f" ({verdict} the {m.slowdown_allowed:.1%} that its share allows)"
+            said.append(text)
+        noise = float(group["slowdown_noise"].astype(float).median())
+        yield (
+            f"{context.results.experiment_title(str(experiment))}, {workload}: beside the background job its "
+            f"time changes by {', '.join(said)}. Two runs alone differ by {noise:.1%}."
+        )

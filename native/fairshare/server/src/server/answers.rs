@@ -1,0 +1,93 @@
+//! Carrying a request out, and sending its answer where it came from.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use wire::{segment, REQUEST_BYTES};
+
+use super::{about, Server};
+use crate::area::Area;
+use crate::ops::{carry_out, Call, Outcome};
+use crate::queue::{Pending, Place};
+
+/// Smallest room for the data of a reply in a frame.
+const REPLY_ROOM: usize = 8192;
+
+impl Server {
+    /// Carry out a request and answer it.
+    pub(crate) fn serve(&self, mut pending: Pending) {
+        let session = Arc::clone(&pending.session);
+        let request = pending.request;
+        let room = (request.size as usize).clamp(REPLY_ROOM, 1 << 20);
+        let outcome = {
+            // SAFETY (all three): the memory lives as long as the session or the place, which we hold, and
+            // is not touched otherwise while the area lives.
+            let area = match &mut pending.place {
+                Place::Slot { slot, .. } => {
+                    let Some(shared) = &session.shared else { return };
+                    unsafe {
+                        Area::new(
+                            shared.segment.data(*slot),
+                            segment::SLOT_BYTES,
+                            segment::SLOT_BYTES,
+                        )
+                    }
+                }
+                Place::Frame { body, .. } => {
+                    let payload = body.len() - REQUEST_BYTES;
+                    body.resize(REQUEST_BYTES + payload.max(room), 0);
+                    unsafe { Area::new(body.as_mut_ptr().add(REQUEST_BYTES), payload.max(room), payload) }
+                }
+                Place::Inside { payload, .. } => {
+                    let length = payload.len();
+                    payload.resize(length.max(room), 0);
+                    unsafe { Area::new(payload.as_mut_ptr(), length.max(room), length) }
+                }
+            };
+            let call = Call {
+                server: self,
+                session: &session,
+                request: &request,
+                area: &area,
+            };
+            // A mistake in one operation must not take the server along.
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&call)))
+                .unwrap_or_else(|_| Outcome::of(-i64::from(libc::EIO)))
+        };
+        self.answer(pending, outcome);
+    }
+
+    pub(super) fn answer(&self, pending: Pending, mut outcome: Outcome) {
+        if let Some((watched, id)) = outcome.watch {
+            let events = libc::EPOLLHUP | libc::EPOLLET;
+            let _ = self.epoll.add(watched, events, id << 3 | about::HANDLE);
+        }
+        let descriptor: Vec<OwnedFd> = outcome.descriptor.take().into_iter().collect();
+        match pending.place {
+            Place::Slot { connection, slot } => {
+                let Some(shared) = &pending.session.shared else {
+                    return;
+                };
+                if !descriptor.is_empty() && connection.send(outcome.value, &[], descriptor) {
+                    self.watch(&connection, true);
+                }
+                self.slot_done(shared, slot, &outcome);
+            }
+            Place::Inside { payload, then } => then(&outcome, &payload[..outcome.data]),
+            Place::Frame {
+                connection,
+                tag,
+                body,
+            } => {
+                let reply = outcome.reply().to_bytes();
+                let data = &body[REQUEST_BYTES..REQUEST_BYTES + outcome.data];
+                let kept = connection.send(tag, &[&reply, data], descriptor);
+                let before = connection.outstanding.fetch_sub(1, Ordering::SeqCst);
+                if kept || before >= crate::connection::MOST_OUTSTANDING {
+                    self.watch(&connection, kept);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Requests that local clients post in shared memory, and the doorbells that say so.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wire::{segment, Op, Request};
+
+use super::{about, Server};
+use crate::connection::Connection;
+use crate::errno::{check, Result};
+use crate::ops::Outcome;
+use crate::queue::{Pending, Place};
+use crate::segment::Segment;
+use crate::session::Shared;
+
+impl Server {
+    pub(super) fn make_segment(&self, id: u64) -> Result<(Shared, Vec<OwnedFd>)> {
+        let (segment, memory) = Segment::create()?;
+        // SAFETY: a plain call; the descriptor is ours.
+        let doorbell =
+            unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) };
+        // Edge-triggered: every ring is one event, and nobody has to read the counter.
+        self.epoll.add(
+            doorbell.as_raw_fd(),
+            libc::EPOLLIN | libc::EPOLLET,
+            id << 3 | about::DOORBELL,
+        )?;
+        let theirs = doorbell.try_clone()?;
+        let (busy, hot) = (AtomicU32::new(0), AtomicBool::new(false));
+        Ok((
+            Shared {
+                segment,
+                doorbell,
+                busy,
+                hot,
+                collecting: Mutex::default(),
+            },
+            vec![memory, theirs],
+        ))
+    }
+
+    pub(crate) fn doorbell(&self, id: u64) {
+        let Some(connection) = self.connection(id) else {
+            return;
+        };
+        let Some(shared) = connection
+            .session
+            .get()
+            .and_then(|session| session.shared.as_ref())
+        else {
+            return;
+        };
+        if !shared.hot.swap(true, Ordering::SeqCst) {
+            shared.segment.disarm();
+            self.hot
+                .lock()
+                .expect("no panics under this lock")
+                .push(Arc::clone(&connection));
+        }
+        self.collect(&connection);
+    }
+
+    /// Look through all hot segments. Returns how many requests were found.
+    pub(crate) fn scan(&self) -> usize {
+        let hot = self.hot.lock().expect("no panics under this lock");
+        hot.iter().map(|connection| self.collect(connection)).sum()
+    }
+
+    /// Ask for doorbells from now on. False: something was posted meanwhile.
+    pub(crate) fn arm(&self) -> bool {
+        let mut hot = self.hot.lock().expect("no panics under this lock");
+        let mut quiet = true;
+        hot.retain(|connection| {
+            let Some(shared) = connection
+                .session
+                .get()
+                .and_then(|session| session.shared.as_ref())
+            else {
+                return false;
+            };
+            if connection.closed.load(Ordering::SeqCst) {
+                return false;
+            }
+            if shared.segment.arm() {
+                shared.segment.disarm();
+                quiet = false;
+                return true;
+            }
+            shared.hot.store(false, Ordering::SeqCst);
+            false
+        });
+        quiet
+    }
+
+    /// Queue what a client has posted in its segment.
+    fn collect(&self, connection: &Arc<Connection>) -> usize {
+        let Some(session) = connection.session.get() else {
+            return 0;
+        };
+        let Some(shared) = &session.shared else { return 0 };
+        if !shared.segment.has_posted() {
+            return 0;
+        }
+        // What one worker takes is queued before another takes more: pieces of one write stay in order.
+        let _order = shared.collecting.lock().expect("no panics under this lock");
+        let posted = shared.segment.take_posted();
+        if posted == 0 {
+            return 0;
+        }
+        // A slot that is being worked on cannot be posted again, whatever its owner does.
+        let fresh = posted & !shared.busy.fetch_or(posted, Ordering::SeqCst);
+        let mut pending = Vec::with_capacity(fresh.count_ones() as usize);
+        for slot in (0..segment::SLOTS).filter(|slot| fresh & 1 << slot != 0) {
+            match Request::parse(&shared.segment.request(slot)) {
+                Ok(request) => pending.push(Pending {
+                    session: Arc::clone(session),
+                    request,
+                    place: Place::Slot {
+                        connection: Arc::clone(connection),
+                        slot,
+                    },
+                }),
+                Err(_) => self.slot_done(shared, slot, &Outcome::of(-i64::from(libc::EPROTO))),
+            }
+        }
+        let count = pending.len();
+        // Slots are found by number, and a client that reuses one early has posted later pieces in front of
+        // earlier ones. What was posted at the same time by different threads has no order.
+        if pending
+            .iter()
+            .any(|p| p.request.op == Op::Write && p.request.flags & wire::flags::CHAINED != 0)
+        {
+            pending.sort_by_key(|p| p.request.offset);
+        }
+        self.enqueue(session.job, pending);
+        count
+    }
+
+    pub(super) fn slot_done(&self, shared: &Shared, slot: usize, outcome: &Outcome) {
+        shared.busy.fetch_and(!(1 << slot), Ordering::SeqCst);
+        shared.segment.complete(slot, outcome.reply());
+    }
+}

@@ -1,0 +1,53 @@
+"""The sentences of the report's section Sharing, from hand-made rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pandas as pd
+
+from tiercel.report.sections.base import Context
+from tiercel.report.sections.sharing_findings import findings
+
+RESULTS = SimpleNamespace(name=lambda stack: stack, experiment_title=lambda name: name.upper())
+CONTEXT = cast(Context, SimpleNamespace(results=RESULTS))
+
+
+def row(stack: str, workload: str, job: str, **numbers: float) -> dict[str, Any]:
+    return {
+        "experiment": "e", "workload": workload, "stack": stack, "job": job, "share": None,
+        "entitled_share": None, "slowdown": None, **numbers,
+    }  # fmt: skip
+
+
+def test_contests_and_applications() -> None:
+    rows = pd.DataFrame([
+        row("fair", "cycle", "a", share=0.88, entitled_share=0.8),
+        row("fair", "cycle", "b", share=0.12, entitled_share=0.2),
+        row("plain", "cycle", "a", share=0.5),
+        # 12 % where 10 % are allowed and two runs alone differ by 3 %; 40 % and 5 % where 10 % are allowed.
+        row("job", "melt", "lammps", share=0.1, entitled_share=0.5, slowdown=0.12, slowdown_allowed=0.10,
+            slowdown_noise=0.03),
+        row("job", "melt", "background", share=0.9, entitled_share=0.5),
+        row("fifo", "melt", "lammps", slowdown=0.40, slowdown_allowed=0.10, slowdown_noise=0.03),
+        row("size", "melt", "lammps", slowdown=0.05, slowdown_allowed=0.10, slowdown_noise=0.03),
+        row("plain", "melt", "lammps", slowdown=0.5, slowdown_noise=0.03),
+    ])  # fmt: skip
+    assert findings(CONTEXT, rows) == (
+        # 0.08 of 0.8 is 10 %, of 0.2 40 %; the median of both is 25 %.
+        "E, cycle: fair is 25.0% off its policy's shares.",
+        "E, melt: beside the background job its time changes by +12.0% on job (within the noise of the 10.0% "
+        "that its share allows), +40.0% on fifo (above the 10.0% that its share allows), +5.0% on size "
+        "(within the 10.0% that its share allows), +50.0% on plain. Two runs alone differ by 3.0%.",
+    )
+
+
+def test_results_without_applications() -> None:
+    rows = pd.DataFrame([
+        row("near", "cycle", "a", share=0.5, entitled_share=0.5),
+        row("far", "cycle", "a", share=0.7, entitled_share=0.5),
+    ])  # fmt: skip
+    assert findings(CONTEXT, rows) == (
+        "E, cycle: nearest to its policy's shares is near (0.0% off), farthest far (40.0%).",
+    )
