@@ -22,6 +22,22 @@ needs_connector = pytest.mark.skipif(
 EAGER: dict[str, bool | int | float | str] = {"adaptive": False, "quiet": 0, "recheck": 0}
 
 
+#: What every program begins with. `copied(size)` waits until the copies hold so many bytes: they are made in
+#: the background, and how soon is the machine's matter (struct cv_copy_head has the count of blocks at 96).
+_HEAD = """
+import glob, h5py, numpy as np, os, signal, sys, time
+
+def copied(size):
+    for _ in range(6000):
+        maps = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/read/*/map")
+        if sum(4096 * int.from_bytes(open(m, "rb").read(104)[96:], "little") for m in maps) >= size:
+            return
+        time.sleep(0.01)
+    sys.exit("the copies do not hold what was read")
+
+"""
+
+
 class Node:
     """A node-local folder and a base storage, and programs that run on them."""
 
@@ -37,9 +53,8 @@ class Node:
 
     def start(self, program: str, wrap: tuple[str, ...] = (), **options: Any) -> subprocess.Popen[str]:
         """Start a Python program with the connector; `base` is the folder it works in."""
-        head = "import h5py, numpy as np, os, signal, sys, time\n"
         return subprocess.Popen(
-            [*wrap, sys.executable, "-c", head + dedent(program)], cwd=self.base, text=True,
+            [*wrap, sys.executable, "-c", _HEAD + dedent(program)], cwd=self.base, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(**options),
         )  # fmt: skip
 

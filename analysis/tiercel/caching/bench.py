@@ -2,7 +2,8 @@
 
 The three take turns in random order within each repetition, the node-local storage twice: the ratio of its
 second figure to its first, `noise`, tells what a ratio of equals looks like here. Medians are reported, and
-ratios between medians. The base storage is a given folder, or one whose speed is limited to a rate, which the answer says.
+ratios between medians. The base storage is a given folder, or one whose speed is limited to a rate, which the
+answer says.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 #include "config.h"
 #include "rates.h"
 #include "stats.h"
+#include "thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define PAUSE UINT64_C(1000000000) /* ns without tries after the node-local storage refused */
+#define NICE 10      /* less than the program: a tenth of a busy processor still copies some 200 MB a second */
 #define SPARE 4      /* buffers of each size that are kept: fresh ones cost a page fault for each page */
 #define SIZES 6      /* of buffers: CV_PIECE and its halves, and room for two blocks more */
 #define HUGE  (2 << 20) /* bytes of a large page */
@@ -141,6 +142,7 @@ static void *fill(void *unused)
 {
     char *buffer = NULL;
 
+    cv_thread_after_others(NICE);
     pthread_mutex_lock(&lock);
     for (;;) {
         struct job *job = first;
@@ -212,15 +214,11 @@ static bool start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_t             thread;
-    sigset_t              all, before;
 
     if (running)
         return true;
     pthread_once(&once, watch_forks);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = !pthread_create(&thread, NULL, fill, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    running = !cv_thread_start(&thread, fill, NULL);
     if (running)
         pthread_detach(thread);
     return running;

@@ -14,19 +14,15 @@
 #define CACHED (256 << 10) /* bytes that stay in the processor's cache between checksum and write */
 #define CALL   (1 << 20)   /* bytes of one call: file systems take large data faster in several */
 
-static void discard_segment(struct cv_log *log, struct cv_segment *segment, bool remove)
+static void remove_segments(struct cv_log *log, const struct cv_segment *segment)
 {
-    if (segment->map)
-        munmap(segment->map, segment->capacity);
-    close(segment->fd);
-    if (remove) {
+    for (; segment; segment = segment->next) {
         char name[64], path[PATH_MAX];
         snprintf(name, sizeof name, "segment-%u", segment->number);
         if (cv_join(path, log->folder, name))
             unlink(path);
         cv_store_give(log->store, segment->capacity);
     }
-    free(segment);
 }
 
 static int new_folder(struct cv_log *log, uint64_t nonce)
@@ -252,31 +248,65 @@ const char *cv_segment_map(struct cv_segment *segment)
     return segment->map;
 }
 
-static void free_segments(struct cv_log *log, struct cv_segment *segment, bool remove)
+static void free_segments(struct cv_segment *segment)
 {
     while (segment) {
         struct cv_segment *next = segment->next;
-        discard_segment(log, segment, remove);
+        if (segment->map)
+            munmap(segment->map, segment->capacity);
+        close(segment->fd);
+        free(segment);
         segment = next;
     }
 }
 
-void cv_log_close(struct cv_log *log, bool keep)
+void cv_log_remove(struct cv_log *log)
 {
-    free_segments(log, log->oldest, !keep);
-    free_segments(log, log->spare, !keep);
+    remove_segments(log, log->oldest);
+    remove_segments(log, log->spare);
+    cv_remove_folder(log->folder);
+}
+
+void cv_log_free(struct cv_log *log)
+{
+    free_segments(log->oldest);
+    free_segments(log->spare);
     munmap(log->control, CV_CONTROL_SIZE);
-    if (!keep)
-        cv_remove_folder(log->folder);
     close(log->lock); /* and with it the lock */
     free(log);
 }
 
-void cv_log_abandon(struct cv_log *log)
+/* ---- Logs that threads free. ---- */
+
+static pthread_mutex_t leaving_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  all_left     = PTHREAD_COND_INITIALIZER;
+static unsigned        leaving;
+
+void cv_log_leaves(void)
 {
-    free_segments(log, log->oldest, false);
-    free_segments(log, log->spare, false);
-    munmap(log->control, CV_CONTROL_SIZE);
-    close(log->lock);
-    free(log);
+    pthread_mutex_lock(&leaving_lock);
+    leaving++;
+    pthread_mutex_unlock(&leaving_lock);
+}
+
+void cv_log_left(void)
+{
+    pthread_mutex_lock(&leaving_lock);
+    if (!--leaving)
+        pthread_cond_broadcast(&all_left);
+    pthread_mutex_unlock(&leaving_lock);
+}
+
+void cv_logs_fork(enum cv_fork when)
+{
+    if (when == CV_FORK_CHILD) {
+        pthread_mutex_init(&leaving_lock, NULL);
+        pthread_cond_init(&all_left, NULL);
+    } else if (when == CV_FORK_PARENT) {
+        pthread_mutex_unlock(&leaving_lock);
+    } else {
+        pthread_mutex_lock(&leaving_lock);
+        while (leaving)
+            pthread_cond_wait(&all_left, &leaving_lock);
+    }
 }

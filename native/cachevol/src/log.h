@@ -121,10 +121,16 @@ int  cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t addres
 void cv_log_sum(const struct cv_place *place, uint64_t size);
 /* Tells the log that the base file holds all records up to `sequence`. */
 void cv_log_done(struct cv_log *log, uint64_t sequence);
-/* Closes the log; its folder goes where `keep` is false. */
-void cv_log_close(struct cv_log *log, bool keep);
-/* Lets go of the log without touching its files: the child of a fork does. */
-void cv_log_abandon(struct cv_log *log);
+/* Removes the log's files, which is quick; their pages go with cv_log_free. */
+void cv_log_remove(struct cv_log *log);
+/* Lets go of the log. Its files stay, but for cv_log_remove. */
+void cv_log_free(struct cv_log *log);
+
+/* A thread is about to free a log, and has; nobody does while a process forks. */
+enum cv_fork { CV_FORK_BEGINS, CV_FORK_PARENT, CV_FORK_CHILD };
+void cv_log_leaves(void);
+void cv_log_left(void);
+void cv_logs_fork(enum cv_fork when);
 /* Bytes of a segment as memory, or NULL with errno. */
 const char *cv_segment_map(struct cv_segment *segment);
 

@@ -16,8 +16,9 @@
 
 #define RETRY      UINT64_C(250000000) /* ns between looks at a file that was too fresh to copy */
 #define PROBE      64                  /* reads after which a fast base storage is measured against the copy again */
-#define LAST       (UINT64_C(512) << 10) /* bytes of the last piece of a large read, whose copying is not hidden */
-#define EDGE       (UINT64_C(64) << 10)  /* bytes: pieces begin at multiples */
+#define LARGE      (UINT64_C(1) << 20)   /* bytes of a read that is copied while it goes on */
+#define LAST       (UINT64_C(256) << 10) /* least bytes of its second piece */
+#define EDGE       (UINT64_C(64) << 10)  /* bytes: pieces end at multiples */
 #define MEMORY     UINT64_C(3000000000) /* bytes a second that only memory gives; stands in for an unknown rate */
 
 struct cv_reader {
@@ -132,36 +133,35 @@ static ssize_t read_parts(int fd, struct iovec *parts, int count, uint64_t at)
     }
 }
 
-/* Where the piece of a large read that begins at `done` ends: in its middle, until little is left. */
-static uint64_t piece_end(uint64_t done, uint64_t size, uint64_t address)
+/* Where the first of the two pieces of a large read ends. */
+static uint64_t first_piece(uint64_t size, uint64_t address)
 {
-    if (size - done <= LAST)
-        return size;
-    uint64_t cut = (address + done + (size - done) / 2) / EDGE * EDGE;
-    return cut > address + done ? cut - address : size;
+    uint64_t last = size / 8 > LAST ? size / 8 : LAST;
+    return (address + size - last) / EDGE * EDGE - address;
 }
 
 /* Reads `size` bytes into `data`, and the whole blocks around them, from `begin` to `end`, into `buffer`. Large ones
-   in pieces: each is copied while the next is read. Returns whether all of it is there. */
+   in two pieces: the first is copied while the second is read. More would cost more than they save, since each waits
+   for the storage anew. Returns whether all of it is there. */
 static bool read_both(int fd, char *data, uint64_t size, uint64_t address, char *buffer, uint64_t begin, uint64_t end,
                       uint64_t *spent)
 {
     char    *inside  = buffer + (address - begin);
-    bool     relayed = size > 2 * LAST && cv_relay_begin(data, inside, size), good = true;
+    bool     relayed = size > LARGE && cv_relay_begin(data, inside), good = true;
     uint64_t from    = cv_ticks();
 
     for (uint64_t done = 0, next; good && done < size; done = next) {
-        next                  = relayed ? piece_end(done, size, address) : size;
+        next                  = relayed && !done ? first_piece(size, address) : size;
         struct iovec parts[3] = {{buffer, done ? 0 : address - begin}, {data + done, next - done},
                                  {inside + size, next == size ? end - (address + size) : 0}};
         size_t       wanted   = parts[0].iov_len + parts[1].iov_len + parts[2].iov_len;
         good = read_parts(fd, parts, 3, done ? address + done : begin) == (ssize_t)wanted;
-        if (relayed && good)
+        if (relayed && good && next < size)
             cv_relay_have(next);
     }
     *spent = cv_ticks() - from;
     if (relayed)
-        cv_relay_end();
+        cv_relay_end(good ? size : 0);
     else if (good)
         memcpy(inside, data, size);
     return good;

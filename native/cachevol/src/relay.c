@@ -1,7 +1,8 @@
 #include "relay.h"
 
+#include "thread.h"
+
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #define CHUNK (128 << 10) /* bytes copied at once */
@@ -11,7 +12,7 @@ static pthread_cond_t  work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INIT
 static bool            running, active, waited;
 static const char     *source;
 static char           *target;
-static size_t          length, there, next, copied; /* bytes: all, read, taken, copied */
+static size_t          there, next, copied; /* bytes: read, taken, copied */
 
 /* Copies one chunk of what is there. Under the lock. */
 static bool copy_some(void)
@@ -71,18 +72,14 @@ static void start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_t             thread;
-    sigset_t              all, before;
 
     pthread_once(&once, watch_forks);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = !pthread_create(&thread, NULL, help, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    running = !cv_thread_start(&thread, help, NULL);
     if (running)
         pthread_detach(thread);
 }
 
-bool cv_relay_begin(const char *from, char *to, size_t size)
+bool cv_relay_begin(const char *from, char *to)
 {
     pthread_mutex_lock(&lock);
     bool ours = !active;
@@ -90,7 +87,7 @@ bool cv_relay_begin(const char *from, char *to, size_t size)
         if (!running)
             start();
         active = true, waited = false;
-        source = from, target = to, length = size;
+        source = from, target = to;
         there = next = copied = 0;
     }
     pthread_mutex_unlock(&lock);
@@ -100,14 +97,15 @@ bool cv_relay_begin(const char *from, char *to, size_t size)
 void cv_relay_have(size_t have)
 {
     pthread_mutex_lock(&lock);
-    there = have < length ? have : length;
+    there = have;
     pthread_cond_signal(&work);
     pthread_mutex_unlock(&lock);
 }
 
-void cv_relay_end(void)
+void cv_relay_end(size_t have)
 {
     pthread_mutex_lock(&lock);
+    there = have ? have : next;
     while (copy_some())
         ;
     waited = true;

@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Begins to copy `size` bytes; false where another thread's read is being copied. Then: */
-bool cv_relay_begin(const char *from, char *to, size_t size);
+/* Begins to copy; false where another thread's read is being copied. Then: */
+bool cv_relay_begin(const char *from, char *to);
 /* `have` bytes are there by now. */
 void cv_relay_have(size_t have);
-/* Nothing more comes; returns once all that is there is copied. */
-void cv_relay_end(void);
+/* Nothing more comes than these; returns once they are copied, the last ones by the caller. With 0 what has not been
+   copied yet is not. */
+void cv_relay_end(size_t have);
 
 #endif

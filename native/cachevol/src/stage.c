@@ -4,13 +4,14 @@
 #include "marker.h"
 #include "superblock.h"
 #include "stats.h"
+#include "thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 struct cv_stage *cv_stages;
@@ -21,10 +22,21 @@ bool cv_stage_is_mine(const struct cv_stage *stage)
     return stage->owner == getpid();
 }
 
+static void init_sums(struct cv_stage *stage)
+{
+    pthread_condattr_t how;
+
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC); /* that of cv_ticks */
+    pthread_cond_init(&stage->sums, &how);
+    pthread_condattr_destroy(&how);
+}
+
 /* ---- Fork: the parent's log is the parent's. Nothing is pending while it happens, and the child goes direct. ---- */
 
 static void before_fork(void)
 {
+    cv_logs_fork(CV_FORK_BEGINS);
     pthread_mutex_lock(&cv_stages_lock);
     for (struct cv_stage *stage = cv_stages; stage; stage = stage->next) {
         pthread_mutex_lock(&stage->lock);
@@ -46,6 +58,7 @@ static void after_fork_in_parent(void)
     for (struct cv_stage *stage = cv_stages; stage; stage = stage->next)
         pthread_mutex_unlock(&stage->lock);
     pthread_mutex_unlock(&cv_stages_lock);
+    cv_logs_fork(CV_FORK_PARENT);
 }
 
 static void after_fork_in_child(void)
@@ -56,12 +69,13 @@ static void after_fork_in_child(void)
         stage->pressed = false;
         pthread_mutex_init(&stage->lock, NULL);
         pthread_cond_init(&stage->work, NULL);
-        pthread_cond_init(&stage->sums, NULL);
+        init_sums(stage);
         pthread_cond_init(&stage->progress, NULL);
     }
     atomic_store(&cv_unflushed, 0);
     atomic_store(&cv_waiting, 0);
     pthread_mutex_init(&cv_stages_lock, NULL);
+    cv_logs_fork(CV_FORK_CHILD);
 }
 
 static void watch_forks(void)
@@ -89,7 +103,7 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     snprintf(stage->path, sizeof stage->path, "%s", path);
     pthread_mutex_init(&stage->lock, NULL);
     pthread_cond_init(&stage->work, NULL);
-    pthread_cond_init(&stage->sums, NULL);
+    init_sums(stage);
     pthread_cond_init(&stage->progress, NULL);
     pthread_mutex_lock(&cv_stages_lock);
     stage->next = cv_stages;
@@ -102,15 +116,10 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
 
 static int start_threads(struct cv_stage *stage)
 {
-    sigset_t all, before;
-
-    sigfillset(&all); /* signals are the program's own matter */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&stage->thread, NULL, cv_migrate, stage);
+    int error = cv_thread_start(&stage->thread, cv_migrate, stage);
     /* Without it, and where others than this node's kernel must know that data are whole, the caller sums. */
     if (!error && !cv_config.global && cv_boot_is_known())
-        stage->log->late = !pthread_create(&stage->summer, NULL, cv_make_sums, stage);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        stage->log->late = !cv_thread_start(&stage->summer, cv_make_sums, stage);
     stage->running = !error;
     return error;
 }
@@ -181,8 +190,10 @@ int cv_stage_begin(struct cv_stage *stage)
     pthread_mutex_unlock(&stage->lock);
     if (marked)
         cv_marker_remove(stage->path, log->control->id);
-    if (log)
-        cv_log_close(log, false);
+    if (log) {
+        cv_log_remove(log);
+        cv_log_free(log);
+    }
     errno = error;
     return error ? -1 : 1;
 }
@@ -248,10 +259,12 @@ static int settle_all(struct cv_stage *stage)
     return error || cv_drain(stage, false) ? -1 : 0;
 }
 
-static void forget_held(struct cv_stage *stage)
+void cv_stage_free(struct cv_stage *stage)
 {
     for (size_t i = 0; i < stage->count; i++)
         free(cv_pending_at(stage, i)->held);
+    free(stage->ring);
+    free(stage);
 }
 
 int cv_stage_close(struct cv_stage *stage, char *log, size_t room)
@@ -269,26 +282,31 @@ int cv_stage_close(struct cv_stage *stage, char *log, size_t room)
     pthread_mutex_unlock(&cv_stages_lock);
     atomic_fetch_sub(&cv_unflushed, stage->unflushed);
     atomic_fetch_sub(&cv_waiting, stage->waiting);
-    if (stage->log && !cv_stage_is_mine(stage)) {
-        cv_log_abandon(stage->log);
-    } else if (stage->log) {
+    if (stage->log && cv_stage_is_mine(stage)) {
+        if (bad) {
+            snprintf(log, room, "%s", stage->log->control->id);
+        } else {
+            cv_marker_remove(stage->path, stage->log->control->id);
+            cv_log_remove(stage->log);
+            cv_log_leaves();
+            pthread_detach(stage->thread);
+        }
+        pthread_t thread = stage->thread;
         pthread_mutex_lock(&stage->lock);
-        stage->stop = true;
+        stage->stop   = true;
+        stage->leaves = !bad;
         pthread_cond_signal(&stage->work);
         pthread_cond_signal(&stage->sums);
         pthread_mutex_unlock(&stage->lock);
-        pthread_join(stage->thread, NULL);
-        if (stage->log->late)
-            pthread_join(stage->summer, NULL);
-        if (bad)
-            snprintf(log, room, "%s", stage->log->control->id);
-        else
-            cv_marker_remove(stage->path, stage->log->control->id);
-        cv_log_close(stage->log, bad);
+        if (!bad) { /* from here on the stage is the thread's */
+            errno = error;
+            return 0;
+        }
+        pthread_join(thread, NULL);
     }
-    forget_held(stage);
-    free(stage->ring);
-    free(stage);
+    if (stage->log)
+        cv_log_free(stage->log);
+    cv_stage_free(stage);
     errno = error;
     return bad;
 }

@@ -2,6 +2,7 @@
 #include "stage_parts.h"
 #include "config.h"
 #include "stats.h"
+#include "thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NICE       5   /* less than the program; a quarter of a busy processor still moves some 500 MB a second */
 #define MOST_PARTS 512 /* of one write to the base file; below IOV_MAX */
 
 struct cv_rate cv_base_rate, cv_log_rate;
@@ -232,6 +234,7 @@ void *cv_migrate(void *argument)
 {
     struct cv_stage *stage = argument;
 
+    cv_thread_after_others(NICE);
     pthread_mutex_lock(&stage->lock);
     while (!stage->stop) {
         if (stage->count && !stage->error && cv_may_go(stage, cv_pending_at(stage, 0)))
@@ -239,6 +242,14 @@ void *cv_migrate(void *argument)
         else
             pthread_cond_wait(&stage->work, &stage->lock);
     }
+    bool leaves = stage->leaves;
     pthread_mutex_unlock(&stage->lock);
+    if (stage->log->late)
+        pthread_join(stage->summer, NULL);
+    if (leaves) {
+        cv_log_free(stage->log);
+        cv_stage_free(stage);
+        cv_log_left();
+    }
     return NULL;
 }

@@ -46,11 +46,14 @@ struct cv_stage {
     pthread_cond_t     work, sums, progress;
     pthread_t          thread, summer;
     bool               running, stop;
+    bool               leaves; /* the thread frees the stage: giving back the pages of a log takes a while */
     int                error; /* errno of a migration that failed; no more until the next drain tries again */
     struct cv_pending *ring;
     size_t             first, count, room;
     size_t             summed;    /* of the records, the first ones: no checksum is missing */
     uint64_t           summing;   /* sequence of the record whose checksum is being made, or 0 */
+    uint64_t           appended;  /* ticks of the last record */
+    bool               resting;   /* the thread of checksums waits until the program pauses */
     uint64_t           held;      /* bytes in memory */
     uint64_t           low, high; /* addresses of all that is pending lie in [low, high) */
 
@@ -79,6 +82,9 @@ static inline uint64_t cv_pending_end(const struct cv_pending *p)
 {
     return p->kind == CV_RECORD_RESIZE ? UINT64_MAX : p->address + p->size;
 }
+
+/* Frees the stage but for its log. */
+void cv_stage_free(struct cv_stage *stage);
 
 /* Whether this process is the one that stages (a fork's child is not). */
 bool cv_stage_is_mine(const struct cv_stage *stage);

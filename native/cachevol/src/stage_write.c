@@ -65,7 +65,8 @@ static int enqueue(struct cv_stage *stage, const struct cv_pending *p)
     if (!error) {
         cv_point_count(stage, p);
         pthread_cond_signal(&stage->work);
-        if (cv_place_unsummed(stage->log, p->size))
+        stage->appended = cv_ticks();
+        if (cv_place_unsummed(stage->log, p->size) && !stage->resting)
             pthread_cond_signal(&stage->sums);
     }
     pthread_mutex_unlock(&stage->lock);
