@@ -37,6 +37,8 @@ int cv_api_load(const void *caller, char *why, size_t room)
         const hid_t *value = dlsym(library, numbers[i].name);
         *numbers[i].to     = value ? *value : H5I_INVALID_HID;
     }
+    h5.library                   = library;
+    *(void **)&h5.driver_query = dlsym(library, "H5FDdriver_query");
     return 0;
 }
 

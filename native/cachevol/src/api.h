@@ -50,6 +50,8 @@ struct cv_api {
 #undef POINTER
     /* Numbers of the error stack, which are variables of the library. */
     hid_t error_class, major_io, major_file, minor_write, minor_open;
+    void *library; /* as dlsym takes it */
+    herr_t (*driver_query)(hid_t, unsigned long *); /* H5FDdriver_query, NULL where there is none */
 };
 
 extern struct cv_api h5;

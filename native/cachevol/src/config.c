@@ -15,6 +15,7 @@ struct cv_config cv_config;
 static const struct cv_config defaults = {
     .write_buffer = 4 * GIB, .fusion = GIB / 64, .read_buffer = GIB / 16, .adaptive = true, .replay = true,
     .checkpoint = true, .quiet = UINT64_C(2000000000), .recheck = UINT64_C(1000000000),
+    .patience = UINT64_C(50000000),
 };
 
 static bool truth(const char *text, bool *value)
@@ -116,6 +117,7 @@ static int set(struct cv_config *c, const char *name, const char *text)
     SETTING("HDF5_CACHE_CHECKPOINT", truth(text, &c->checkpoint))
     SETTING("HDF5_CACHE_QUIET", seconds(text, &c->quiet))
     SETTING("HDF5_CACHE_RECHECK", seconds(text, &c->recheck))
+    SETTING("HDF5_CACHE_PATIENCE", seconds(text, &c->patience))
     SETTING("HDF5_CACHE_STATS", path(text, c->stats))
 #undef SETTING
     return 0;

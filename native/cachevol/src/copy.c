@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define TRIES 30 /* to be alone with a new map, for a moment, among the processes of an MPI program */
+
 static uint64_t blocks_of(uint64_t size)
 {
     return (size + CV_BLOCK - 1) / CV_BLOCK;
@@ -55,7 +57,7 @@ static int open_map(const char *folder, const struct cv_copy_head *wanted, size_
 {
     char path[PATH_MAX];
 
-    for (int tries = 0; tries < 5; tries++) {
+    for (unsigned tries = 0; tries < TRIES; tries++) {
         struct stat         there;
         struct cv_copy_head head;
         if ((mkdir(folder, 0700) && errno != EEXIST) || !cv_join(path, folder, "map"))
@@ -72,7 +74,7 @@ static int open_map(const char *folder, const struct cv_copy_head *wanted, size_
             return map;
         if (flock(map, LOCK_EX | LOCK_NB)) {
             close(map); /* in the making, or in use by somebody who sees it otherwise */
-            usleep(2000);
+            usleep(500 + (unsigned)getpid() * 7919 % 1000 * (tries % 8)); /* each process at another time */
             continue;
         }
         struct cv_copy_head fresh = *wanted;

@@ -15,6 +15,7 @@ struct cv_object {
     bool     plain;        /* elements of a fixed size that are stored as they are */
     size_t   element_size; /* bytes in the file */
     uint64_t nameless;     /* 1 + links made before it was created without a name; else 0 */
+    enum { CV_UNKNOWN, CV_YES, CV_NO } alone; /* of a parallel file that each process reads by itself */
     uint64_t settled;      /* cv_changes at a point after which its place in the file no longer changes */
 };
 

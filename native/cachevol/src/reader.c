@@ -2,6 +2,7 @@
 #include "config.h"
 #include "copy.h"
 #include "fill.h"
+#include "mpi_peers.h"
 #include "rates.h"
 #include "relay.h"
 #include "stats.h"
@@ -24,6 +25,7 @@
 struct cv_reader {
     struct cv_store *store;
     struct cv_copy  *copy;
+    struct cv_peers *peers;    /* of a parallel file that other nodes read too */
     char             path[PATH_MAX];
     int              base;
     uint64_t         look;     /* ticks: when to look at the file again */
@@ -56,6 +58,8 @@ static void let_go(struct cv_reader *reader)
 
 void cv_reader_close(struct cv_reader *reader)
 {
+    if (reader->peers)
+        cv_peers_close(reader->peers);
     let_go(reader);
     free(reader);
 }
@@ -218,7 +222,12 @@ ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint
             CV_COUNT(hit_ns, cv_ticks() - from);
         } else {
             run = run < CV_PIECE ? run : CV_PIECE;
-            got = read_missing(reader, to + done, run, at);
+            got = reader->peers ? (ssize_t)cv_peers_read(reader->peers, to + done, &run, at, cv_rate(&reader->base_rate)) : 0;
+            if (!got) {
+                got = read_missing(reader, to + done, run, at);
+                if (got > 0 && reader->peers)
+                    cv_peers_note(reader->peers, at, (uint64_t)got);
+            }
         }
         if (got < 0)
             return -1;
@@ -227,4 +236,21 @@ ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint
             return (ssize_t)done;
     }
     return (ssize_t)size;
+}
+
+struct cv_copy *cv_reader_copy(struct cv_reader *reader)
+{
+    look(reader);
+    return reader->copy;
+}
+
+void cv_reader_share(struct cv_reader *reader, struct cv_peers *peers)
+{
+    reader->peers = peers;
+}
+
+void cv_reader_settle(struct cv_reader *reader)
+{
+    if (reader->peers && reader->copy)
+        cv_peers_settle(reader->peers);
 }

@@ -33,7 +33,11 @@
     X(evicted_files)                                                                                         \
     X(evicted_bytes)                                                                                         \
     X(changed_files)     /* copies given up because the file changed while it was open */                    \
-    X(files_cached)
+    X(files_cached)                                                                                          \
+    X(files_shared)      /* opened by MPI, with neighbours on other nodes */                                 \
+    X(neighbour_bytes)   /* read from a neighbour's copy */                                                  \
+    X(neighbour_ns)                                                                                          \
+    X(neighbour_late)    /* times that one did not answer in time */
 
 struct cv_stats {
 #define FIELD(name) _Atomic uint64_t name;

@@ -1,3 +1,4 @@
+#include "mpi_open.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -53,8 +54,10 @@ static herr_t read_dataset(size_t count, void *datasets[], hid_t types[], hid_t 
     herr_t outcome      = -1;
 
     cv_point_before_read(count, datasets, dxpl);
+    bool changed = cv_mpi_read_begins(datasets[0], dxpl);
     if (below)
         outcome = h5.H5VLdataset_read(count, below, vol, types, spaces, file_spaces, dxpl, data, request);
+    cv_mpi_read_ends(changed, dxpl);
     cv_wrap_request(request, vol);
     if (below != &one)
         free(below);

@@ -1,5 +1,7 @@
 #include "config.h"
 #include "driver.h"
+#include "mpi_driver.h"
+#include "mpi_open.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -9,6 +11,7 @@
 struct below {
     hid_t vol, fapl;
     void *info; /* ours, to be freed */
+    bool  parallel, read; /* opened with HDF5's MPI driver; reads are to be cached */
 };
 
 /* HDF5_CACHE_WR and HDF5_CACHE_RD as properties of one file's access list, as the original has them. */
@@ -35,7 +38,9 @@ static int go_below(hid_t fapl, struct below *below)
     h5.H5Pset_vol(below->fapl, below->vol, info ? info->info : NULL);
     bool write = property(fapl, "HDF5_CACHE_WR", cv_config.write);
     bool read  = property(fapl, "HDF5_CACHE_RD", cv_config.read);
-    if ((write || read) && cv_driver_is_sec2(fapl))
+    below->read     = read;
+    below->parallel = cv_mpi_asked(fapl);
+    if (!below->parallel && (write || read) && cv_driver_is_sec2(fapl))
         return cv_driver_set(below->fapl, write, read);
     return 0;
 }
@@ -80,7 +85,7 @@ static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hi
     void        *file = NULL;
 
     cv_changing();
-    if (!go_below(fapl, &below)) {
+    if (!go_below(fapl, &below) && !(below.parallel && cv_mpi_refuses_writer(name))) {
         cv_opening  = true;
         cv_emptying = flags & H5F_ACC_TRUNC;
         file        = cv_wrap(h5.H5VLfile_create(name, flags, fcpl, below.fapl, dxpl, request), below.vol);
@@ -99,9 +104,11 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
     void        *file = NULL;
 
     cv_changing();
-    if (!go_below(fapl, &below)) {
+    if (!go_below(fapl, &below) &&
+        !(below.parallel && (flags & H5F_ACC_RDWR) && cv_mpi_refuses_writer(name))) {
         cv_opening = true;
-        file       = cv_wrap(h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
+        file       = cv_wrap(below.parallel ? cv_mpi_open(name, flags, below.fapl, below.vol, below.read, dxpl, request)
+                                            : h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
         cv_opening = false;
         cv_wrap_request(request, below.vol);
     }
@@ -119,6 +126,8 @@ static herr_t get(void *pointer, H5VL_file_get_args_t *args, hid_t dxpl, void **
     /* The program sees the driver that it asked for. */
     if (outcome >= 0 && args->op_type == H5VL_FILE_GET_FAPL && cv_driver_is_ours(args->args.get_fapl.fapl_id))
         h5.H5Pset_fapl_sec2(args->args.get_fapl.fapl_id);
+    else if (outcome >= 0 && args->op_type == H5VL_FILE_GET_FAPL)
+        cv_mpi_show_driver(args->args.get_fapl.fapl_id);
     cv_wrap_request(request, o->vol);
     return outcome;
 }
@@ -157,8 +166,10 @@ static herr_t specific(void *pointer, H5VL_file_specific_args_t *args, hid_t dxp
     if (args->op_type == H5VL_FILE_FLUSH)
         cv_point_flush_begins();
     herr_t outcome = h5.H5VLfile_specific(o->under, vol, &mine, dxpl, request);
-    if (args->op_type == H5VL_FILE_FLUSH)
+    if (args->op_type == H5VL_FILE_FLUSH) {
         outcome = cv_point_flush_ends(outcome, true);
+        cv_parallel_settle();
+    }
     cv_wrap_request(request, vol);
     if (args->op_type == H5VL_FILE_REOPEN && outcome >= 0 && *args->args.reopen.file)
         *args->args.reopen.file = cv_object_new(*args->args.reopen.file, vol);
@@ -186,7 +197,9 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
         cv_point_flush_all(o, H5I_FILE, dxpl); /* so that nothing is forced into the file before it is whole */
     if (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE)
         stop_staging(o, dxpl);
-    herr_t outcome = h5.H5VLfile_optional(o->under, o->vol, args, dxpl, request);
+    bool   atomicity = args->op_type == CV_GET_ATOMICITY || args->op_type == CV_SET_ATOMICITY;
+    herr_t outcome   = atomicity ? cv_mpi_optional(o, args, dxpl, request)
+                                 : h5.H5VLfile_optional(o->under, o->vol, args, dxpl, request);
 
     cv_wrap_request(request, o->vol);
     return outcome;
