@@ -122,7 +122,9 @@ NUMBERS = (
     Column("share_deviation", NUMBER, "1", "standard deviation of the share over intervals of 0.1 s"),
     Column("slowdown", NUMBER, "1", "throughput alone over throughput beside the others, less one"),
     Column("slowdown_allowed", NUMBER, "1", "what the policy's share allows an application's slowdown to be"),
-    Column("slowdown_noise", NUMBER, "1", "by how much an application's runs alone, before and after, differ"),
+    Column(
+        "slowdown_noise", NUMBER, "1", "by how much an application's runs alone, before and after, differ"
+    ),
     Column("seconds_to_share", NUMBER, "s", "last job's start until all are within 10 % of entitled"),
 )
 
