@@ -141,7 +141,7 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_any_selection_and_memory_type(cluster: Nodes, name: str) -> None:
-    """In the first epoch each rank reads another half of a dataset; in three more all of them read the same."""
+    """In the first epoch each rank reads another half of a dataset; in three more, all read the same."""
     cluster.make()
     half = ROWS // 2
     step = SELECTIONS[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -45,16 +46,18 @@ def full_scale(study: Study) -> Table | None:
         ]
     except UserError:
         return None  # a policy that needs what the model does not have
-    rows = [
-        (
-            "fifo" if row.policy == "fifo" else f"{row.policy}, {row.scheduler}", row.job,
-            (f"{row.throughput / 1e9:.0f} GB/s", row.throughput), (f"{row.share:.1%}", row.share),
-            "" if pd.isna(row.entitled) else (f"{row.entitled:.1%}", row.entitled),
-            (f"{row.share_deviation:.2%}", row.share_deviation),
-        )
-        for row in shares_frame(documents).itertuples()
-    ]  # fmt: skip
+    rows = [_row(row) for row in shares_frame(documents).to_dict("records")]
     return table(CAPTION, ("Policy", "Job", "Throughput", "Share", "Entitled", "Deviation"), rows)
+
+
+def _row(row: Mapping[Hashable, Any]) -> tuple[Any, ...]:
+    policy, scheduler, entitled = row["policy"], row["scheduler"], row["entitled"]
+    return (
+        policy if policy == "fifo" else f"{policy}, {scheduler}", row["job"],
+        (f"{row['throughput'] / 1e9:.0f} GB/s", row["throughput"]), (f"{row['share']:.1%}", row["share"]),
+        "" if pd.isna(entitled) else (f"{entitled:.1%}", entitled),
+        (f"{row['share_deviation']:.2%}", row["share_deviation"]),
+    )  # fmt: skip
 
 
 def _policies(study: Study) -> list[tuple[str, str]]:
