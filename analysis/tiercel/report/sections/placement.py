@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from tiercel.errors import UserError
+from tiercel.report.axes import log_ticks
 from tiercel.report.picture import picture
 from tiercel.report.sections.base import Context, Section, sections, table
-from tiercel.units import format_latency, format_size
+from tiercel.units import format_bandwidth, format_latency, format_size
 
 
 @sections.register("placement")
@@ -47,8 +48,7 @@ def placement(context: Context) -> Section | None:
                 context.figures,
                 "placement-sweep",
                 f"Throughput of each configuration on {a} and {b}",
-                "Each point is one configuration (median of its repetitions). Above the diagonal the first "
-                "system is "
+                f"Each point is one configuration (median of its repetitions). Above the diagonal {a} is "
                 "faster; grey points do not differ by more than the noise.",
                 (4.8, 4.4),
                 lambda axes: _scatter(axes, speed[b].to_numpy(), speed[a].to_numpy(), clear, b, a),
@@ -126,12 +126,13 @@ def _plan_table(name: str, plan: dict[str, Any]) -> Any:
 
 
 def _scatter(axes: Axes, x: Any, y: Any, clear: Any, name_x: str, name_y: str) -> None:
-    x, y = x / 2**20, y / 2**20
-    axes.scatter(x[~clear], y[~clear], s=10, color="0.7", label="no more than noise", linewidths=0)
-    axes.scatter(x[clear], y[clear], s=10, label="differ", linewidths=0)
+    axes.scatter(x[~clear], y[~clear], s=9, color="0.6", alpha=0.6, label="no more than noise", linewidths=0)
+    axes.scatter(x[clear], y[clear], s=9, alpha=0.6, label="differ", linewidths=0)
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
     axes.plot(ends, ends, color="0.4", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel=f"{name_x} (MiB/s)", ylabel=f"{name_y} (MiB/s)")
+    axes.set(xscale="log", yscale="log", xlabel=name_x, ylabel=name_y)
+    for axis in (axes.xaxis, axes.yaxis):
+        log_ticks(axis, format_bandwidth, 2)
     axes.legend(loc="upper left", fontsize=8)
 
 
