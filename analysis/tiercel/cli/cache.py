@@ -12,7 +12,7 @@ import typer
 
 from tiercel.caching.launch import node_local
 from tiercel.caching.logs import Verb, logs
-from tiercel.cli.options import Json
+from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError
 from tiercel.units import format_size
 
@@ -41,13 +41,10 @@ def run_program(
     Example: tiercel cache run --storage /local/scratch -- python train.py
     """
     from tiercel.caching.launch import run
-    from tiercel.units import parse_size
 
     options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
-    try:
-        options |= {"size": int(parse_size(size))} if size else {}
-    except ValueError as error:
-        raise UserError(f"--size {size}: {error}") from None
+    limit = size_of("--size", size or None)
+    options |= {} if limit is None else {"size": limit}
     options |= {"stats": str(stats.resolve())} if stats else {}
     raise typer.Exit(run(command, node_local(storage), options))
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tiercel.cli import share_simulate
-from tiercel.cli.options import Json
+from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
 
 app = typer.Typer(
@@ -51,15 +51,6 @@ def _check(policy: str, scheduler: str) -> list[str]:
     return ["--policy", policy, "--scheduler", scheduler]
 
 
-def _bytes(option: str, text: str | None) -> int | None:
-    from tiercel.units import parse_size
-
-    try:
-        return None if text is None else parse_size(text)
-    except ValueError as error:
-        raise UserError(f"{option} {text}: {error}") from None
-
-
 @app.command()
 def serve(
     data: Data,
@@ -91,7 +82,7 @@ def serve(
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
     for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
                         ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", stripe), ("slurm", slurm), ("rate", _bytes("--rate", rate))):  # fmt: skip
+                        ("stripe", stripe), ("slurm", slurm), ("rate", size_of("--rate", rate))):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
     for address in peer or []:
@@ -130,7 +121,7 @@ def run(
     programs = required_programs()
     arguments = _check(policy, scheduler)
     if rate:
-        arguments += ["--rate", str(_bytes("--rate", rate))]
+        arguments += ["--rate", str(size_of("--rate", rate))]
     with ExitStack() as stack:
         sockets = list(socket or [])
         if not sockets:
@@ -206,7 +197,7 @@ def bench(
         raise UserError("--rate is for the servers that --servers asks for")
     document = measure(
         rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel, servers or (),
-        _bytes("--rate", rate) or 0,
+        size_of("--rate", rate) or 0,
     )  # fmt: skip
     if as_json:
         print(json.dumps(document, indent=1))

@@ -255,7 +255,7 @@ static herr_t driver_del(const char *name, hid_t fapl)
     return -1;
 }
 
-static herr_t driver_ctl(H5FD_t *pub, uint64_t op, uint64_t flags, const void *input, void **output)
+herr_t cv_driver_ctl(H5FD_t *pub, uint64_t op, uint64_t flags, const void *input, void **output)
 {
     (void)pub, (void)op, (void)input, (void)output;
     return flags & H5FD_CTL_FAIL_IF_UNKNOWN_FLAG ? -1 : 0;
@@ -283,7 +283,7 @@ static const H5FD_class_t driver = {
     .lock       = driver_lock,
     .unlock     = driver_unlock,
     .del        = driver_del,
-    .ctl        = driver_ctl,
+    .ctl        = cv_driver_ctl,
     .fl_map     = H5FD_FLMAP_DICHOTOMY,
 };
 

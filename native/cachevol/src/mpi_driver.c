@@ -1,4 +1,5 @@
 #include "mpi_driver.h"
+#include "driver.h"
 #include "session.h"
 
 #include <errno.h>
@@ -208,12 +209,6 @@ static herr_t driver_fapl_free(void *info)
     return 0;
 }
 
-static herr_t driver_ctl(H5FD_t *pub, uint64_t op, uint64_t flags, const void *input, void **output)
-{
-    (void)pub, (void)op, (void)input, (void)output;
-    return flags & H5FD_CTL_FAIL_IF_UNKNOWN_FLAG ? -1 : 0;
-}
-
 static const H5FD_class_t driver = {
     .version    = H5FD_CLASS_VERSION,
     .value      = DRIVER_VALUE,
@@ -234,7 +229,7 @@ static const H5FD_class_t driver = {
     .get_handle = driver_get_handle,
     .read       = driver_read,
     .write      = driver_write,
-    .ctl        = driver_ctl,
+    .ctl        = cv_driver_ctl,
     .fl_map     = H5FD_FLMAP_DICHOTOMY,
 };
 

@@ -111,9 +111,11 @@ def test_ranks_of_one_node_share_its_copy(cluster: Nodes) -> None:
 
 
 def test_one_node_needs_no_neighbours(cluster: Nodes) -> None:
+    """Its copy is made in the background, and whole when the first program has ended."""
     cluster.make()
-    counts = cluster.run([epochs(rows(0, ROWS), rows(0, ROWS))] * 2, [0, 0])
-    assert total(counts, "files_shared") == 0 == total(counts, "neighbour_bytes")
+    for _ in range(2):
+        counts = cluster.run([epochs(rows(0, ROWS), rows(0, ROWS))] * 2, [0, 0])
+        assert total(counts, "files_shared") == 0 == total(counts, "neighbour_bytes")
     assert all(each["hit_bytes"] >= DATASET for each in counts), counts
 
 

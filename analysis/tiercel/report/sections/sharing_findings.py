@@ -43,7 +43,7 @@ def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
         for stack, runs in group.groupby("stack", sort=False):
             m = runs[["slowdown", "slowdown_allowed", "slowdown_noise"]].astype(float).median()
             text = f"{m.slowdown:+.1%} on {context.results.name(str(stack))}"
-            if m.slowdown_allowed == m.slowdown_allowed:
+            if pd.notna(m.slowdown_allowed):
                 over = m.slowdown - m.slowdown_allowed
                 verdict = (
                     "within" if over <= 0 else "within the noise of" if over <= m.slowdown_noise else "above"
