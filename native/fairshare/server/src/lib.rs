@@ -11,6 +11,7 @@ mod errno;
 mod fault;
 mod fuse;
 mod handles;
+mod hot;
 mod identity;
 mod inside;
 mod jobs;

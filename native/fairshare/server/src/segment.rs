@@ -92,6 +92,13 @@ impl Segment {
         self.armed().store(0, Ordering::SeqCst);
     }
 
+    /// What a client does to post a slot. Returns whether it has to ring the doorbell.
+    #[cfg(test)]
+    pub fn post(&self, slot: usize) -> bool {
+        self.atomic(POSTED_AT).fetch_or(1 << slot, Ordering::SeqCst);
+        self.armed().load(Ordering::SeqCst) != 0 && self.armed().swap(0, Ordering::SeqCst) != 0
+    }
+
     pub fn has_posted(&self) -> bool {
         self.atomic(POSTED_AT).load(Ordering::Relaxed) != 0
     }

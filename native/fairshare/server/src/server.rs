@@ -23,6 +23,7 @@ use crate::data::DataFolder;
 use crate::epoll::Epoll;
 use crate::errno::{check, Errno, Result};
 use crate::handles::Handles;
+use crate::hot::Hot;
 use crate::identity::Key;
 use crate::jobs::{Entry, Jobs};
 use crate::leases::Leases;
@@ -75,7 +76,7 @@ pub struct Server {
     /// Joining and leaving a job changes two tables.
     membership: Mutex<()>,
     /// Connections whose segments the workers look at by themselves.
-    hot: Mutex<Vec<Arc<Connection>>>,
+    hot: Hot,
     /// Of the data folder; held as long as this lives.
     _lock: File,
 }
@@ -138,7 +139,7 @@ impl Server {
             connections: Mutex::default(),
             next_connection: AtomicU64::new(1),
             membership: Mutex::default(),
-            hot: Mutex::default(),
+            hot: Hot::default(),
             _lock: data.lock,
             config,
         });

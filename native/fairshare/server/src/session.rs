@@ -30,7 +30,7 @@ pub struct Shared {
     pub doorbell: OwnedFd,
     /// Slots that are being worked on, one bit each: what the client says of them meanwhile is ignored.
     pub busy: AtomicU32,
-    /// Whether the workers look at the segment by themselves.
+    /// Whether the workers look at the segment by themselves; changed by [`crate::hot`] alone.
     pub hot: AtomicBool,
     /// Held while posted requests are taken and queued.
     pub collecting: Mutex<()>,

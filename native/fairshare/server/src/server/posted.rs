@@ -44,53 +44,18 @@ impl Server {
         let Some(connection) = self.connection(id) else {
             return;
         };
-        let Some(shared) = connection
-            .session
-            .get()
-            .and_then(|session| session.shared.as_ref())
-        else {
-            return;
-        };
-        if !shared.hot.swap(true, Ordering::SeqCst) {
-            shared.segment.disarm();
-            self.hot
-                .lock()
-                .expect("no panics under this lock")
-                .push(Arc::clone(&connection));
-        }
+        self.hot.rung(&connection);
         self.collect(&connection);
     }
 
     /// Look through all hot segments. Returns how many requests were found.
     pub(crate) fn scan(&self) -> usize {
-        let hot = self.hot.lock().expect("no panics under this lock");
-        hot.iter().map(|connection| self.collect(connection)).sum()
+        self.hot.scan(|connection| self.collect(connection))
     }
 
     /// Ask for doorbells from now on. False: something was posted meanwhile.
     pub(crate) fn arm(&self) -> bool {
-        let mut hot = self.hot.lock().expect("no panics under this lock");
-        let mut quiet = true;
-        hot.retain(|connection| {
-            let Some(shared) = connection
-                .session
-                .get()
-                .and_then(|session| session.shared.as_ref())
-            else {
-                return false;
-            };
-            if connection.closed.load(Ordering::SeqCst) {
-                return false;
-            }
-            if shared.segment.arm() {
-                shared.segment.disarm();
-                quiet = false;
-                return true;
-            }
-            shared.hot.store(false, Ordering::SeqCst);
-            false
-        });
-        quiet
+        self.hot.arm()
     }
 
     /// Queue what a client has posted in its segment.

@@ -1,0 +1,143 @@
+//! Which segments the workers look at by themselves (hot), and which ring their doorbell when something is
+//! posted (armed). Each is one of the two, and becomes the other under one lock: a client whose segment was
+//! neither would wait for ever.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::connection::Connection;
+use crate::session::Shared;
+
+#[derive(Default)]
+pub struct Hot(Mutex<Vec<Arc<Connection>>>);
+
+impl Hot {
+    /// The doorbell of a segment has rung: from now on it is looked at.
+    pub fn rung(&self, connection: &Arc<Connection>) {
+        let Some(shared) = shared_of(connection) else {
+            return;
+        };
+        // Not before the lock is ours: whoever arms segments may be about to take this one from the list,
+        // after its client has taken the arming for this ring.
+        let mut list = self.list();
+        if !shared.hot.swap(true, Ordering::Relaxed) {
+            shared.segment.disarm();
+            list.push(Arc::clone(connection));
+        }
+    }
+
+    /// Look at each hot segment. Returns the sum of what `collect` returns.
+    pub fn scan(&self, collect: impl Fn(&Arc<Connection>) -> usize) -> usize {
+        self.list().iter().map(collect).sum()
+    }
+
+    /// Ask for doorbells from now on. False: something was posted meanwhile, and that segment stays hot.
+    pub fn arm(&self) -> bool {
+        let mut quiet = true;
+        self.list().retain(|connection| {
+            let Some(shared) = shared_of(connection).filter(|_| !connection.closed.load(Ordering::SeqCst))
+            else {
+                return false;
+            };
+            let posted = shared.segment.arm();
+            if posted {
+                shared.segment.disarm();
+                quiet = false;
+            }
+            shared.hot.store(posted, Ordering::Relaxed);
+            posted
+        });
+        quiet
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.0.lock().expect("no panics under this lock")
+    }
+}
+
+fn shared_of(connection: &Connection) -> Option<&Shared> {
+    connection.session.get()?.shared.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use policy::Job;
+
+    use super::*;
+    use crate::connection::Socket;
+    use crate::creds::Creds;
+    use crate::identity::{Peer, CHALLENGE_BYTES};
+    use crate::jobs::Jobs;
+    use crate::segment::Segment;
+    use crate::session::Session;
+
+    fn client() -> Arc<Connection> {
+        let socket = Socket::Unix(UnixStream::pair().unwrap().0);
+        let connection = Connection::new(1, socket, Peer::Remote, [0; CHALLENGE_BYTES]);
+        let job = Job::new(1);
+        let session = Session {
+            id: 1,
+            creds: Creds::own(),
+            job: job.id,
+            entry: Jobs::default().join("one", job),
+            local: true,
+            inside: false,
+            shared: Some(Shared {
+                segment: Segment::create().unwrap().0,
+                doorbell: UnixStream::pair().unwrap().0.into(),
+                busy: Default::default(),
+                hot: AtomicBool::new(false),
+                collecting: Mutex::default(),
+            }),
+            objects: AtomicBool::new(false),
+        };
+        assert!(connection.session.set(Arc::new(session)).is_ok());
+        Arc::new(connection)
+    }
+
+    /// Clients post, again whenever that was seen, and hear their own doorbells, while others look and arm.
+    #[test]
+    fn whatever_is_posted_is_seen() {
+        let (hot, over) = (Hot::default(), AtomicBool::new(false));
+        let take = |connection: &Arc<Connection>| {
+            shared_of(connection).unwrap().segment.take_posted().count_ones() as usize
+        };
+        let post = || {
+            let connection = client();
+            let segment = &shared_of(&connection).unwrap().segment;
+            for posted in 0..1_000_000 {
+                for _ in 0..posted * 7919 % 256 {
+                    std::hint::spin_loop(); // so that a post comes at any moment of arming
+                }
+                if segment.post(posted % 16) {
+                    hot.rung(&connection);
+                }
+                let until = Instant::now() + Duration::from_secs(10);
+                while segment.has_posted() {
+                    assert!(Instant::now() < until, "nobody looks at what was posted");
+                    thread::yield_now();
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        hot.scan(take);
+                        hot.arm();
+                        thread::yield_now();
+                    }
+                });
+            }
+            let clients = [scope.spawn(post), scope.spawn(post)];
+            let ended = clients.map(|client| client.join());
+            over.store(true, Ordering::Relaxed);
+            assert!(ended.iter().all(Result::is_ok), "nobody looks at what was posted");
+        });
+    }
+}
