@@ -15,6 +15,7 @@ from tiercel.runs.plan_table import print_plan
 from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site, make_plan
 from tiercel.runs.scheduling import batch_resources
+from tiercel.runs.stamps import AGAIN, stamps_folder
 from tiercel.stack import prepare
 
 min_version("9.0")
@@ -48,7 +49,7 @@ TIERCEL = [sys.executable, "-m", "tiercel"]
 BATCHES = {batch.name: batch for batch in PROJECT.plan.batches}
 # The job stops cleanly before its time is over, and goes on when it is submitted again.
 WALLTIME = "--minutes {resources.runtime}" if SCHEDULED else ""
-STAMPS = RESULTS / "batches" / PROJECT.plan.study.study
+STAMPS = stamps_folder(PROJECT, RESULTS)
 
 
 localrules:

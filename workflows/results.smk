@@ -4,8 +4,8 @@
 rule collect:
     input:
         [STAMPS / f"{name}.done" for name in BATCHES],
-        # Newer than the tables when a raised budget of core-hours lets the study go on (runs.budget).
-        [path for path in [STAMPS / "raised"] if path.exists()],
+        # Newer than the tables when some batch is to be carried out again (runs.stamps).
+        [path for path in [STAMPS / AGAIN] if path.exists()],
     output:
         observations=RESULTS / "observations.parquet",
         runs=RESULTS / "runs.parquet",

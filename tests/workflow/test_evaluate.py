@@ -124,9 +124,22 @@ def test_failed_runs_are_reported_and_can_be_retried(project: Project) -> None:
     before = started(project)
     project.tiercel("evaluate", "--study", "tiny")
     assert started(project) == before
+    # Interrupted when what failed has been set aside, it is as if that had never run.
+    (raw,) = (path for path in (project.results / "raw").iterdir() if path.name != "interrupted")
+    set_aside = (
+        "from pathlib import Path; from tiercel.runs.batch import retry_failed; "
+        "from tiercel.runs.planning import make_plan; "
+        "assert retry_failed(make_plan('local', 'tiny', Path.cwd()), Path('results/local')) == 1"
+    )
+    subprocess.run([sys.executable, "-c", set_aside], cwd=project.root, check=True)
+    assert not raw.exists()
+    project.tiercel("evaluate", "--study", "tiny")
+    (once_more,) = started(project).values()
+    assert once_more > before.popitem()[1]
     project.tiercel("evaluate", "--study", "tiny", "--retry-failed")
-    assert started(project) != before
-    assert len(list((project.results / "raw" / "interrupted").iterdir())) == 1
+    (again,) = started(project).values()
+    assert again > once_more
+    assert len(list((project.results / "raw" / "interrupted").iterdir())) == 2
 
 
 BAD = [

@@ -54,8 +54,8 @@ def evaluate(
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--profile", site, "--quiet", "all"]
     command += ["--config", f"study={study}"]
-    if retry and retry_failed(project, results_folder(root, site)):
-        command += ["--forceall"]
+    if retry:
+        retry_failed(project, results_folder(root, site))
     if code := run_workflow([*command, "announce=false"], root):
         raise typer.Exit(code)
     show(site=site, study=study)

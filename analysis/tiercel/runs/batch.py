@@ -22,6 +22,7 @@ from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
+from tiercel.runs.stamps import carry_out_again
 from tiercel.study.plan import Batch, Run
 
 
@@ -91,6 +92,10 @@ def retry_failed(project: Project, results: Path) -> int:
     """Set the plan's failed runs aside, so that they go again; return how many."""
     store = RawStore(results)
     failed = [r for r in project.plan.runs if (raw := store.read(r.id)) and not raw.ok]
+    again = {run.id for run in failed}
+    # First, so that whatever interrupts this, they do go again.
+    batches = (b.name for b in project.plan.batches if any(run.id in again for run in b.runs))
+    carry_out_again(project, results, batches)
     for run in failed:
         store.set_aside(run.id)
     return len(failed)

@@ -9,12 +9,10 @@ from tiercel.results.raw import RawStore
 from tiercel.runs.batch import over_budget
 from tiercel.runs.history import History
 from tiercel.runs.planning import Project
+from tiercel.runs.stamps import carry_out_again, stamp_of
 
 #: In a batch's stamp: how many of its runs were left out.
 LEFT_OUT = "over budget"
-
-#: Beside the stamps: touched when runs that were left out are wanted again, so that the tables are made anew.
-RAISED = "raised"
 
 
 def settle(project: Project, results: Path) -> str:
@@ -24,25 +22,21 @@ def settle(project: Project, results: Path) -> str:
     Raised since, or lifted: such stamps go, and their batches are to be done again.
     """
     plan = project.plan
-    stamps = results / "batches" / plan.study.study
-    left_out = {b.name for b in plan.batches if _left_out(stamps / f"{b.name}.done")}
+    left_out = {b.name for b in plan.batches if _left_out(stamp_of(project, results, b.name))}
     if plan.site.limits.core_hours is None and not left_out:
         return ""
     store = RawStore(results)
     history, done = History.load(plan, store), set(store.ids())
     if not over_budget(project, history):
-        for name in left_out:
-            (stamps / f"{name}.done").unlink()
-        if left_out:
-            (stamps / RAISED).touch()
+        carry_out_again(project, results, left_out)
         return ""
     missing = 0
     for batch in plan.batches:
-        stamp = stamps / f"{batch.name}.done"
+        stamp = stamp_of(project, results, batch.name)
         runs = sum(run.id not in done and history.wanted(run) for run in batch.runs)
         if not stamp.exists():
             missing += runs
-            stamps.mkdir(parents=True, exist_ok=True)
+            stamp.parent.mkdir(parents=True, exist_ok=True)
             stamp.write_text(json.dumps({LEFT_OUT: runs}) + "\n")
     used, allowed = history.node_hours * plan.site.cores, plan.site.limits.core_hours
     return (
