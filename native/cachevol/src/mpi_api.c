@@ -39,7 +39,9 @@ static bool find(void)
     *(void **)&mpi.Pset_fapl_mpio = dlsym(h5.library, "H5Pset_fapl_mpio");
     *(void **)&mpi.Pset_dxpl_mpio = dlsym(h5.library, "H5Pset_dxpl_mpio");
     *(void **)&mpi.Pget_dxpl_mpio = dlsym(h5.library, "H5Pget_dxpl_mpio");
-    if (!mpi.Pget_fapl_mpio || !mpi.Pset_fapl_mpio || !mpi.Pset_dxpl_mpio || !mpi.Pget_dxpl_mpio)
+    *(void **)&mpi.Pget_coll_metadata_write = dlsym(h5.library, "H5Pget_coll_metadata_write");
+    if (!mpi.Pget_fapl_mpio || !mpi.Pset_fapl_mpio || !mpi.Pset_dxpl_mpio || !mpi.Pget_dxpl_mpio ||
+        !mpi.Pget_coll_metadata_write)
         return false;
     /* MPICH can also be built with the interface of MPI 5's standard, whose handles are others. */
     Dl_info where;

@@ -71,6 +71,7 @@ struct cv_mpi_api {
     herr_t (*Pset_fapl_mpio)(hid_t, cv_comm, cv_info);
     herr_t (*Pset_dxpl_mpio)(hid_t, int);
     herr_t (*Pget_dxpl_mpio)(hid_t, int *);
+    herr_t (*Pget_coll_metadata_write)(hid_t, bool *);
 };
 
 extern struct cv_mpi_api mpi;

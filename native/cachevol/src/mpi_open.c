@@ -151,11 +151,22 @@ void cv_mpi_show_driver(hid_t fapl)
 
 /* ---- Calls that HDF5 refuses for files that do not use MPI. ---- */
 
-static void set_mode(hid_t dxpl, int mode)
+bool cv_mpi_is_collective(hid_t dxpl)
+{
+    int   mode   = INDEPENDENT;
+    hid_t errors = h5.H5Eget_current_stack();
+
+    if (mpi.Pget_dxpl_mpio(dxpl, &mode) < 0)
+        mode = INDEPENDENT;
+    h5.H5Eset_current_stack(errors);
+    return mode != INDEPENDENT;
+}
+
+void cv_mpi_set_collective(hid_t dxpl, bool collective)
 {
     hid_t errors = h5.H5Eget_current_stack();
 
-    mpi.Pset_dxpl_mpio(dxpl, mode);
+    mpi.Pset_dxpl_mpio(dxpl, collective ? COLLECTIVE : INDEPENDENT);
     h5.H5Eset_current_stack(errors);
 }
 
@@ -177,27 +188,19 @@ static bool read_alone(const struct cv_object *dataset, hid_t dxpl)
 
 bool cv_mpi_read_begins(struct cv_object *dataset, hid_t dxpl)
 {
-    int mode = INDEPENDENT;
-
-    if (!cv_parallel_any())
-        return false;
-    hid_t errors = h5.H5Eget_current_stack();
-    if (mpi.Pget_dxpl_mpio(dxpl, &mode) < 0)
-        mode = INDEPENDENT;
-    h5.H5Eset_current_stack(errors);
-    if (mode == INDEPENDENT)
+    if (!cv_parallel_any() || !cv_mpi_is_collective(dxpl))
         return false;
     if (dataset->alone == CV_UNKNOWN)
         dataset->alone = read_alone(dataset, dxpl) ? CV_YES : CV_NO;
     if (dataset->alone == CV_YES)
-        set_mode(dxpl, INDEPENDENT);
+        cv_mpi_set_collective(dxpl, false);
     return dataset->alone == CV_YES;
 }
 
 void cv_mpi_read_ends(bool changed, hid_t dxpl)
 {
     if (changed)
-        set_mode(dxpl, COLLECTIVE);
+        cv_mpi_set_collective(dxpl, true);
 }
 
 herr_t cv_mpi_optional(struct cv_object *file, H5VL_optional_args_t *args, hid_t dxpl, void **request)

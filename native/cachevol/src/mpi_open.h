@@ -21,6 +21,10 @@ bool cv_mpi_refuses_writer(const char *name);
 /* After H5VLfile_get: the program sees the driver that it asked for. */
 void cv_mpi_show_driver(hid_t fapl);
 
+/* Whether a transfer list asks for what all processes do together; makes it do so, or not. */
+bool cv_mpi_is_collective(hid_t dxpl);
+void cv_mpi_set_collective(hid_t dxpl, bool collective);
+
 /* Around a read. HDF5 refuses collective transfers of a file that does not use MPI: of one that is read by our driver,
    the program's list asks for an independent one meanwhile, which is what HDF5 then notes there. */
 bool cv_mpi_read_begins(struct cv_object *dataset, hid_t dxpl);

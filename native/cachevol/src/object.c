@@ -20,6 +20,7 @@ void cv_object_free(struct cv_object *object)
 
     h5.H5Idec_ref(object->vol);
     h5.H5Eset_current_stack(errors);
+    free(object->storage);
     free(object);
 }
 

@@ -7,6 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where and how a dataset lies in a parallel file. */
+struct cv_storage {
+    bool          known, named; /* looked at; it has a name */
+    bool          plain;        /* elements of a fixed size in the file itself, as they are, */
+    bool          chunked;      /* in chunks of this shape: */
+    hsize_t       chunk[H5S_MAX_RANK];
+    size_t        element_size; /* bytes */
+    unsigned long file;         /* HDF5's number of the open file */
+    uint64_t      address;      /* of its header */
+};
+
 struct cv_object {
     void *under;
     hid_t vol;
@@ -16,6 +27,7 @@ struct cv_object {
     size_t   element_size; /* bytes in the file */
     uint64_t nameless;     /* 1 + links made before it was created without a name; else 0 */
     enum { CV_UNKNOWN, CV_YES, CV_NO } alone; /* of a parallel file that each process reads by itself */
+    struct cv_storage *storage; /* of one in a parallel file that is written to, once asked for */
     uint64_t settled;      /* cv_changes at a point after which its place in the file no longer changes */
 };
 

@@ -114,12 +114,34 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     return stage;
 }
 
+struct cv_stage *cv_stage_open_shared(struct cv_store *store, const char *path, int base, uint64_t device,
+                                      uint64_t inode)
+{
+    struct cv_stage *stage = cv_stage_open(store, path, base, device, inode, 0);
+
+    if (stage)
+        stage->shared = stage->wanted = true; /* nothing is held in memory: the other processes may wait for it */
+    return stage;
+}
+
+void cv_stage_called(struct cv_stage *stage, uint64_t call, _Atomic uint64_t *emptied)
+{
+    pthread_mutex_lock(&stage->lock);
+    stage->call    = call;
+    stage->emptied = emptied;
+    if (!stage->count)
+        atomic_store(emptied, call);
+    pthread_mutex_unlock(&stage->lock);
+}
+
 static int start_threads(struct cv_stage *stage)
 {
     int error = cv_thread_start(&stage->thread, cv_migrate, stage);
-    /* Without it, and where others than this node's kernel must know that data are whole, the caller sums. */
-    if (!error && !cv_config.global && cv_boot_is_known())
-        stage->log->late = !cv_thread_start(&stage->summer, cv_make_sums, stage);
+    /* Without it, and where others than this node's kernel must know that data are whole, the caller sums. Nobody asks
+       for sums of what is not replayed. */
+    if (!error && !stage->shared && !cv_config.global && cv_boot_is_known())
+        stage->sums_late = !cv_thread_start(&stage->summer, cv_make_sums, stage);
+    stage->log->late = stage->sums_late || stage->shared;
     stage->running = !error;
     return error;
 }
@@ -159,7 +181,7 @@ int cv_stage_begin(struct cv_stage *stage)
 
     if (!files_are_limited())
         log = cv_log_create(stage->store, stage->path, stage->device, stage->inode, cv_config.write_buffer);
-    bool marked = log && !mark(stage, log);
+    bool marked = log && (stage->shared || !mark(stage, log));
     pthread_mutex_lock(&stage->lock);
     if (marked && !log_held(stage, log)) {
         stage->log = log;
@@ -188,7 +210,7 @@ int cv_stage_begin(struct cv_stage *stage)
         stage->off = !error;
     }
     pthread_mutex_unlock(&stage->lock);
-    if (marked)
+    if (marked && !stage->shared)
         cv_marker_remove(stage->path, log->control->id);
     if (log) {
         cv_log_remove(log);
@@ -252,7 +274,7 @@ static int settle_all(struct cv_stage *stage)
     pthread_mutex_lock(&stage->lock);
     if (!stage->log)
         error = cv_held_to_base(stage);
-    else
+    else if (!stage->shared)
         cv_point_reached(stage);
     pthread_mutex_unlock(&stage->lock);
     errno = error;
@@ -285,8 +307,11 @@ int cv_stage_close(struct cv_stage *stage, char *log, size_t room)
     if (stage->log && cv_stage_is_mine(stage)) {
         if (bad) {
             snprintf(log, room, "%s", stage->log->control->id);
+            if (stage->shared) /* now a replay is all that can bring them there */
+                atomic_store(&stage->log->control->whole, atomic_load(&stage->log->control->appended));
         } else {
-            cv_marker_remove(stage->path, stage->log->control->id);
+            if (!stage->shared)
+                cv_marker_remove(stage->path, stage->log->control->id);
             cv_log_remove(stage->log);
             cv_log_leaves();
             pthread_detach(stage->thread);

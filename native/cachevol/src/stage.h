@@ -22,6 +22,15 @@ struct cv_stage;
 struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int base, uint64_t device,
                                uint64_t inode, uint64_t size);
 
+/* The same for one process of several that write to the file by MPI: HDF5 keeps its metadata there itself, so there are
+   no points, no marker and nothing to replay, and all that is staged may go to the base file at any time. */
+struct cv_stage *cv_stage_open_shared(struct cv_store *store, const char *path, int base, uint64_t device,
+                                      uint64_t inode);
+/* All data up to this call have been staged. `*emptied` becomes the number of the last such call whose data, and all
+   before, are in the base file; with CV_STAGE_FAILED added while they cannot be written. */
+#define CV_STAGE_FAILED (UINT64_C(1) << 63)
+void cv_stage_called(struct cv_stage *stage, uint64_t call, _Atomic uint64_t *emptied);
+
 /* Each returns 0, or -1 with errno. `raw` tells data of datasets from HDF5's own. */
 int cv_stage_write(struct cv_stage *stage, bool raw, uint64_t address, const void *data, uint64_t size);
 int cv_stage_resize(struct cv_stage *stage, uint64_t size);

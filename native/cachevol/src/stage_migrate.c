@@ -219,6 +219,8 @@ static void migrate_some(struct cv_stage *stage)
     pthread_mutex_lock(&stage->lock);
     if (error) {
         stage->error = error;
+        if (stage->emptied)
+            atomic_fetch_or(stage->emptied, CV_STAGE_FAILED);
         atomic_store(&stage->log->control->failed, (uint64_t)error);
         CV_COUNT(migration_errors, 1);
     } else {
@@ -226,6 +228,8 @@ static void migrate_some(struct cv_stage *stage)
             pthread_cond_wait(&stage->progress, &stage->lock);
         cv_log_done(stage->log, sequence);
         cv_pending_taken(stage, taken);
+        if (stage->emptied && !stage->count)
+            atomic_store(stage->emptied, stage->call);
     }
     pthread_cond_broadcast(&stage->progress);
 }
@@ -244,7 +248,7 @@ void *cv_migrate(void *argument)
     }
     bool leaves = stage->leaves;
     pthread_mutex_unlock(&stage->lock);
-    if (stage->log->late)
+    if (stage->sums_late)
         pthread_join(stage->summer, NULL);
     if (leaves) {
         cv_log_free(stage->log);

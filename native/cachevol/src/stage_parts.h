@@ -3,6 +3,7 @@
 #ifndef CACHEVOL_STAGE_PARTS_H
 #define CACHEVOL_STAGE_PARTS_H
 
+#include "config.h"
 #include "log.h"
 #include "rates.h"
 #include "stage.h"
@@ -32,6 +33,8 @@ struct cv_stage {
     bool             precious;  /* the base file is whole and not empty: only a log may change it */
     bool             mark;      /* HDF5's own mark of open files is in the base file */
     bool             wanted;    /* the next write begins the log */
+    bool             shared;    /* of a parallel file: no points */
+    bool             sums_late; /* the thread of checksums runs */
     uint64_t         raw;       /* bytes of data seen before staging began */
     uint64_t         paused_to; /* ticks */
     unsigned         direct_run;
@@ -41,6 +44,10 @@ struct cv_stage {
     bool     is_noted;           /* a whole flush came to its end */
     uint64_t unflushed, waiting; /* its part of cv_unflushed, cv_waiting */
     bool     pressed;
+
+    /* Of a parallel file; under the lock. */
+    uint64_t          call;
+    _Atomic uint64_t *emptied;
 
     pthread_mutex_t    lock; /* over what follows */
     pthread_cond_t     work, sums, progress;
@@ -120,6 +127,12 @@ int cv_pending_add(struct cv_stage *stage, const struct cv_pending *p);
 long cv_overlapping(const struct cv_stage *stage, uint64_t address, uint64_t size);
 /* Writes what is held in memory to the base file. Under the lock. 0, or an errno. */
 int cv_held_to_base(struct cv_stage *stage);
+
+/* Whether records wait for points at which the file is whole. */
+static inline bool cv_has_points(const struct cv_stage *stage)
+{
+    return cv_config.checkpoint && !stage->shared;
+}
 
 /* Counts a record that was logged; data written; and what the log holds is whole again. Under the lock. */
 void cv_point_count(struct cv_stage *stage, const struct cv_pending *p);

@@ -16,12 +16,12 @@ void cv_never_safe(void)
 
 bool cv_point_is_safe(const struct cv_stage *stage)
 {
-    return cv_config.checkpoint && stage->changes == atomic_load(&cv_changes) && !atomic_load(&never_safe);
+    return cv_has_points(stage) && stage->changes == atomic_load(&cv_changes) && !atomic_load(&never_safe);
 }
 
 bool cv_may_go(const struct cv_stage *stage, const struct cv_pending *p)
 {
-    return p->kind == CV_RECORD_SAFE || p->place.sequence <= atomic_load(&stage->log->control->whole);
+    return stage->shared || p->kind == CV_RECORD_SAFE || p->place.sequence <= atomic_load(&stage->log->control->whole);
 }
 
 void cv_point_count_data(struct cv_stage *stage, uint64_t size)
@@ -34,6 +34,8 @@ void cv_point_count(struct cv_stage *stage, const struct cv_pending *p)
 {
     struct cv_control *control = stage->log->control;
 
+    if (stage->shared)
+        return;
     if (!cv_config.checkpoint) { /* every record is as good as plain HDF5's write */
         atomic_store(&control->whole, p->place.sequence);
         return;
@@ -76,7 +78,7 @@ void cv_force(struct cv_stage *stage)
     struct cv_control *control  = stage->log->control;
     uint64_t           appended = atomic_load(&control->appended);
 
-    if (atomic_load(&control->whole) < appended) {
+    if (!stage->shared && atomic_load(&control->whole) < appended) {
         atomic_store(&control->forced, 1);
         atomic_store(&control->whole, appended);
         CV_COUNT(forced, 1);
@@ -147,7 +149,7 @@ void cv_stages_retry(void)
 bool cv_stages_any(void)
 {
     for (const struct cv_stage *stage = cv_stages; stage; stage = stage->next)
-        if (!stage->off)
+        if (!stage->off && !stage->shared)
             return true;
     return false;
 }
@@ -157,7 +159,7 @@ bool cv_stages_unchanged(void)
     if (atomic_load(&never_safe))
         return true; /* a point would change nothing */
     for (const struct cv_stage *stage = cv_stages; stage; stage = stage->next)
-        if (!stage->off && !cv_point_is_safe(stage))
+        if (!stage->off && !stage->shared && !cv_point_is_safe(stage))
             return false;
     return true;
 }

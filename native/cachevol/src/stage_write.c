@@ -169,7 +169,7 @@ int cv_stage_write(struct cv_stage *stage, bool raw, uint64_t address, const voi
         return way < 0 ? -1 : cv_base_write(stage, address, data, size);
     if (!stage->log)
         return hold(stage, p, data);
-    if (size >= LARGE && (safe || !cv_config.checkpoint) && go_direct(stage) &&
+    if (size >= LARGE && (safe || !cv_has_points(stage)) && go_direct(stage) &&
         nothing_pending(stage, address, size)) {
         CV_COUNT(direct_fast_base, 1);
         CV_COUNT(direct_bytes, size);

@@ -1,4 +1,5 @@
 #include "mpi_open.h"
+#include "mpi_write.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -10,6 +11,9 @@ static void *create(void *pointer, const H5VL_loc_params_t *where, const char *n
     struct cv_object *o = pointer;
 
     cv_changing();
+    /* The processes fill chunks together, and MPI then rewrites what lies between them. */
+    if (h5.H5Pget_layout(dcpl) == H5D_CHUNKED && cv_mpi_settle(o, where->obj_type, dxpl))
+        return NULL;
     void *under = h5.H5VLdataset_create(o->under, where, o->vol, name, lcpl, type, space, dcpl, dapl, dxpl, request);
     cv_wrap_request(request, o->vol);
     cv_point_if_pressed(o, where->obj_type, dxpl);
@@ -54,6 +58,11 @@ static herr_t read_dataset(size_t count, void *datasets[], hid_t types[], hid_t 
     herr_t outcome      = -1;
 
     cv_point_before_read(count, datasets, dxpl);
+    if (cv_mpi_before_read(count, datasets, file_spaces, dxpl)) {
+        if (below != &one)
+            free(below);
+        return -1;
+    }
     bool changed = cv_mpi_read_begins(datasets[0], dxpl);
     if (below)
         outcome = h5.H5VLdataset_read(count, below, vol, types, spaces, file_spaces, dxpl, data, request);
@@ -72,8 +81,10 @@ static herr_t write_dataset(size_t count, void *datasets[], hid_t types[], hid_t
     herr_t outcome      = -1;
 
     cv_point_before_write(count, datasets, spaces, file_spaces, dxpl);
-    if (below)
+    struct cv_mpi_write write = cv_mpi_write_begins(count, datasets, file_spaces, dxpl);
+    if (below && !write.bad)
         outcome = h5.H5VLdataset_write(count, below, vol, types, spaces, file_spaces, dxpl, data, request);
+    cv_mpi_write_ends(write, dxpl);
     if (outcome >= 0 && !(request && *request))
         cv_point_after_write(count, datasets, dxpl);
     cv_wrap_request(request, vol);
@@ -97,6 +108,8 @@ static herr_t specific(void *pointer, H5VL_dataset_specific_args_t *args, hid_t 
     hid_t             vol     = o->vol; /* a refresh may free the object */
 
     cv_changing();
+    if (args->op_type != H5VL_DATASET_REFRESH && cv_mpi_settle(o, H5I_DATASET, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLdataset_specific(o->under, vol, args, dxpl, request);
     cv_wrap_request(request, vol);
     return args->op_type == H5VL_DATASET_FLUSH ? cv_point_after_flush(outcome, o, H5I_DATASET, dxpl) : outcome;
@@ -107,6 +120,8 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
     struct cv_object *o = pointer;
 
     cv_changing();
+    if (cv_mpi_before_any(o, H5I_DATASET, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLdataset_optional(o->under, o->vol, args, dxpl, request);
     cv_wrap_request(request, o->vol);
     return outcome;

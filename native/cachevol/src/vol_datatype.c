@@ -1,4 +1,5 @@
 #include "stage.h"
+#include "mpi_write.h"
 #include "vol_point.h"
 
 static void *commit(void *pointer, const H5VL_loc_params_t *where, const char *name, hid_t type, hid_t lcpl, hid_t tcpl,
@@ -38,6 +39,8 @@ static herr_t specific(void *pointer, H5VL_datatype_specific_args_t *args, hid_t
     hid_t             vol = o->vol; /* a refresh may free the object */
 
     cv_changing();
+    if (args->op_type == H5VL_DATATYPE_FLUSH && cv_mpi_settle(o, H5I_DATATYPE, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLdatatype_specific(o->under, vol, args, dxpl, request);
     cv_wrap_request(request, vol);
     return args->op_type == H5VL_DATATYPE_FLUSH ? cv_point_after_flush(outcome, o, H5I_DATATYPE, dxpl) : outcome;

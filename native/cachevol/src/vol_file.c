@@ -2,6 +2,7 @@
 #include "driver.h"
 #include "mpi_driver.h"
 #include "mpi_open.h"
+#include "mpi_write.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -11,7 +12,7 @@
 struct below {
     hid_t vol, fapl;
     void *info; /* ours, to be freed */
-    bool  parallel, read; /* opened with HDF5's MPI driver; reads are to be cached */
+    bool  parallel, read, write; /* opened with HDF5's MPI driver; reads are to be cached, writes to be staged */
 };
 
 /* HDF5_CACHE_WR and HDF5_CACHE_RD as properties of one file's access list, as the original has them. */
@@ -39,6 +40,7 @@ static int go_below(hid_t fapl, struct below *below)
     bool write = property(fapl, "HDF5_CACHE_WR", cv_config.write);
     bool read  = property(fapl, "HDF5_CACHE_RD", cv_config.read);
     below->read     = read;
+    below->write    = write;
     below->parallel = cv_mpi_asked(fapl);
     if (!below->parallel && (write || read) && cv_driver_is_sec2(fapl))
         return cv_driver_set(below->fapl, write, read);
@@ -91,6 +93,8 @@ static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hi
         file        = cv_wrap(h5.H5VLfile_create(name, flags, fcpl, below.fapl, dxpl, request), below.vol);
         cv_emptying = cv_opening = false;
         cv_wrap_request(request, below.vol);
+        if (below.parallel && file)
+            cv_writer_open(((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
     }
     come_back(&below);
     if (file)
@@ -111,6 +115,8 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
                                             : h5.H5VLfile_open(name, flags, below.fapl, dxpl, request), below.vol);
         cv_opening = false;
         cv_wrap_request(request, below.vol);
+        if (below.parallel && file && (flags & H5F_ACC_RDWR))
+            cv_writer_open(((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
     }
     come_back(&below);
     if (file && (flags & H5F_ACC_RDWR))
@@ -163,8 +169,11 @@ static herr_t specific(void *pointer, H5VL_file_specific_args_t *args, hid_t dxp
     mine      = *args;
     if (args->op_type == H5VL_FILE_IS_EQUAL && mine.args.is_equal.obj2)
         mine.args.is_equal.obj2 = ((struct cv_object *)mine.args.is_equal.obj2)->under;
-    if (args->op_type == H5VL_FILE_FLUSH)
+    if (args->op_type == H5VL_FILE_FLUSH) {
+        if (cv_mpi_settle(o, args->args.flush.obj_type, dxpl))
+            return -1;
         cv_point_flush_begins();
+    }
     herr_t outcome = h5.H5VLfile_specific(o->under, vol, &mine, dxpl, request);
     if (args->op_type == H5VL_FILE_FLUSH) {
         outcome = cv_point_flush_ends(outcome, true);
@@ -197,6 +206,13 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
         cv_point_flush_all(o, H5I_FILE, dxpl); /* so that nothing is forced into the file before it is whole */
     if (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE)
         stop_staging(o, dxpl);
+    if (args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE && cv_writers_any()) {
+        if (cv_mpi_before_any(o, H5I_FILE, dxpl))
+            return -1;
+        cv_writers_stop();
+    }
+    if (args->op_type == CV_SET_ATOMICITY && cv_mpi_deleting(o, H5I_FILE, dxpl)) /* and nothing more is staged */
+        return -1;
     bool   atomicity = args->op_type == CV_GET_ATOMICITY || args->op_type == CV_SET_ATOMICITY;
     herr_t outcome   = atomicity ? cv_mpi_optional(o, args, dxpl, request)
                                  : h5.H5VLfile_optional(o->under, o->vol, args, dxpl, request);
@@ -210,6 +226,13 @@ static herr_t close_file(void *pointer, hid_t dxpl, void **request)
     struct cv_object *o = pointer;
 
     cv_point_closing();
+    if (cv_mpi_settle(o, H5I_FILE, dxpl)) {
+        hid_t errors = h5.H5Eget_current_stack(); /* what could not be written is kept; the file is closed all the same */
+        h5.H5VLfile_close(o->under, o->vol, dxpl, request);
+        h5.H5Eset_current_stack(errors);
+        cv_object_free(o);
+        return -1;
+    }
     cv_point_flush_begins(); /* HDF5 does, where others have the file open still */
     herr_t outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
     cv_point_flush_ends(outcome, true); /* what fails now is tried again by them */

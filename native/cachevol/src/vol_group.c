@@ -1,4 +1,5 @@
 #include "stage.h"
+#include "mpi_write.h"
 #include "vol_point.h"
 
 static void *create(void *pointer, const H5VL_loc_params_t *where, const char *name, hid_t lcpl, hid_t gcpl, hid_t gapl,
@@ -44,6 +45,8 @@ static herr_t specific(void *pointer, H5VL_group_specific_args_t *args, hid_t dx
         args                        = &below;
     }
     cv_changing();
+    if (args->op_type == H5VL_GROUP_FLUSH && cv_mpi_settle(o, H5I_GROUP, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLgroup_specific(o->under, vol, args, dxpl, request);
     cv_wrap_request(request, vol);
     return args->op_type == H5VL_GROUP_FLUSH ? cv_point_after_flush(outcome, o, H5I_GROUP, dxpl) : outcome;

@@ -1,4 +1,5 @@
 #include "stage.h"
+#include "mpi_write.h"
 #include "vol_point.h"
 
 static void *under_of(void *pointer)
@@ -70,6 +71,8 @@ static herr_t specific(void *pointer, const H5VL_loc_params_t *where, H5VL_link_
     struct cv_object *o = pointer;
 
     cv_point_deleting();
+    if (args->op_type == H5VL_LINK_DELETE && cv_mpi_deleting(o, where->obj_type, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLlink_specific(o->under, where, o->vol, args, dxpl, request);
 
     cv_wrap_request(request, o->vol);

@@ -1,4 +1,5 @@
 #include "stage.h"
+#include "mpi_write.h"
 #include "vol_point.h"
 
 static void *open_object(void *pointer, const H5VL_loc_params_t *where, H5I_type_t *type, hid_t dxpl, void **request)
@@ -16,6 +17,8 @@ static herr_t copy(void *from, const H5VL_loc_params_t *where, const char *name,
     struct cv_object *f = from, *t = to;
 
     cv_changing();
+    if (cv_mpi_settle(f, where->obj_type, dxpl) || cv_mpi_settle(t, there->obj_type, dxpl))
+        return -1;
     herr_t outcome = h5.H5VLobject_copy(f->under, where, name, t->under, there, new_name, f->vol, ocpypl, lcpl,
                                                    dxpl, request);
 
@@ -39,6 +42,9 @@ static herr_t specific(void *pointer, const H5VL_loc_params_t *where, H5VL_objec
     hid_t             vol = o->vol; /* a refresh may free the object */
 
     cv_point_deleting();
+    if ((args->op_type == H5VL_OBJECT_CHANGE_REF_COUNT && cv_mpi_deleting(o, where->obj_type, dxpl)) ||
+        (args->op_type == H5VL_OBJECT_FLUSH && cv_mpi_settle(o, where->obj_type, dxpl)))
+        return -1;
     herr_t outcome = h5.H5VLobject_specific(o->under, where, vol, args, dxpl, request);
     cv_wrap_request(request, vol);
     return args->op_type == H5VL_OBJECT_FLUSH ? cv_point_after_flush(outcome, o, where->obj_type, dxpl) : outcome;

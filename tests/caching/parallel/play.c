@@ -6,7 +6,9 @@
    read is compared with that. Ends with 3 and a line on stderr at the first wrong one, with 4 where a call failed.
 
      open | self | close       H5Fopen to read, on all ranks or alone; H5Fclose
-     rw                        H5Fopen to write
+     rw | new                  H5Fopen to write; H5Fcreate
+     dataset NAME rows columns H5Dcreate, contiguous, never filled
+     write NAME MODE row rows  whole rows of what is expected there
      read NAME TYPE MODE row rows by column columns by      hyperslabs; rows 0: nothing selected
      plain NAME row rows       H5Sselect_hyperslab without stride and block
      points NAME MODE count seed
@@ -17,6 +19,7 @@
      touch PATH | await PATH   without MPI
      compute MS                keeps a processor busy, without MPI
      clock LABEL               a barrier; rank 0 says how long it is since the last one
+     wrote LABEL               rank 0 says how long it was in H5Dwrite since the last time
      die                       kill -9 */
 #include <hdf5.h>
 #include <mpi.h>
@@ -31,6 +34,7 @@ static hid_t   file = H5I_INVALID_HID;
 static long    shift;
 static char   *step;
 static hsize_t columns;
+static double  writing; /* seconds in H5Dwrite */
 
 static void failed(const char *what)
 {
@@ -146,6 +150,32 @@ static void fill(const char *name, long by)
     H5Sclose(space), H5Dclose(dataset);
 }
 
+static void make_dataset(const char *name, hsize_t rows, hsize_t wide)
+{
+    hid_t space = H5Screate_simple(2, (hsize_t[]){rows, wide}, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
+
+    GOOD(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER));
+    hid_t dataset = H5Dcreate2(file, name, H5T_NATIVE_INT, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    GOOD(dataset);
+    H5Dclose(dataset), H5Pclose(list), H5Sclose(space);
+}
+
+static void write_rows(const char *name, const char *mode, hsize_t row, hsize_t rows)
+{
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = space_of(dataset), list = transfer(mode);
+    hid_t flat    = H5Screate_simple(1, (hsize_t[]){rows * columns}, NULL);
+    int  *data    = malloc(rows * columns * sizeof *data);
+
+    for (hsize_t i = 0; i < rows * columns; i++)
+        data[i] = (int)((long)(row * columns + i) + shift);
+    GOOD(H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){row, 0}, NULL, (hsize_t[]){rows, columns}, NULL));
+    double begun = MPI_Wtime();
+    GOOD(H5Dwrite(dataset, H5T_NATIVE_INT, flat, space, list, data));
+    writing += MPI_Wtime() - begun;
+    free(data);
+    H5Sclose(flat), H5Sclose(space), H5Pclose(list), H5Dclose(dataset);
+}
+
 static void look_at_driver(void)
 {
     hid_t    fapl = H5Fget_access_plist(file);
@@ -178,7 +208,20 @@ static void play(const char *name)
         file = open_file(name, H5F_ACC_RDONLY, MPI_COMM_WORLD);
     else if (!strncmp(step, "self", 4))
         file = open_file(name, H5F_ACC_RDONLY, MPI_COMM_SELF);
-    else if (!strncmp(step, "rw", 2))
+    else if (!strncmp(step, "new", 3)) {
+        hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+        GOOD(H5Pset_fapl_mpio(fapl, MPI_COMM_WORLD, MPI_INFO_NULL));
+        GOOD(file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, fapl));
+        H5Pclose(fapl);
+    } else if (sscanf(step, "dataset %63s %llu %llu", a, v, v + 1) == 3)
+        make_dataset(a, v[0], v[1]);
+    else if (sscanf(step, "write %63s %63s %llu %llu", a, b, v, v + 1) == 4)
+        write_rows(a, b, v[0], v[1]);
+    else if (sscanf(step, "wrote %63s", a) == 1) {
+        if (!rank)
+            printf("%s %.4f\n", a, writing), fflush(stdout);
+        writing = 0;
+    } else if (!strncmp(step, "rw", 2))
         file = open_file(name, H5F_ACC_RDWR, MPI_COMM_WORLD);
     else if (!strncmp(step, "close", 5))
         GOOD(H5Fclose(file));

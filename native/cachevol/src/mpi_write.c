@@ -1,0 +1,384 @@
+#include "mpi_write.h"
+#include "mpi_open.h"
+#include "stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DIMENSIONS 4                  /* of selections that are compared: boxes that meet in fewer may meet in all */
+#define WORTH      (UINT64_C(64) << 10) /* bytes for each process from which on a write is staged */
+#define FINE       (16 << 10)         /* bytes: processes that write more than one piece of less had better let MPI do it */
+#define PROBE      64                 /* writes after which one is staged although the base storage was as fast */
+#define AREAS_MOST 4096               /* after which the processes settle */
+
+struct box {
+    uint64_t low[DIMENSIONS], high[DIMENSIONS]; /* elements, both included; low > high: nothing */
+};
+
+struct area {
+    uint64_t   dataset; /* where its header lies */
+    struct box box;
+    uint64_t   call;
+};
+
+struct cv_areas {
+    struct area *own, *others; /* of other processes, a box around what they wrote in one call */
+    size_t       owns, other;
+    uint64_t     votes;
+};
+
+void cv_areas_forget(struct cv_writer *writer)
+{
+    if (writer->areas)
+        writer->areas->owns = writer->areas->other = 0;
+}
+
+void cv_areas_free(struct cv_writer *writer)
+{
+    if (!writer->areas)
+        return;
+    free(writer->areas->own);
+    free(writer->areas->others);
+    free(writer->areas);
+    writer->areas = NULL;
+}
+
+bool cv_areas_make(struct cv_writer *writer)
+{
+    struct cv_areas *areas = writer->areas = calloc(1, sizeof *areas);
+
+    if (areas) {
+        areas->own    = malloc(AREAS_MOST * sizeof *areas->own);
+        areas->others = malloc(AREAS_MOST * sizeof *areas->others);
+    }
+    return areas && areas->own && areas->others;
+}
+
+/* ---- Boxes. ---- */
+
+static const struct box nothing = {{1}, {0}};
+
+static bool is_nothing(const struct box *box)
+{
+    return box->low[0] > box->high[0];
+}
+
+static bool meet(const struct box *a, const struct box *b)
+{
+    if (is_nothing(a) || is_nothing(b))
+        return false;
+    for (int d = 0; d < DIMENSIONS; d++)
+        if (a->low[d] > b->high[d] || b->low[d] > a->high[d])
+            return false;
+    return true;
+}
+
+static void widen(struct box *box, const struct box *by)
+{
+    if (is_nothing(by))
+        return;
+    if (is_nothing(box)) {
+        *box = *by;
+        return;
+    }
+    for (int d = 0; d < DIMENSIONS; d++) {
+        box->low[d]  = by->low[d] < box->low[d] ? by->low[d] : box->low[d];
+        box->high[d] = by->high[d] > box->high[d] ? by->high[d] : box->high[d];
+    }
+}
+
+/* ---- Datasets and selections. ---- */
+
+static bool elements_are_whole(hid_t type)
+{
+    return h5.H5Tdetect_class(type, H5T_VLEN) == 0 && h5.H5Tdetect_class(type, H5T_STRING) == 0 &&
+           h5.H5Tdetect_class(type, H5T_REFERENCE) == 0;
+}
+
+/* How a dataset is stored, which stays as it is. */
+static void look_at_storage(struct cv_object *o, hid_t dxpl)
+{
+    struct cv_storage      *s    = o->storage;
+    H5VL_dataset_get_args_t list = {.op_type = H5VL_DATASET_GET_DCPL}, type = {.op_type = H5VL_DATASET_GET_TYPE};
+
+    s->plain = false;
+    if (h5.H5VLdataset_get(o->under, o->vol, &list, dxpl, NULL) >= 0) {
+        hid_t       dcpl   = list.args.get_dcpl.dcpl_id;
+        H5D_layout_t layout = h5.H5Pget_layout(dcpl);
+        s->chunked          = layout == H5D_CHUNKED;
+        s->plain            = h5.H5Pget_nfilters(dcpl) == 0 &&
+                   ((layout == H5D_CONTIGUOUS && h5.H5Pget_external_count(dcpl) == 0) ||
+                    (s->chunked && h5.H5Pget_chunk(dcpl, H5S_MAX_RANK, s->chunk) > 0));
+        h5.H5Pclose(dcpl);
+    }
+    if (h5.H5VLdataset_get(o->under, o->vol, &type, dxpl, NULL) >= 0) {
+        hid_t id        = type.args.get_type.type_id;
+        s->plain        = s->plain && elements_are_whole(id);
+        s->element_size = h5.H5Tget_size(id);
+        h5.H5Tclose(id);
+    }
+    s->known = true;
+}
+
+/* Where a dataset lies. One without a name is asked again: it has a name later, or goes when it is closed. */
+static bool look_at(struct cv_object *o, hid_t dxpl)
+{
+    H5O_info2_t            info = {0};
+    H5VL_loc_params_t      here = {.obj_type = H5I_DATASET, .type = H5VL_OBJECT_BY_SELF};
+    H5VL_object_get_args_t get  = {.op_type = H5VL_OBJECT_GET_INFO};
+
+    if (!o->storage && !(o->storage = calloc(1, sizeof *o->storage)))
+        return false;
+    struct cv_storage *s = o->storage;
+    if (s->known && s->named)
+        return true;
+    hid_t errors             = h5.H5Eget_current_stack();
+    get.args.get_info.fields = H5O_INFO_BASIC;
+    get.args.get_info.oinfo  = &info;
+    if (h5.H5VLobject_get(o->under, &here, o->vol, &get, dxpl, NULL) >= 0) {
+        s->file  = info.fileno;
+        s->named = info.rc > 0;
+        memcpy(&s->address, &info.token, sizeof s->address);
+    }
+    if (!s->known)
+        look_at_storage(o, dxpl);
+    h5.H5Eset_current_stack(errors);
+    return true;
+}
+
+static struct cv_writer *writer_of(struct cv_object *dataset, hid_t dxpl)
+{
+    return look_at(dataset, dxpl) ? cv_writer_of_number(dataset->storage->file) : NULL;
+}
+
+struct selection {
+    struct box box;
+    uint64_t   bytes;
+    bool       block;  /* all of the box, in pieces that are not fine */
+};
+
+static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dxpl)
+{
+    struct selection        chosen = {.box = nothing, .block = true};
+    H5VL_dataset_get_args_t get    = {.op_type = H5VL_DATASET_GET_SPACE};
+    hsize_t                 from[H5S_MAX_RANK] = {0}, to[H5S_MAX_RANK] = {0}, extent[H5S_MAX_RANK] = {0};
+    bool                    whole = file_space <= H5S_PLIST; /* the smaller numbers stand for all, or for something else */
+    hid_t                   errors = h5.H5Eget_current_stack();
+
+    if (whole)
+        file_space = h5.H5VLdataset_get(o->under, o->vol, &get, dxpl, NULL) < 0 ? -1 : get.args.get_space.space_id;
+    int      rank   = h5.H5Sget_simple_extent_ndims(file_space);
+    hssize_t points = h5.H5Sget_select_npoints(file_space);
+    if (rank < 1 || points < 0 || h5.H5Sget_simple_extent_dims(file_space, extent, NULL) < 0 ||
+        (points > 0 && h5.H5Sget_select_bounds(file_space, from, to) < 0)) { /* the others must take it for everything */
+        chosen.block = false;
+        memset(chosen.box.low, 0, sizeof chosen.box.low);
+        memset(chosen.box.high, 0xff, sizeof chosen.box.high);
+    } else if (points > 0) {
+        uint64_t                 volume = 1, piece = o->storage->element_size;
+        const struct cv_storage *s      = o->storage;
+        for (int d = 0; d < rank; d++)
+            volume *= to[d] - from[d] + 1;
+        for (int d = rank - 1, on = 1; d >= 0 && on; d--) {
+            uint64_t length = to[d] - from[d] + 1, full = s->chunked ? s->chunk[d] : extent[d];
+            length          = length < full ? length : full;
+            piece *= length;
+            on = length == full;
+        }
+        for (int d = 0; d < DIMENSIONS; d++)
+            chosen.box.low[d] = d < rank ? from[d] : 0, chosen.box.high[d] = d < rank ? to[d] : 0;
+        chosen.bytes = (uint64_t)points * s->element_size;
+        chosen.block = volume == (uint64_t)points && (piece >= FINE || piece == chosen.bytes) &&
+                       h5.H5Sget_select_type(file_space) != H5S_SEL_POINTS;
+    }
+    if (whole && file_space >= 0)
+        h5.H5Sclose(file_space);
+    h5.H5Eset_current_stack(errors);
+    return chosen;
+}
+
+/* ---- What the processes tell each other before a collective write. ---- */
+
+enum { CAN = 1, FAST = 2 };           /* of a vote */
+enum { DISJOINT = 1, CLEAR = 2 };     /* of what each finds in all of them */
+
+struct vote {
+    uint64_t   flags, dataset, bytes;
+    struct box box;
+};
+
+_Static_assert(sizeof(struct vote) == CV_VOTE_BYTES, "room for votes");
+
+#define WORDS ((int)(sizeof(struct vote) / sizeof(uint64_t)))
+
+static bool own_meet(const struct cv_areas *areas, uint64_t dataset, const struct box *box)
+{
+    for (size_t i = 0; i < areas->owns; i++)
+        if (areas->own[i].dataset == dataset && meet(&areas->own[i].box, box))
+            return true;
+    return false;
+}
+
+enum answer { NATIVE, STAGE, FAILED };
+
+/* All processes come to the same answer. */
+static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t file_space, hid_t dxpl)
+{
+    struct cv_areas  *areas  = writer->areas;
+    struct cv_storage *s      = o->storage;
+    struct selection  chosen = selected(o, file_space, dxpl);
+    struct vote       mine   = {0, s->address, chosen.bytes, chosen.box}, *all = writer->votes;
+    uint64_t          found = DISJOINT | CLEAR, agreed = 0, bytes = 0, flags = CAN, fast = 0;
+
+    if (s->plain && s->named && chosen.block && !writer->off)
+        mine.flags |= CAN;
+    if (cv_base_is_fast())
+        mine.flags |= FAST;
+    if (mpi.Allgather(&mine, WORDS, CV_UINT64, all, WORDS, CV_UINT64, writer->comm))
+        return FAILED;
+    for (int rank = 0; rank < writer->size; rank++) {
+        flags &= all[rank].dataset == all[0].dataset ? all[rank].flags : 0;
+        fast |= all[rank].flags & FAST;
+        bytes += all[rank].bytes;
+        if (rank == writer->rank)
+            continue;
+        if (meet(&mine.box, &all[rank].box))
+            found &= ~(uint64_t)DISJOINT;
+        if (own_meet(areas, s->address, &all[rank].box))
+            found &= ~(uint64_t)CLEAR;
+    }
+    if (areas->owns == AREAS_MOST || areas->other == AREAS_MOST)
+        found &= ~(uint64_t)CLEAR;
+    if (mpi.Allreduce(&found, &agreed, 1, CV_UINT64, CV_BAND, writer->comm))
+        return FAILED;
+    bool stage = (flags & CAN) && (agreed & DISJOINT) && bytes >= WORTH * (uint64_t)writer->size &&
+                 !(fast && ++areas->votes % PROBE);
+    if ((!stage || !(agreed & CLEAR)) && cv_writer_settle(writer))
+        return FAILED;
+    return stage ? STAGE : NATIVE;
+}
+
+/* Notes where the data of a staged call lie, for whoever comes to them before all have settled. */
+static void note(struct cv_writer *writer)
+{
+    struct cv_areas   *areas = writer->areas;
+    const struct vote *all   = writer->votes;
+    struct area        mine  = {all[writer->rank].dataset, all[writer->rank].box, writer->calls};
+    struct area        rest  = {mine.dataset, nothing, writer->calls};
+
+    for (int rank = 0; rank < writer->size; rank++)
+        if (rank != writer->rank)
+            widen(&rest.box, &all[rank].box);
+    if (!is_nothing(&mine.box))
+        areas->own[areas->owns++] = mine;
+    if (!is_nothing(&rest.box))
+        areas->others[areas->other++] = rest;
+}
+
+/* ---- What one process does alone. ---- */
+
+static int alone(struct cv_object *o, hid_t file_space, hid_t dxpl)
+{
+    struct cv_writer *writer = writer_of(o, dxpl);
+    if (!writer || writer->settled == writer->calls)
+        return 0;
+    struct cv_areas *areas = writer->areas;
+    struct box       box   = selected(o, file_space, dxpl).box;
+    if (own_meet(areas, o->storage->address, &box)) {
+        if (cv_writer_drain(writer))
+            return -1;
+        areas->owns = 0;
+    }
+    for (size_t i = areas->other; i-- > 0;) {
+        struct area *each = &areas->others[i];
+        if (each->dataset != o->storage->address || !meet(&each->box, &box))
+            continue;
+        if (cv_writer_wait(writer, each->call))
+            return -1;
+        *each = areas->others[--areas->other];
+    }
+    return 0;
+}
+
+static int all_alone(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)
+{
+    for (size_t i = 0; i < count; i++)
+        if (alone(datasets[i], file_spaces[i], dxpl))
+            return -1;
+    return 0;
+}
+
+/* ---- Hooks. ---- */
+
+struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)
+{
+    struct cv_mpi_write write = {NULL, false};
+
+    if (!count || !cv_writers_any())
+        return write;
+    if (!cv_mpi_is_collective(dxpl)) {
+        write.bad = all_alone(count, datasets, file_spaces, dxpl);
+        return write;
+    }
+    struct cv_writer *writer = writer_of(datasets[0], dxpl);
+    if (!writer)
+        return write;
+    if (count > 1) {
+        write.bad = cv_writer_settle(writer);
+        return write;
+    }
+    enum answer answer = agree(writer, datasets[0], file_spaces[0], dxpl);
+    write.bad          = answer == FAILED;
+    if (answer == STAGE) {
+        write.writer = writer;
+        cv_mpi_set_collective(dxpl, false);
+        cv_writer_staging(writer, true);
+        CV_COUNT(staged_together, 1);
+    }
+    return write;
+}
+
+void cv_mpi_write_ends(struct cv_mpi_write write, hid_t dxpl)
+{
+    struct cv_writer *writer = write.writer;
+
+    if (!writer)
+        return;
+    cv_writer_staging(writer, false);
+    cv_mpi_set_collective(dxpl, true);
+    cv_stage_called(writer->stage, ++writer->calls, writer->emptied);
+    note(writer);
+}
+
+int cv_mpi_before_read(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)
+{
+    if (!count || !cv_writers_any())
+        return 0;
+    if (!cv_mpi_is_collective(dxpl))
+        return all_alone(count, datasets, file_spaces, dxpl);
+    struct cv_writer *writer = writer_of(datasets[0], dxpl);
+    return writer ? cv_writer_settle(writer) : 0;
+}
+
+int cv_mpi_settle(struct cv_object *object, H5I_type_t type, hid_t dxpl)
+{
+    struct cv_writer *writer = cv_writers_any() ? cv_writer_of(object, type, dxpl) : NULL;
+
+    return writer ? cv_writer_settle(writer) : 0;
+}
+
+int cv_mpi_deleting(struct cv_object *object, H5I_type_t type, hid_t dxpl)
+{
+    if (cv_writers_any())
+        cv_writers_stop();
+    return cv_mpi_settle(object, type, dxpl);
+}
+
+int cv_mpi_before_any(struct cv_object *object, H5I_type_t type, hid_t dxpl)
+{
+    struct cv_writer *writer = cv_writers_any() ? cv_writer_of(object, type, dxpl) : NULL;
+
+    if (!writer || writer->settled == writer->calls)
+        return 0;
+    return cv_writer_drain(writer) || cv_writer_wait(writer, writer->calls) ? -1 : 0;
+}

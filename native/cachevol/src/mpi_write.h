@@ -1,0 +1,29 @@
+/* Which data of parallel files are staged: those of collective writes, since there the processes meet and can tell each
+   other what they write. They stage where the selections of all are blocks that do not overlap, large enough that
+   nothing is gained by MPI's putting them together; each then writes its own, in its own time.
+
+   Hooks around calls of the connector; each returns at once where no file is staged for. */
+#ifndef CACHEVOL_MPI_WRITE_H
+#define CACHEVOL_MPI_WRITE_H
+
+#include "mpi_writer.h"
+
+/* Before and after H5VLdataset_write. */
+struct cv_mpi_write {
+    struct cv_writer *writer; /* NULL: as without the connector */
+    bool              bad;    /* an error is on the stack; the write fails */
+};
+struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl);
+void cv_mpi_write_ends(struct cv_mpi_write write, hid_t dxpl);
+
+/* Before datasets are read. 0, or -1 with an error on the stack. */
+int cv_mpi_before_read(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl);
+
+/* Before what all processes do together where data may lie that they staged: a flush, a close, a change of structure. */
+int cv_mpi_settle(struct cv_object *object, H5I_type_t type, hid_t dxpl);
+/* Before something is deleted. */
+int cv_mpi_deleting(struct cv_object *object, H5I_type_t type, hid_t dxpl);
+/* Before this process does alone what the connector does not understand. */
+int cv_mpi_before_any(struct cv_object *object, H5I_type_t type, hid_t dxpl);
+
+#endif

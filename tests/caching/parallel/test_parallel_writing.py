@@ -1,0 +1,193 @@
+"""Files written by MPI programs: what they write together is staged, and nobody ever sees anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.caching.conftest import EAGER, needs_connector
+from tiercel.layers.cachevol import log_program, settings, throttle
+
+from .conftest import HOW, Nodes, parallel_hdf5
+
+pytestmark = [needs_connector, pytest.mark.nightly]
+
+#: Bytes a second of the base storage: slow enough that staged data stay where they are for a while.
+SLOW = 2e6
+
+
+@pytest.fixture(scope="module")
+def scribbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of scribble.c, built against the parallel HDF5."""
+    hdf5 = parallel_hdf5()
+    if hdf5 is None:
+        pytest.skip(HOW)
+    built = tmp_path_factory.mktemp("scribbler") / "scribble"
+    subprocess.run(
+        [hdf5.mpicc, "-O1", "-g", "-Wall", "-o", built, Path(__file__).with_name("scribble.c"),
+         f"-I{hdf5.include}", f"-L{hdf5.library}", f"-Wl,-rpath,{hdf5.library}", "-lhdf5"],
+        check=True,
+    )  # fmt: skip
+    return built
+
+
+def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70, **options: Any) -> int:
+    """Play a random program on a node for each rank; return how many writes its ranks staged together."""
+    hdf5 = parallel_hdf5()
+    assert hdf5 is not None
+    file = folder / "base" / f"{seed}.h5"
+    file.parent.mkdir(exist_ok=True)
+    arguments = [str(program), str(file), str(seed), str(steps)]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
+    slow = {
+        "LD_PRELOAD": str(throttle()),
+        "CACHEVOL_THROTTLE_FOLDER": str(file.parent),
+        "CACHEVOL_THROTTLE_RATE": str(SLOW),
+        "CACHEVOL_THROTTLE_STATE": str(folder / f"throttle{seed}"),
+    }
+    command = [str(hdf5.mpiexec)]
+    for rank in range(ranks):
+        node = folder / f"node{seed}.{rank}"
+        node.mkdir()
+        own = settings(node, {**EAGER, "stats": str(folder / f"stats{seed}.{rank}"), **options})
+        command += [":"] if rank else []
+        command += ["-n", "1"]
+        for name, value in own.items():
+            command += ["-env", name, value]
+        command += arguments
+    played = subprocess.run(
+        command, env={**plain, **slow}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert played.returncode == 0, played.stderr
+    # Without the connector, and by another driver: the file itself.
+    checked = subprocess.run(
+        [*arguments, str(ranks)], env=plain, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert checked.returncode == 0, checked.stderr
+    counts = [json.loads((folder / f"stats{seed}.{r}").read_text().splitlines()[-1]) for r in range(ranks)]
+    for each in counts:
+        assert each["migrated_bytes"] == each["staged_bytes"]
+    assert not list((folder / "base").glob(".*cachevol*"))
+    assert not [log for rank in range(ranks) for log in folder.glob(f"node{seed}.{rank}/*/logs/*")]
+    return sum(each["staged_together"] for each in counts)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int) -> None:
+    """Together, alone, one after the other, with and without a flush between; resized, deleted, opened again."""
+    staged = [scribble(scribbler, tmp_path, seed, ranks) for seed in range(100 * ranks, 100 * ranks + 8)]
+    assert sum(staged) > 20 * ranks
+
+
+@pytest.mark.parametrize("options", [{"size": 1 << 20}, {"adaptive": True}, {"checkpoint": False}])
+def test_random_programs_under_other_settings(
+    scribbler: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """`size`: not even the first segment of a log fits, so everything goes direct."""
+    for seed in range(4):
+        scribble(scribbler, tmp_path, seed, 3, **options)
+
+
+ROWS, COLUMNS = 512, 2048
+CHECKPOINT = "new; dataset x 512 2048; barrier"
+
+
+def halves(mode: str = "collective", close: str = "close") -> list[str]:
+    return [f"{CHECKPOINT}; write x {mode} {256 * i} 256; {close}" for i in range(2)]
+
+
+def expect(file: Path, shift: int = 0) -> None:
+    with h5py.File(file) as opened:
+        got = opened["x"][:].ravel()
+    assert (got == np.arange(ROWS * COLUMNS, dtype="<i4") + shift).all()
+
+
+def test_a_checkpoint_is_staged_and_there_when_the_file_is_closed(cluster: Nodes) -> None:
+    counts = cluster.run(halves())
+    assert [each["staged_bytes"] for each in counts] == [256 * COLUMNS * 4] * 2
+    expect(cluster.file)
+
+
+def test_a_flush_brings_it_there(cluster: Nodes) -> None:
+    """Rank 0 has no part in the data that it waits for: those of rank 1."""
+    go, done = cluster.folder / "go", cluster.folder / "done"
+    child = cluster.start(halves(close=f"flush; touch {done}; await {go}; close"))
+    while child.poll() is None and not done.exists():
+        time.sleep(0.005)
+    expect(cluster.file)
+    go.touch()
+    child.communicate(timeout=300)
+    assert child.returncode == 0
+
+
+def test_what_one_process_writes_alone_is_not_staged(cluster: Nodes) -> None:
+    """The others could read it at once, and nothing would tell them to wait."""
+    counts = cluster.run(halves("independent"))
+    assert [each["staged_bytes"] for each in counts] == [0, 0]
+    expect(cluster.file)
+
+
+def test_fine_pieces_are_left_to_mpi(cluster: Nodes) -> None:
+    """A row has 8 KiB. Rows that ranks take in turn are 512 pieces, which collective buffering puts together."""
+    script = [
+        "; ".join([CHECKPOINT, *[f"write x collective {r} 1" for r in range(i, 64, 2)], "close"])
+        for i in range(2)
+    ]
+    counts = cluster.run(script)
+    assert [each["staged_bytes"] for each in counts] == [0, 0]
+
+
+def test_only_some_ranks_stage(cluster: Nodes) -> None:
+    counts = cluster.run(halves(), each=[{}, {"write": False}])
+    assert [each["staged_bytes"] for each in counts] == [0, 0]
+    expect(cluster.file)
+
+
+def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes) -> None:
+    """Each rank writes what the other one has staged."""
+    scripts = [
+        f"{CHECKPOINT}; write x collective {256 * i} 256; barrier; shift 7; "
+        f"write x collective {256 - 256 * i} 256; close"
+        for i in range(2)
+    ]
+    cluster.run(scripts)
+    expect(cluster.file, 7)
+
+
+@pytest.mark.parametrize("end", ["finalize", "library; finalize"])
+def test_the_end_of_mpi_before_the_end_of_the_file(cluster: Nodes, end: str) -> None:
+    cluster.run(halves(close=end))
+    expect(cluster.file)
+
+
+def test_a_rank_is_killed(cluster: Nodes) -> None:
+    """What was not flushed is lost, as without the connector; what is left on the nodes is in nobody's way."""
+    cluster.run(halves())
+    scripts = [f"rw; shift 3; write x collective {256 * i} 256; {['die', 'barrier'][i]}" for i in range(2)]
+    child = cluster.start(scripts)
+    try:
+        child.communicate(timeout=300)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode != 0
+    program = log_program()
+    assert program is not None
+    for node in range(2):
+        subprocess.run([program, "replay", cluster.local(node)], check=True, capture_output=True)
+        assert not list(cluster.local(node).glob("*/logs/*"))
+    with h5py.File(cluster.file) as opened:
+        got = opened["x"][:].ravel()
+    expected = np.arange(ROWS * COLUMNS)
+    assert ((got == expected) | (got == expected + 3)).all()
+    cluster.run([f"rw; shift 5; write x collective {256 * i} 256; close" for i in range(2)])
+    expect(cluster.file, 5)
