@@ -31,6 +31,7 @@ ABSENT(H5Pget_fapl_mpio)
 ABSENT(H5Pset_fapl_mpio)
 ABSENT(H5Pset_dxpl_mpio)
 ABSENT(H5Pget_dxpl_mpio)
+ABSENT(H5Pget_coll_metadata_write)
 
 static unsigned char byte(uint64_t at)
 {
