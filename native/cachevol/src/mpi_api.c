@@ -62,3 +62,10 @@ bool cv_mpi_usable(void)
         state = find() ? GOOD : NONE;
     return state == GOOD && !mpi.Initialized(&there) && there && !mpi.Finalized(&over) && !over;
 }
+
+bool cv_mpi_all(cv_comm comm, bool mine)
+{
+    uint64_t here = mine, everywhere = 0;
+
+    return !mpi.Allreduce(&here, &everywhere, 1, CV_UINT64, CV_MIN, comm) && everywhere;
+}

@@ -82,4 +82,7 @@ bool cv_mpi_asked(hid_t fapl);
 /* Finds the functions when first called. Whether MPI runs, with a library whose binary interface is known here. */
 bool cv_mpi_usable(void);
 
+/* Whether it holds in all processes; all take part. */
+bool cv_mpi_all(cv_comm comm, bool mine);
+
 #endif

@@ -42,13 +42,6 @@ static bool can_take(const char *name, hid_t vol)
            S_ISREG(now.st_mode) && !access(name, R_OK) && !written_here(&now) && cv_session_store();
 }
 
-static bool all_of(cv_comm comm, bool mine)
-{
-    uint64_t here = mine, everywhere = 0;
-
-    return !mpi.Allreduce(&here, &everywhere, 1, CV_UINT64, CV_MIN, comm) && everywhere;
-}
-
 /* Opens the file by our driver in this process alone. Where the driver took `*parallel`, that becomes NULL: it is the
    driver's then, and is `*opened` while that has it. */
 static void *open_here(const char *name, unsigned flags, hid_t fapl, hid_t dxpl, struct cv_parallel **parallel,
@@ -77,10 +70,10 @@ static bool settle(cv_comm comm, const char *name)
     char why[PATH_MAX + 512] = "unable to open file: a killed program left data for it on the node of another process";
     bool settled             = !cv_left_settle(name, false, why, sizeof why);
 
-    if (all_of(comm, settled))
+    if (cv_mpi_all(comm, settled))
         return true;
     settled = settled || !cv_left_settle(name, false, why, sizeof why);
-    if (all_of(comm, settled))
+    if (cv_mpi_all(comm, settled))
         return true;
     CV_OPEN_ERROR("%s", why);
     return false;
@@ -101,7 +94,7 @@ void *cv_mpi_open(const char *name, unsigned flags, hid_t fapl, hid_t vol, bool 
     cv_peers_tidy(comm);
     struct cv_parallel *parallel = calloc(1, sizeof *parallel), *opened = NULL;
     read = read && parallel && !(flags & (H5F_ACC_RDWR | H5F_ACC_SWMR_READ)) && can_take(name, vol);
-    if (all_of(comm, read)) {
+    if (cv_mpi_all(comm, read)) {
         parallel->comm = CV_COMM_NULL, parallel->info = CV_INFO_NULL;
         mpi.Pget_fapl_mpio(fapl, &parallel->comm, &parallel->info); /* duplicates both; the processes do so together */
         file = open_here(name, flags, fapl, dxpl, &parallel, &opened);
@@ -109,7 +102,7 @@ void *cv_mpi_open(const char *name, unsigned flags, hid_t fapl, hid_t vol, bool 
             mpi.Comm_free(&parallel->comm);
         if (parallel && parallel->info != CV_INFO_NULL)
             mpi.Info_free(&parallel->info);
-        if (!all_of(comm, file)) {
+        if (!cv_mpi_all(comm, file)) {
             if (file)
                 h5.H5VLfile_close(file, vol, dxpl, NULL);
             file = NULL;

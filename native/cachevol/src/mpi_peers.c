@@ -1,58 +1,15 @@
-#include "mpi_peers.h"
+#include "mpi_parts.h"
 #include "checksum.h"
 #include "config.h"
 #include "fill.h"
-#include "mpi_window.h"
-#include "rates.h"
 #include "stats.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SHUN       4                       /* times its patience that a process passes over one which did not answer, */
-#define SHUN_MOST  UINT64_C(60000000000)   /* doubled each time, up to so many ns */
-#define LATE_MOST  16                      /* transfers that may be late before no more are begun */
-#define NOTES_MOST 1024                    /* ranges that may wait to be told of */
-#define PROBE      64                      /* reads after which neighbours slower than the base storage are tried again */
-#define NOBODY     UINT64_C(250000000)     /* ns for which the answer that nobody has a block holds */
-#define BATCH      UINT64_C(64)            /* slots whose entries are sent together when a file is opened */
-
-struct range {
-    uint64_t address, size;
-};
-
-struct cv_peers {
-    struct cv_windows *windows;
-    struct cv_copy    *copy;
-    pthread_t          thread; /* that opened the file: the only one that calls MPI for it */
-    pid_t              process;
-    bool               broken; /* MPI reported an error */
-    uint16_t           node;   /* this process's, from 1 */
-    int               *ranks;  /* by node: those of node n are ranks[first[n]] up to ranks[first[n + 1]] */
-    int               *first;
-    uint16_t          *known;  /* directory entries seen, for each block */
-    uint64_t          *asked;  /* for each slot: ticks until which what it did not tell is not asked for again */
-    uint64_t          *shunned_until, *shunned_for; /* ns, for each rank */
-    uint64_t          *told;   /* for each rank: 1 + where in its directory it was last told something */
-    struct range       notes[NOTES_MOST];
-    unsigned           noted;
-    struct cv_rate     rate;
-    unsigned           skipped;
-};
-
-static uint64_t blocks_of(uint64_t size)
-{
-    return (size + CV_BLOCK - 1) / CV_BLOCK;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#define PROBE 64 /* reads after which neighbours slower than the base storage are tried again */
 
 /* ---- Who is on which node. ---- */
 
@@ -151,188 +108,7 @@ static void list_ranks(struct cv_peers *peers, const int *node_of, int size, int
     peers->first[nodes + 1] = listed;
 }
 
-/* ---- The directory. ---- */
-
-static int home_of(const struct cv_windows *windows, uint64_t slot)
-{
-    return (int)(slot % (uint64_t)windows->size);
-}
-
-static intptr_t place_in(const struct cv_windows *windows, uint64_t slot)
-{
-    return (intptr_t)(slot / (uint64_t)windows->size * CV_SLOT);
-}
-
-/* Makes entries of one slot. They only ever grow: all that is done to the directory is MPI_MAX and reading. */
-static bool tell(struct cv_peers *peers, uint64_t block, const uint16_t *entries, uint64_t count)
-{
-    struct cv_windows *windows = peers->windows;
-    uint64_t           slot    = block / CV_SLOT;
-    int                home    = home_of(windows, slot);
-    intptr_t           at      = place_in(windows, slot) + (intptr_t)(block % CV_SLOT);
-
-    if (mpi.Accumulate(entries, (int)count, CV_UINT16, home, at, (int)count, CV_UINT16, CV_MAX, windows->directory))
-        peers->broken = true;
-    peers->told[home] = (uint64_t)at + 1;
-    return !peers->broken;
-}
-
-/* Tells of what the node's copy holds already; its processes share the work. All processes take part. */
-static void tell_all(struct cv_peers *peers)
-{
-    struct cv_windows *windows = peers->windows;
-    uint16_t          *entries = malloc(BATCH * CV_SLOT * sizeof *entries);
-    uint64_t           share = 0, shares = (uint64_t)(peers->first[peers->node + 1] - peers->first[peers->node]);
-    uint64_t           blocks = blocks_of(peers->copy->size), used = 0;
-
-    while (peers->ranks[peers->first[peers->node] + (int)share] != windows->rank)
-        share++;
-    for (uint64_t slot = share; entries && slot < windows->slots; slot += shares) {
-        uint16_t *to    = entries + used * CV_SLOT;
-        uint64_t  first = slot * CV_SLOT, count = least(CV_SLOT, blocks - first), there = 0;
-        for (uint64_t i = 0; i < count; i++) {
-            bool     in = atomic_load(&peers->copy->bits[(first + i) / 64]) >> ((first + i) % 64) & 1;
-            to[i]       = in ? peers->node : 0;
-            there += in;
-        }
-        if (!there)
-            continue;
-        if (!tell(peers, first, to, count))
-            break;
-        if (++used == BATCH) {
-            mpi.Win_flush_all(windows->directory);
-            used = 0;
-        }
-    }
-    mpi.Win_flush_all(windows->directory);
-    mpi.Barrier(windows->comm);
-    free(entries);
-}
-
-/* Tells of those ranges, or parts of them, that have come into the copy. */
-static void tell_noted(struct cv_peers *peers)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = 0; i < peers->noted; i++) {
-        struct range range = peers->notes[i];
-        bool         there = true;
-        while (range.size && !peers->broken) {
-            uint64_t run = cv_copy_run(peers->copy, range.address, range.address + range.size, &there);
-            if (!there)
-                break;
-            for (uint64_t done = 0; done < run;) {
-                uint64_t block = (range.address + done) / CV_BLOCK, in_slot = CV_SLOT - block % CV_SLOT;
-                uint64_t count = least(in_slot, blocks_of(run - done));
-                tell(peers, block, peers->windows->own, count);
-                done += count * CV_BLOCK;
-            }
-            run = least(run, range.size);
-            range.address += run, range.size -= run;
-        }
-        if (range.size)
-            peers->notes[kept++] = range;
-    }
-    peers->noted = kept;
-}
-
-void cv_peers_note(struct cv_peers *peers, uint64_t address, uint64_t size)
-{
-    uint64_t begin = address / CV_BLOCK * CV_BLOCK, end = blocks_of(address + size) * CV_BLOCK;
-
-    if (end > peers->copy->size)
-        end = peers->copy->size;
-    if (peers->noted && peers->notes[peers->noted - 1].address + peers->notes[peers->noted - 1].size == begin &&
-        peers->notes[peers->noted - 1].size < CV_PIECE)
-        peers->notes[peers->noted - 1].size += end - begin;
-    else {
-        if (peers->noted == NOTES_MOST) /* the first is the least likely to come yet: the node may have no room */
-            memmove(peers->notes, peers->notes + 1, --peers->noted * sizeof *peers->notes);
-        peers->notes[peers->noted++] = (struct range){begin, end - begin};
-    }
-}
-
-/* ---- Transfers with an end. ---- */
-
-static bool usable(struct cv_peers *peers)
-{
-    if (peers->broken || peers->windows->gone || !pthread_equal(peers->thread, pthread_self()) ||
-        peers->process != getpid())
-        return false;
-    if (peers->windows->late)
-        cv_windows_collect(peers->windows);
-    return peers->windows->lates < LATE_MOST;
-}
-
-static bool shunned(const struct cv_peers *peers, int rank)
-{
-    return peers->shunned_until[rank] && cv_ticks() < peers->shunned_until[rank];
-}
-
-static void judge(struct cv_peers *peers, int rank, bool answered)
-{
-    if (answered) {
-        peers->shunned_for[rank] = peers->shunned_until[rank] = 0;
-        return;
-    }
-    uint64_t before          = peers->shunned_for[rank];
-    peers->shunned_for[rank] = before ? least(2 * before, SHUN_MOST) : least(SHUN * cv_config.patience, SHUN_MOST);
-    peers->shunned_until[rank] = cv_ticks() + peers->shunned_for[rank];
-    CV_COUNT(neighbour_late, 1);
-}
-
-static bool ends(struct cv_peers *peers, cv_request *request, uint64_t until)
-{
-    for (unsigned tries = 0;; tries++) {
-        int ended = 0;
-        if (mpi.Test(request, &ended, CV_STATUS_IGNORE)) {
-            peers->broken = true;
-            return false;
-        }
-        if (ended)
-            return true;
-        if (cv_ticks() > until)
-            return false;
-        if (tries > 50)
-            sched_yield();
-    }
-}
-
-static bool ask(struct cv_peers *peers, int home, intptr_t at, uint64_t count, uint16_t *entries, cv_request *request)
-{
-    if (mpi.Rget_accumulate(NULL, 0, CV_UINT16, entries, (int)count, CV_UINT16, home, at, (int)count, CV_UINT16,
-                            CV_NO_OP, peers->windows->directory, request))
-        peers->broken = true;
-    return !peers->broken;
-}
-
-/* Asks for the entries of one slot. */
-static void look_up(struct cv_peers *peers, uint64_t slot)
-{
-    uint64_t   first = slot * CV_SLOT, count = least(CV_SLOT, blocks_of(peers->copy->size) - first);
-    int        home    = home_of(peers->windows, slot);
-    bool       asks    = cv_ticks() >= peers->asked[slot] && !shunned(peers, home);
-    uint16_t  *entries = asks ? malloc(CV_SLOT * sizeof *entries) : NULL;
-    cv_request request = CV_REQUEST_NULL;
-
-    if (!entries)
-        return;
-    if (!ask(peers, home, place_in(peers->windows, slot), count, entries, &request)) {
-        free(entries);
-        return;
-    }
-    bool answered = ends(peers, &request, cv_ticks() + cv_config.patience);
-    judge(peers, home, answered);
-    if (!answered) {
-        cv_windows_late(peers->windows, request, entries, 0);
-        return;
-    }
-    peers->asked[slot] = cv_ticks() + NOBODY;
-    for (uint64_t i = 0; i < count; i++)
-        if (!peers->known[first + i])
-            peers->known[first + i] = entries[i];
-    free(entries);
-}
+/* ---- Reading. ---- */
 
 /* A process of the node that is expected to answer, or -1. The processes of one node ask different ones. */
 static int rank_on(const struct cv_peers *peers, uint16_t node)
@@ -341,7 +117,7 @@ static int rank_on(const struct cv_peers *peers, uint16_t node)
 
     for (int i = 0; i < count; i++) {
         int rank = peers->ranks[from + (peers->windows->rank + i) % count];
-        if (!shunned(peers, rank))
+        if (!cv_peers_shunned(peers, rank))
             return rank;
     }
     return -1;
@@ -365,8 +141,8 @@ static bool fetch(struct cv_peers *peers, int rank, uint64_t begin, uint64_t end
             free(memory);
         return false;
     }
-    bool answered = ends(peers, &request, from + cv_config.patience);
-    judge(peers, rank, answered);
+    bool answered = cv_peers_ends(peers, &request, from + cv_config.patience);
+    cv_peers_judge(peers, rank, answered);
     if (!answered) {
         cv_rate_note(&peers->rate, end - begin, 2 * cv_config.patience); /* or longer */
         cv_windows_late(peers->windows, request, memory, fill ? end - begin : 0);
@@ -387,15 +163,15 @@ uint64_t cv_peers_read(struct cv_peers *peers, char *data, uint64_t *size, uint6
 {
     uint64_t first = address / CV_BLOCK, last = (address + *size - 1) / CV_BLOCK, run = 1;
 
-    if (!usable(peers))
+    if (!cv_peers_usable(peers))
         return 0;
-    tell_noted(peers);
+    cv_directory_tell_noted(peers);
     uint64_t rate = cv_rate(&peers->rate);
     if (cv_config.adaptive && rate && rate < base_rate && ++peers->skipped % PROBE)
         return 0;
     for (uint64_t block = first; block <= last; block++)
         if (!peers->known[block]) {
-            look_up(peers, block / CV_SLOT);
+            cv_directory_look_up(peers, block / CV_SLOT);
             block = (block / CV_SLOT + 1) * CV_SLOT - 1;
         }
     uint16_t node = peers->known[first];
@@ -411,27 +187,10 @@ void cv_peers_settle(struct cv_peers *peers)
 {
     cv_fill_finish();
     memset(peers->asked, 0, (size_t)(blocks_of(peers->copy->size) / CV_SLOT + 1) * sizeof *peers->asked);
-    if (!usable(peers))
+    if (!cv_peers_usable(peers))
         return;
-    tell_noted(peers);
-    /* Operations on one entry take place in the order in which a process began them: once the last one told can be
-       read, all before it are there. */
-    for (int rank = 0; rank < peers->windows->size && !peers->broken; rank++) {
-        cv_request request = CV_REQUEST_NULL;
-        uint16_t  *entry   = peers->told[rank] && !shunned(peers, rank) ? malloc(sizeof *entry) : NULL;
-        if (!entry || !ask(peers, rank, (intptr_t)peers->told[rank] - 1, 1, entry, &request)) {
-            free(entry);
-            continue;
-        }
-        bool answered = ends(peers, &request, cv_ticks() + cv_config.patience);
-        judge(peers, rank, answered);
-        if (answered) {
-            peers->told[rank] = 0;
-            free(entry);
-        } else {
-            cv_windows_late(peers->windows, request, entry, 0);
-        }
-    }
+    cv_directory_tell_noted(peers);
+    cv_directory_settle(peers);
 }
 
 /* ---- Beginning and end. ---- */
@@ -459,7 +218,7 @@ struct cv_peers *cv_peers_open(int comm, struct cv_copy *copy)
             for (uint64_t i = 0; i < CV_SLOT; i++)
                 windows->own[i] = peers->node;
             list_ranks(peers, node_of, size, nodes);
-            tell_all(peers);
+            cv_directory_tell_all(peers);
             cv_fill_forget(copy); /* all nodes would fetch all of the file ahead */
             CV_COUNT(files_shared, 1);
         } else {
@@ -474,8 +233,8 @@ struct cv_peers *cv_peers_open(int comm, struct cv_copy *copy)
 
 void cv_peers_close(struct cv_peers *peers)
 {
-    if (usable(peers))
-        tell_noted(peers);
+    if (cv_peers_usable(peers))
+        cv_directory_tell_noted(peers);
     if (peers->windows->gone)
         free(peers->windows);
     else

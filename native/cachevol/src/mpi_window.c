@@ -87,13 +87,6 @@ static bool watch_the_end(void)
     return watching;
 }
 
-static bool all_of(cv_comm comm, bool mine)
-{
-    uint64_t here = mine, everywhere = 0;
-
-    return !mpi.Allreduce(&here, &everywhere, 1, CV_UINT64, CV_MIN, comm) && everywhere;
-}
-
 struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size, struct cv_copy *copy)
 {
     struct cv_windows *windows = calloc(1, sizeof *windows);
@@ -101,7 +94,7 @@ struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size,
     bool               whole   = false;
 
     mpi.Comm_set_errhandler(comm, CV_ERRORS_RETURN);
-    if (!all_of(comm, ready && windows && map != MAP_FAILED && watch_the_end()))
+    if (!cv_mpi_all(comm, ready && windows && map != MAP_FAILED && watch_the_end()))
         goto failed;
     windows->comm = comm, windows->rank = rank, windows->size = size, windows->map = map, windows->copy = copy;
     windows->directory = windows->data = CV_WIN_NULL;
@@ -111,7 +104,7 @@ struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size,
     if (!mpi.Win_allocate((intptr_t)bytes, sizeof *windows->entries, CV_INFO_NULL, comm, &windows->entries,
                           &windows->directory)) {
         whole = !mpi.Win_create(map, (intptr_t)copy->size, 1, CV_INFO_NULL, comm, &windows->data);
-        if (!all_of(comm, whole)) {
+        if (!cv_mpi_all(comm, whole)) {
             if (whole)
                 mpi.Win_free(&windows->data);
             whole = false;

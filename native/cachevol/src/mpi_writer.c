@@ -105,13 +105,6 @@ void cv_writer_staging(struct cv_writer *writer, bool begins)
 
 /* ---- Opening. ---- */
 
-static bool all_of(cv_comm comm, bool mine)
-{
-    uint64_t here = mine, everywhere = 0;
-
-    return !mpi.Allreduce(&here, &everywhere, 1, CV_UINT64, CV_MIN, comm) && everywhere;
-}
-
 static unsigned long number_of(void *under, hid_t vol, hid_t dxpl)
 {
     unsigned long        number = 0;
@@ -213,9 +206,9 @@ void cv_writer_open(void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
     if (writer)
         writer->base = -1;
     bool mine = stages && writer && begin(writer, under, vol, fapl, dxpl);
-    if (all_of(comm, mine)) {
+    if (cv_mpi_all(comm, mine)) {
         writer->comm = comm;
-        if (all_of(comm, expose(writer))) {
+        if (cv_mpi_all(comm, expose(writer))) {
             if (!native)
                 learn(writer->file->cls);
             cv_writer_staging(writer, false);
@@ -292,7 +285,7 @@ int cv_writer_settle(struct cv_writer *writer)
 {
     if (writer->settled == writer->calls)
         return 0;
-    bool good = !cv_writer_drain(writer), whole = all_of(writer->comm, good);
+    bool good = !cv_writer_drain(writer), whole = cv_mpi_all(writer->comm, good);
     if (whole) {
         writer->settled = writer->calls;
         cv_areas_forget(writer);

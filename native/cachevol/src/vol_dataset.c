@@ -12,7 +12,7 @@ static void *create(void *pointer, const H5VL_loc_params_t *where, const char *n
 
     cv_changing();
     /* The processes fill chunks together, and MPI then rewrites what lies between them. */
-    if (h5.H5Pget_layout(dcpl) == H5D_CHUNKED && cv_mpi_settle(o, where->obj_type, dxpl))
+    if (cv_writers_any() && h5.H5Pget_layout(dcpl) == H5D_CHUNKED && cv_mpi_settle(o, where->obj_type, dxpl))
         return NULL;
     void *under = h5.H5VLdataset_create(o->under, where, o->vol, name, lcpl, type, space, dcpl, dapl, dxpl, request);
     cv_wrap_request(request, o->vol);
