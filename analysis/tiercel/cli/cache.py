@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,12 +99,23 @@ def drop(
 def fuzz(
     cases: Annotated[int, typer.Option(min=1, help="Programs to play.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Number of the first.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Played at a time.", show_default="one a processor")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Play random HDF5 programs with and without the connector; all that they see and leave must be equal."""
+    from tiercel.caching.fuzz.run import Outcome
     from tiercel.caching.fuzz.run import fuzz as play
 
-    outcome = play(cases, seed)
+    def tell(so_far: Outcome) -> None:
+        text = f"\r{so_far.cases} of {cases} cases, {len(so_far.mismatches)} mismatches"
+        print(text, end="", file=sys.stderr, flush=True)
+
+    watched = sys.stderr.isatty()
+    outcome = play(cases, seed, jobs or len(os.sched_getaffinity(0)), tell if watched else None)
+    if watched:
+        print(file=sys.stderr)
     if as_json:
         print(json.dumps(dataclasses.asdict(outcome)))
     else:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tiercel.runs.planning import Project
 
-#: Beside the stamps: newer than the tables when some batch is to be carried out again. Snakemake does not look
-#: for a missing stamp where all that is made from it is there.
+#: Beside the stamps: newer than the tables when some batch is to be carried out again. Snakemake does not
+#: look for a missing stamp where all that is made from it is there.
 AGAIN = "again"
 
 

@@ -83,7 +83,7 @@ def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int) -> None:
-    """Together, alone, one after the other, with and without a flush between; resized, deleted, opened again."""
+    """Together, alone, one after the other, without a flush between; resized, deleted, opened again."""
     staged = [scribble(scribbler, tmp_path, seed, ranks) for seed in range(100 * ranks, 100 * ranks + 8)]
     assert sum(staged) > 20 * ranks
 
@@ -137,7 +137,7 @@ def test_what_one_process_writes_alone_is_not_staged(cluster: Nodes) -> None:
 
 
 def test_fine_pieces_are_left_to_mpi(cluster: Nodes) -> None:
-    """A row has 8 KiB. Rows that ranks take in turn are 512 pieces, which collective buffering puts together."""
+    """A row has 8 KiB. Rows that ranks take in turn are small pieces, which MPI puts together."""
     script = [
         "; ".join([CHECKPOINT, *[f"write x collective {r} 1" for r in range(i, 64, 2)], "close"])
         for i in range(2)
@@ -170,7 +170,7 @@ def test_the_end_of_mpi_before_the_end_of_the_file(cluster: Nodes, end: str) -> 
 
 
 def test_a_rank_is_killed(cluster: Nodes) -> None:
-    """What was not flushed is lost, as without the connector; what is left on the nodes is in nobody's way."""
+    """What was not flushed is lost, as without the connector; what is left on the nodes does no harm."""
     cluster.run(halves())
     scripts = [f"rw; shift 3; write x collective {256 * i} 256; {['die', 'barrier'][i]}" for i in range(2)]
     child = cluster.start(scripts)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def _only_times(seed: int, parts: dict[str, Path]) -> bool:
     return all(any(abs(at - other) < 4 for other in expected) for at in found)
 
 
-def _batch(first: int, count: int, options: dict[str, bool | int | str], outcome: Outcome) -> None:
+def _batch(first: int, count: int, options: dict[str, bool | int | str]) -> Outcome:
+    outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="tiercel-fuzz-") as folder:
         parts = {name: Path(folder) / name for name in ("plain", "cached", "again", "node")}
         for part in parts.values():
@@ -118,14 +120,32 @@ def _batch(first: int, count: int, options: dict[str, bool | int | str], outcome
             counts = json.loads(line)
             outcome.staged_bytes += counts["staged_bytes"]
             outcome.hit_bytes += counts["hit_bytes"]
-
-
-def fuzz(cases: int, seed: int = 0, progress: Callable[[Outcome], None] | None = None) -> Outcome:
-    """Play `cases` programs, from number `seed` on; a case's number and settings repeat it exactly."""
-    outcome = Outcome()
-    for number, first in enumerate(range(seed, seed + cases, _BATCH)):
-        count = min(_BATCH, seed + cases - first)
-        _batch(first, count, SETTINGS[(number + seed // _BATCH) % len(SETTINGS)], outcome)
-        if progress:
-            progress(outcome)
     return outcome
+
+
+def fuzz(
+    cases: int, seed: int = 0, jobs: int = 1, progress: Callable[[Outcome], None] | None = None
+) -> Outcome:
+    """Play `cases` programs, from number `seed` on, `jobs` at a time.
+
+    A case's number and settings repeat it exactly.
+    """
+    whole = Outcome()
+    with ThreadPoolExecutor(jobs) as pool:
+        batches = []
+        for number, first in enumerate(range(seed, seed + cases, _BATCH)):
+            options = SETTINGS[(number + seed // _BATCH) % len(SETTINGS)]
+            batches.append(pool.submit(_batch, first, min(_BATCH, seed + cases - first), options))
+        try:
+            for batch in batches:
+                part = batch.result()
+                whole.cases += part.cases
+                whole.mismatches += part.mismatches
+                whole.staged_bytes += part.staged_bytes
+                whole.hit_bytes += part.hit_bytes
+                if progress:
+                    progress(whole)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return whole
