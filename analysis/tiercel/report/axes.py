@@ -16,7 +16,7 @@ from tiercel.report.data import Number
 WIDE = 30.0
 #: Multiples of a power at which a logarithmic axis may be labelled, the coarsest first.
 _STEPS: dict[int, tuple[tuple[float, ...], ...]] = {
-    10: ((1,), (1, 3), (1, 2, 5), (1, 1.5, *range(2, 10)), tuple(1 + i / 5 for i in range(45))),
+    10: ((1,), (1, 3), (1, 2, 5)),
     2: ((1,), (1, 1.5), tuple(1 + i / 8 for i in range(8))),
 }
 
@@ -107,6 +107,8 @@ def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10)
         places = _places(low, high, base, steps)
         if len(places) >= 3:
             break
+    if len(places) < 3 and base == 10:  # equal steps: on so short an axis nobody looks for powers
+        places = [place for place in MaxNLocator(4).tick_values(low, high) if low <= place <= high]
     # Labels of y stand above each other; those of x need about 0.9 inches each.
     room = 8 if axis is axis.axes.yaxis else max(2, int(axis.axes.figure.get_figwidth() / 0.9))  # type: ignore[union-attr]
     axis.set_major_locator(FixedLocator(places[:: -(-len(places) // room)]))

@@ -47,6 +47,9 @@ class Gallery:
         self.results = results
         self.folder = folder
         self.colours = style.colours(results.stacks)
+        self.labels = dict(
+            zip(results.stacks, words.told_apart(list(results.stacks.values()), 44), strict=True)
+        )
         self.pictures: list[Picture] = []
 
     def add(
@@ -345,10 +348,10 @@ def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
 
 
 def _line_label(gallery: Gallery, n: Number) -> str:
-    label = gallery.results.stacks[n.stack]
+    label = gallery.labels[n.stack]
     notes = ["memory"] if n.medium == "memory" and "memory" not in label.lower() else []
     notes += [n.origin] if n.origin != "measured" else []
-    return _clipped(label, 40) + (f" ({', '.join(notes)})" if notes else "")
+    return label + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _marks(panel: list[Number]) -> str:

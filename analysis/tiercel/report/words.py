@@ -145,5 +145,21 @@ def stack(label: str, layer: str) -> str:
     return label if layer == "none" else f"{label} with {layer.replace('+', ' and ')}"
 
 
+def told_apart(labels: Sequence[str], length: int) -> list[str]:
+    """Return the labels no longer than that where they still differ.
+
+    Settings (name=value) that all labels with settings share go first, then the middle of what is too long.
+    """
+    if max(map(len, labels), default=0) <= length:
+        return list(labels)
+    settings = [found for label in labels if (found := {w for w in label.split() if "=" in w})]
+    shared = set.intersection(*settings) if len(settings) > 1 else set()
+    plain = [" ".join(w for w in label.split() if w not in shared) for label in labels]
+    labels = plain if len(set(plain)) == len(set(labels)) else labels
+    head = length // 3
+    cut = [x if len(x) <= length else f"{x[:head]}…{x[head + 1 - length :]}" for x in labels]
+    return cut if len(set(cut)) == len(set(labels)) else list(labels)
+
+
 def _digits(number: float) -> str:
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.caching.conftest import EAGER
-from tiercel.layers.cachevol import settings
+from tiercel.layers.cachevol import settings, throttle
 from tiercel.programs import program
 
 HOW = (
@@ -67,6 +67,16 @@ def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+def slow_storage(folder: Path, rate: float) -> dict[str, str]:
+    """Environment that limits a folder to `rate` bytes a second, for all processes together."""
+    return {
+        "LD_PRELOAD": str(throttle()),
+        "CACHEVOL_THROTTLE_FOLDER": str(folder),
+        "CACHEVOL_THROTTLE_RATE": str(rate),
+        "CACHEVOL_THROTTLE_STATE": str(folder.parent / "throttle"),
+    }
+
+
 @dataclass
 class Nodes:
     """Ranks on nodes that are told apart by their node-local folders, and one base file for all of them."""
@@ -99,12 +109,14 @@ class Nodes:
         scripts: Sequence[str],
         nodes: Sequence[int] | None = None,
         each: Sequence[Mapping[str, Any]] | None = None,
+        rate: float | None = None,
         **options: Any,
     ) -> subprocess.Popen[str]:
         """Start a program with one script for each rank.
 
         `nodes` gives each rank's node; one of its own if left out. `each` holds
         further settings of the connector for each rank, `options` those of all of them.
+        `rate`: bytes a second of the base storage, if it is to be a slow one.
         """
         hdf5 = parallel_hdf5()
         assert hdf5 is not None
@@ -130,6 +142,7 @@ class Nodes:
                 command += ["-env", name, value]
             command += [str(self.player), str(self.file), *paths]
         plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
+        plain |= slow_storage(self.file.parent, rate) if rate else {}
         return subprocess.Popen(
             command,
             text=True,

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from tests.caching.conftest import EAGER, needs_connector
-from tiercel.layers.cachevol import log_program, settings, throttle
+from tiercel.layers.cachevol import log_program, settings
 
-from .conftest import HOW, Nodes, parallel_hdf5
+from .conftest import HOW, Nodes, parallel_hdf5, slow_storage
 
 pytestmark = [needs_connector, pytest.mark.nightly]
 
@@ -48,12 +48,7 @@ def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70
     file.parent.mkdir(exist_ok=True)
     arguments = [str(program), str(file), str(seed), str(steps)]
     plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
-    slow = {
-        "LD_PRELOAD": str(throttle()),
-        "CACHEVOL_THROTTLE_FOLDER": str(file.parent),
-        "CACHEVOL_THROTTLE_RATE": str(SLOW),
-        "CACHEVOL_THROTTLE_STATE": str(folder / f"throttle{seed}"),
-    }
+    slow = slow_storage(file.parent, SLOW)
     command = [str(hdf5.mpiexec)]
     for rank in range(ranks):
         node = folder / f"node{seed}.{rank}"
@@ -152,15 +147,47 @@ def test_only_some_ranks_stage(cluster: Nodes) -> None:
     expect(cluster.file)
 
 
+#: Rank 0 has much to bring to a file that takes 4 MB a second, rank 1 next to nothing.
+UNEQUAL = (f"{CHECKPOINT}; write x collective 0 480", f"{CHECKPOINT}; write x collective 480 32")
+
+
 def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes) -> None:
-    """Each rank writes what the other one has staged."""
+    """Rank 1 writes what rank 0 has staged, beginning with what is there last."""
     scripts = [
-        f"{CHECKPOINT}; write x collective {256 * i} 256; barrier; shift 7; "
-        f"write x collective {256 - 256 * i} 256; close"
-        for i in range(2)
+        f"{UNEQUAL[0]}; shift 7; write x collective 480 16; write x collective 496 16; close",
+        f"{UNEQUAL[1]}; shift 7; write x collective 240 240; write x collective 0 240; close",
     ]
-    cluster.run(scripts)
+    counts = cluster.run(scripts, rate=4e6)
+    assert [each["staged_together"] for each in counts] == [3, 3]
     expect(cluster.file, 7)
+
+
+@pytest.mark.parametrize("writer", [0, 1])
+def test_what_one_writes_alone_over_staged_data_stays(cluster: Nodes, writer: int) -> None:
+    scripts = [
+        f"{first}; barrier; shift 7; {'write x independent 470 10; ' if i == writer else ''}"
+        "barrier; shift 0; close"
+        for i, first in enumerate(UNEQUAL)
+    ]
+    cluster.run(scripts, rate=4e6)
+    with h5py.File(cluster.file) as opened:
+        got = opened["x"][:].ravel() - np.arange(ROWS * COLUMNS)
+    changed = np.zeros((ROWS, COLUMNS), bool)
+    changed[470:480] = True
+    assert ((got == 7) == changed.ravel()).all()
+    assert ((got == 0) == ~changed.ravel()).all()
+
+
+@pytest.mark.parametrize("mode", ["independent", "collective"])
+def test_staged_data_are_read_by_another_process(cluster: Nodes, mode: str) -> None:
+    """play compares what it reads."""
+    look = f"read x int {mode} 400 80 1 0 {COLUMNS} 1"
+    alone = "" if mode == "independent" else look
+    cluster.run(
+        [f"{UNEQUAL[0]}; barrier; {alone}; barrier; close", f"{UNEQUAL[1]}; barrier; {look}; barrier; close"],
+        rate=4e6,
+    )
+    expect(cluster.file)
 
 
 @pytest.mark.parametrize("end", ["finalize", "library; finalize"])

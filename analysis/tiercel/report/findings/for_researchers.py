@@ -67,7 +67,7 @@ def _why(row: Record) -> str:
 
 def intervals(results: Results) -> Iterable[Finding]:
     """Say where the intervals are ranges for want of repetitions."""
-    short = [n for n in results.numbers if n.coverage < 0.95]
+    short = [n for n in results.numbers if n.values and n.coverage < 0.95]
     if not short:
         return
     fewest = min(n.n for n in short)

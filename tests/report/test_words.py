@@ -1,0 +1,36 @@
+"""Words of the report: labels that are too long for a figure still differ."""
+
+from __future__ import annotations
+
+from tiercel.report.words import told_apart
+
+DISK = "disk / with fairshare policy={} rate=400MiB"
+
+
+def test_short_labels_stay() -> None:
+    assert told_apart(["disk /", "tmpfs /tmp"], 44) == ["disk /", "tmpfs /tmp"]
+
+
+def test_settings_that_all_share_go_first() -> None:
+    labels = ["disk /", DISK.format("fifo"), DISK.format("job-fair")]
+    assert told_apart(labels, 40) == [
+        "disk /",
+        "disk / with fairshare policy=fifo",
+        "disk / with fairshare policy=job-fair",
+    ]
+
+
+def test_the_middle_goes_where_the_ends_differ() -> None:
+    labels = [
+        f"{name} /a/very/long/path/to/a/scratch/folder/{number}"
+        for name, number in [("a", 1), ("b", 1), ("a", 2)]
+    ]
+    shorter = told_apart(labels, 20)
+    assert len(set(shorter)) == 3
+    assert all(len(label) == 20 for label in shorter)
+    assert shorter[0] == "a /a/v…atch/folder/1"
+
+
+def test_labels_never_become_equal() -> None:
+    labels = ["x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30]
+    assert told_apart(labels, 20) == labels
