@@ -4,6 +4,7 @@
 
      CACHEVOL_THROTTLE_RATE      bytes a second
      CACHEVOL_THROTTLE_LATENCY   seconds for each call, default 0
+     CACHEVOL_THROTTLE_LATE      yes: what is written is there when that time is over, not when it begins
      CACHEVOL_THROTTLE_CACHED    yes: what was read before by this process costs nothing (a page cache)          */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 static char              folder[PATH_MAX];
 static size_t            folder_length;
 static double            rate, latency;
-static bool              cached;
+static bool              cached, late;
 static _Atomic uint64_t  private_free_at;
 static _Atomic uint64_t *free_at = &private_free_at; /* ns of the monotonic clock: when the storage is idle again */
 
@@ -44,7 +45,7 @@ __attribute__((constructor)) static void start(void)
 {
     const char *where = getenv("CACHEVOL_THROTTLE_FOLDER"), *speed = getenv("CACHEVOL_THROTTLE_RATE");
     const char *wait = getenv("CACHEVOL_THROTTLE_LATENCY"), *state = getenv("CACHEVOL_THROTTLE_STATE");
-    const char *cache = getenv("CACHEVOL_THROTTLE_CACHED");
+    const char *cache = getenv("CACHEVOL_THROTTLE_CACHED"), *delay = getenv("CACHEVOL_THROTTLE_LATE");
 
     if (!where || !speed || !realpath(where, folder))
         return;
@@ -52,6 +53,7 @@ __attribute__((constructor)) static void start(void)
     rate          = strtod(speed, NULL);
     latency       = wait ? strtod(wait, NULL) : 0;
     cached        = cache && !strcmp(cache, "yes");
+    late          = delay && !strcmp(delay, "yes");
     int fd        = state ? open(state, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) {
         void *map = posix_fallocate(fd, 0, 8) ? MAP_FAILED
@@ -134,12 +136,32 @@ static void after_read(int fd, ssize_t done, off_t at, uint64_t begun)
     errno = error;
 }
 
+/* Where data are to be late, this waits, and after_write does not. */
+static uint64_t before_write(int fd, uint64_t size)
+{
+    struct stat there;
+    uint64_t    begun = ticks();
+
+    if (late && below_folder(fd, &there))
+        spend(size, begun);
+    return begun;
+}
+
+static uint64_t size_of(const struct iovec *parts, int count)
+{
+    uint64_t size = 0;
+
+    for (int i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
 static void after_write(int fd, ssize_t done, uint64_t begun)
 {
     struct stat there;
     int         error = errno;
 
-    if (done > 0 && below_folder(fd, &there))
+    if (!late && done > 0 && below_folder(fd, &there))
         spend((uint64_t)done, begun);
     errno = error;
 }
@@ -185,7 +207,7 @@ ssize_t preadv(int fd, const struct iovec *parts, int count, off_t at)
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 {
     REAL(pwrite);
-    uint64_t begun = ticks();
+    uint64_t begun = before_write(fd, size);
     ssize_t  done  = real(fd, data, size, at);
     after_write(fd, done, begun);
     return done;
@@ -194,7 +216,7 @@ ssize_t pwrite(int fd, const void *data, size_t size, off_t at)
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
 {
     REAL(pwrite64);
-    uint64_t begun = ticks();
+    uint64_t begun = before_write(fd, size);
     ssize_t  done  = real(fd, data, size, at);
     after_write(fd, done, begun);
     return done;
@@ -203,7 +225,7 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at)
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
 {
     REAL(pwritev);
-    uint64_t begun = ticks();
+    uint64_t begun = before_write(fd, size_of(parts, count));
     ssize_t  done  = real(fd, parts, count, at);
     after_write(fd, done, begun);
     return done;
@@ -212,7 +234,7 @@ ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t at)
 {
     REAL(pwritev64);
-    uint64_t begun = ticks();
+    uint64_t begun = before_write(fd, size_of(parts, count));
     ssize_t  done  = real(fd, parts, count, at);
     after_write(fd, done, begun);
     return done;

@@ -73,6 +73,7 @@ def slow_storage(folder: Path, rate: float) -> dict[str, str]:
         "LD_PRELOAD": str(throttle()),
         "CACHEVOL_THROTTLE_FOLDER": str(folder),
         "CACHEVOL_THROTTLE_RATE": str(rate),
+        "CACHEVOL_THROTTLE_LATE": "yes",
         "CACHEVOL_THROTTLE_STATE": str(folder.parent / "throttle"),
     }
 

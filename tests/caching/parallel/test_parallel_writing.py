@@ -147,8 +147,12 @@ def test_only_some_ranks_stage(cluster: Nodes) -> None:
     expect(cluster.file)
 
 
-#: Rank 0 has much to bring to a file that takes 4 MB a second, rank 1 next to nothing.
-UNEQUAL = (f"{CHECKPOINT}; write x collective 0 480", f"{CHECKPOINT}; write x collective 480 32")
+#: Rank 0 has much to bring to a slow file, piece by piece, rank 1 next to nothing.
+UNEQUAL = [
+    "; ".join([CHECKPOINT, *[f"write x collective {start + rows * i} {rows}" for i in range(8)]])
+    for start, rows in ((0, 60), (480, 4))
+]
+SLOWLY = {"rate": 4e6, "fusion": 1}
 
 
 def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes) -> None:
@@ -157,8 +161,8 @@ def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes)
         f"{UNEQUAL[0]}; shift 7; write x collective 480 16; write x collective 496 16; close",
         f"{UNEQUAL[1]}; shift 7; write x collective 240 240; write x collective 0 240; close",
     ]
-    counts = cluster.run(scripts, rate=4e6)
-    assert [each["staged_together"] for each in counts] == [3, 3]
+    counts = cluster.run(scripts, **SLOWLY)
+    assert [each["staged_together"] for each in counts] == [10, 10]
     expect(cluster.file, 7)
 
 
@@ -169,7 +173,7 @@ def test_what_one_writes_alone_over_staged_data_stays(cluster: Nodes, writer: in
         "barrier; shift 0; close"
         for i, first in enumerate(UNEQUAL)
     ]
-    cluster.run(scripts, rate=4e6)
+    cluster.run(scripts, **SLOWLY)
     with h5py.File(cluster.file) as opened:
         got = opened["x"][:].ravel() - np.arange(ROWS * COLUMNS)
     changed = np.zeros((ROWS, COLUMNS), bool)
@@ -185,7 +189,7 @@ def test_staged_data_are_read_by_another_process(cluster: Nodes, mode: str) -> N
     alone = "" if mode == "independent" else look
     cluster.run(
         [f"{UNEQUAL[0]}; barrier; {alone}; barrier; close", f"{UNEQUAL[1]}; barrier; {look}; barrier; close"],
-        rate=4e6,
+        **SLOWLY,
     )
     expect(cluster.file)
 
