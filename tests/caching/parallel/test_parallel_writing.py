@@ -166,18 +166,28 @@ def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes)
     expect(cluster.file, 7)
 
 
-@pytest.mark.parametrize("writer", [0, 1])
-def test_what_one_writes_alone_over_staged_data_stays(cluster: Nodes, writer: int) -> None:
+#: Steps of both ranks, and the rows that they change: one alone, or both in pieces too small to be staged.
+CHANGES = [
+    ("write x independent 470 10", "", range(470, 480)),
+    ("", "write x independent 470 10", range(470, 480)),
+    ("write x collective 470 5", "write x collective 475 5", range(470, 480)),
+    ("write x collective 475 5", "write x collective 480 5", range(475, 485)),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_not_staged_stays_over_what_is(cluster: Nodes, change: tuple[str, str, range]) -> None:
+    """Rows 470 to 479 are the last of rank 0's that come to the file."""
+    *steps, rows = change
     scripts = [
-        f"{first}; barrier; shift 7; {'write x independent 470 10; ' if i == writer else ''}"
-        "barrier; shift 0; close"
-        for i, first in enumerate(UNEQUAL)
+        f"{first}; barrier; shift 7; {each}; barrier; shift 0; close"
+        for first, each in zip(UNEQUAL, steps, strict=True)
     ]
     cluster.run(scripts, **SLOWLY)
     with h5py.File(cluster.file) as opened:
         got = opened["x"][:].ravel() - np.arange(ROWS * COLUMNS)
     changed = np.zeros((ROWS, COLUMNS), bool)
-    changed[470:480] = True
+    changed[rows] = True
     assert ((got == 7) == changed.ravel()).all()
     assert ((got == 0) == ~changed.ravel()).all()
 
