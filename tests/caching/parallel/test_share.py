@@ -38,6 +38,35 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+#: Makes MPICH use the network also between the processes of one machine.
+TCP = {"MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
+ANY_PROGRAM = "#include <mpi.h>\nint main(int n, char **v) { MPI_Init(&n, &v); return MPI_Finalize(); }\n"
+
+
+@pytest.fixture(scope="module")
+def tcp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    mpicc, mpiexec = program("mpicc"), program("mpiexec")
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "any.c").write_text(ANY_PROGRAM)
+    built = mpicc and subprocess.run([mpicc, "any.c", "-o", "any"], cwd=folder, check=False)
+    if not (built and mpiexec and built.returncode == 0):
+        pytest.skip("no MPI (make setup installs one)")
+    try:
+        subprocess.run(
+            [mpiexec, "-n", "2", "./any"], cwd=folder, check=True, timeout=60, env={**os.environ, **TCP}
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        pytest.skip("this MPI has no TCP between the processes of one machine")
+    return TCP
+
+
+@pytest.fixture(autouse=True, params=["shared memory", "tcp"])
+def network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "tcp":
+        for name, value in request.getfixturevalue("tcp").items():
+            monkeypatch.setenv(name, value)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file whose bytes the program knows."""
