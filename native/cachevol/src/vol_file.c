@@ -206,10 +206,11 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
         cv_point_flush_all(o, H5I_FILE, dxpl); /* so that nothing is forced into the file before it is whole */
     if (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE)
         stop_staging(o, dxpl);
-    if (args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE && cv_writers_any()) {
+    if (args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE || args->op_type == H5VL_NATIVE_FILE_GET_FILE_IMAGE) {
         if (cv_mpi_before_any(o, H5I_FILE, dxpl))
             return -1;
-        cv_writers_stop();
+        if (args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE)
+            cv_writers_stop();
     }
     if (args->op_type == CV_SET_ATOMICITY && cv_mpi_deleting(o, H5I_FILE, dxpl)) /* and nothing more is staged */
         return -1;
