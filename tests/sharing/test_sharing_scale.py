@@ -31,8 +31,9 @@ def test_each_policy_once_marked_as_simulated(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sharing_scale, "SERVERS", 2)
     monkeypatch.setattr(sharing_scale, "SECONDS", 0.1)
     layers = (fairshare(policy="fifo"), fairshare(rate="1MiB"), fairshare(policy="size-fair"))
-    found = full_scale(study({"operation": "sharing", "jobs": JOBS}, *layers))
+    found, notes = full_scale(study({"operation": "sharing", "jobs": JOBS}, *layers))
     assert found is not None
+    assert len(notes) == 1
     assert found.caption.startswith("Simulated")
     rows = [[cell.text for cell in cells] for _, cells in found.rows]
     assert [(row[0], row[1], row[4]) for row in rows] == [
@@ -43,7 +44,20 @@ def test_each_policy_once_marked_as_simulated(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
+@pytest.mark.skipif(not available(), reason=NOT_BUILT)
+def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing_scale, "SERVERS", 2)
+    monkeypatch.setattr(sharing_scale, "SECONDS", 0.05)
+    names = ("fifo", "job-fair", "user-fair", "size-fair", "priority-fair")
+    layers = (fairshare(policy="size-fair", scheduler="later"), *(fairshare(policy=name) for name in names))
+    found, notes = full_scale(study({"operation": "sharing", "jobs": JOBS}, *layers))
+    assert found is not None
+    assert len(found.rows) == 3 * len(JOBS)
+    assert notes[1].startswith("Not simulated: size-fair with scheduler later: simulation: scheduler: ")
+    assert notes[2] == "Not simulated, since 4 are shown: size-fair, priority-fair."
+
+
 def test_a_study_without_a_contest_or_without_the_layer_has_none() -> None:
     application = {"operation": "sharing-application", "application": "h5py"}
-    assert full_scale(study(application, fairshare(policy="size-fair"))) is None
-    assert full_scale(study({"operation": "sharing", "jobs": JOBS})) is None
+    assert full_scale(study(application, fairshare(policy="size-fair"))) == (None, ())
+    assert full_scale(study({"operation": "sharing", "jobs": JOBS})) == (None, ())

@@ -19,7 +19,7 @@ from tiercel.report.page_tables import Table
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context, Section, sections, table
 from tiercel.report.sections.sharing_findings import findings
-from tiercel.report.sections.sharing_scale import NOTE, full_scale
+from tiercel.report.sections.sharing_scale import full_scale
 from tiercel.results.raw import RawStore
 from tiercel.units import format_bandwidth, format_rate
 
@@ -51,7 +51,7 @@ def sharing(context: Context) -> Section | None:
     rows["plain"] = rows["layer"] == "none"
     rows = rows.sort_values(["plain", "stack", "phase"], ascending=[False, True, True], kind="stable")
     totals = everything[everything["operation"] == "all-jobs"].set_index("run")
-    simulated = full_scale(context.results.study)
+    simulated, said_of_it = full_scale(context.results.study)
     return Section(
         anchor="sharing",
         heading="Sharing",
@@ -74,7 +74,7 @@ def sharing(context: Context) -> Section | None:
             "two differ). Allowed: what the policy's share lets an application lose to the others' I/O. That "
             "they take processor time is not in it, so compare where the storage is what is short: a layer "
             "with a rate stands for such a storage, and serves no more. Medians over the repetitions.",
-            *((NOTE,) if simulated else ()),
+            *said_of_it,
         ),
     )
 

@@ -31,23 +31,37 @@ NOTE = (
 )
 
 
-def full_scale(study: Study) -> Table | None:
-    """Return the table, None for a study without a contest through the layer, or without the simulator."""
+def full_scale(study: Study) -> tuple[Table | None, tuple[str, ...]]:
+    """Return the table and what there is to say of it.
+
+    None for a study without a contest through the layer, without the simulator, and where it can do none of
+    the study's policies.
+    """
     jobs = _jobs(study)
     chosen = _policies(study)
-    if not jobs or not chosen or not available():
-        return None
-    try:
-        documents = [
-            simulate_document(
-                Scenario(jobs=jobs), servers=SERVERS, policy=policy, scheduler=scheduler, duration=SECONDS
+    if not jobs or not chosen:
+        return None, ()
+    if not available():
+        return None, ("What the policies would do at full scale is left out: run `make layers`.",)
+    documents, notes = [], []
+    for policy, scheduler in chosen[:_MOST]:
+        scenario = Scenario(jobs=jobs)
+        try:
+            documents.append(
+                simulate_document(
+                    scenario, servers=SERVERS, policy=policy, scheduler=scheduler, duration=SECONDS
+                )
             )
-            for policy, scheduler in chosen
-        ]
-    except UserError:
-        return None  # a policy that needs what the model does not have
+        except UserError as error:
+            notes.append(f"Not simulated: {policy} with scheduler {scheduler}: {error}.")
+    if len(chosen) > _MOST:
+        left_out = ", ".join(policy for policy, _ in chosen[_MOST:])
+        notes.append(f"Not simulated, since {_MOST} are shown: {left_out}.")
+    if not documents:
+        return None, tuple(notes)
     rows = [_row(row) for row in shares_frame(documents).to_dict("records")]
-    return table(CAPTION, ("Policy", "Job", "Throughput", "Share", "Entitled", "Deviation"), rows)
+    columns = ("Policy", "Job", "Throughput", "Share", "Entitled", "Deviation")
+    return table(CAPTION, columns, rows), (NOTE, *notes)
 
 
 def _row(row: Mapping[Hashable, Any]) -> tuple[Any, ...]:
@@ -68,7 +82,7 @@ def _policies(study: Study) -> list[tuple[str, str]]:
             if choice.layer == "fairshare":
                 policy = check_policy(str(choice.options.get("policy", "size-fair")))
                 found[policy, str(choice.options.get("scheduler", "stride"))] = None
-    return list(found)[:_MOST]
+    return list(found)
 
 
 def _jobs(study: Study) -> list[SimulatedJob]:
