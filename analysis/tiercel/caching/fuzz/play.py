@@ -173,6 +173,7 @@ class Player:
         self.made += 1
         refs = self.file.create_dataset(f"r{self.made}", (2,), dtype=h5py.ref_dtype)
         refs[0] = d.ref
+        refs[1] = self.file.ref  # else HDF5 leaves there what the space held before
         self.see("reference", self.file[refs[0]].name)
 
     def flush(self) -> None:
