@@ -33,6 +33,11 @@ def told(value: Any) -> bytes:
     return repr(value).encode(errors="backslashreplace")
 
 
+def holds_references(dtype: np.dtype[Any]) -> bool:
+    """Tell references from strings and sequences of variable length, which are NumPy objects too."""
+    return h5py.check_ref_dtype(dtype) is not None
+
+
 class Player:
     """The state of one program: its file, and a digest of what it has seen so far."""
 
@@ -61,7 +66,7 @@ class Player:
     def datasets(self) -> list[str]:
         found: list[str] = []
         self.file.visititems(lambda name, o: found.append(name) if isinstance(o, h5py.Dataset) else None)
-        return sorted(name for name in found if self.file[name].dtype != h5py.ref_dtype)
+        return sorted(name for name in found if not holds_references(self.file[name].dtype))
 
     def pick(self) -> h5py.Dataset | None:
         names = self.datasets()
@@ -245,7 +250,7 @@ def contents(path: Path) -> str:
                 plist = item.id.get_create_plist()
                 facts = (item.shape, item.maxshape, item.chunks, item.compression, plist.get_alloc_time())
                 digest.update(f"{item.dtype}{facts}".encode())
-                if item.dtype == h5py.ref_dtype:
+                if holds_references(item.dtype):
                     digest.update(str([bool(r) for r in item[...]]).encode())
                 else:
                     digest.update(told(item[...]))
