@@ -9,7 +9,7 @@ import pytest
 
 from tiercel.caching.fuzz import run as fuzzing
 from tiercel.caching.fuzz.play import Player, contents
-from tiercel.caching.fuzz.run import SETTINGS, Outcome, fuzz
+from tiercel.caching.fuzz.run import SETTINGS, fuzz
 
 from .conftest import needs_connector
 
@@ -57,7 +57,6 @@ def test_a_difference_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch, tmp
 
     monkeypatch.setattr(fuzzing, "_work", lossy)
     monkeypatch.setattr(fuzzing, "settings", lambda *_: {})
-    outcome = Outcome()
-    fuzzing._batch(1, 2, {"checkpoint": False}, outcome)
+    outcome = fuzzing._batch(1, 2, {"checkpoint": False})
     assert [m["seed"] for m in outcome.mismatches] == [1]
     assert json.dumps(outcome.mismatches)

@@ -98,6 +98,21 @@ def test_a_tar_that_climbs_out_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "out.pfw").exists()
 
 
+def test_a_tar_with_links(tmp_path: Path) -> None:
+    """What a link leads to counts where it is in the tar."""
+    write(tmp_path / "t" / "a.pfw", EVENTS)
+    (tmp_path / "t" / "b").symlink_to("a.pfw")
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        tar.add(tmp_path / "t", "t")
+    assert len(open_trace(tmp_path / "t.tar")) == 6
+    (tmp_path / "t" / "b").unlink()
+    (tmp_path / "t" / "b").symlink_to("/etc/hostname")
+    with tarfile.open(tmp_path / "u.tar", "w") as tar:
+        tar.add(tmp_path / "t" / "b", "b")
+    with pytest.raises(UserError, match=r"u.tar: cannot be unpacked: b is a link to what is not in the tar"):
+        open_trace(tmp_path / "u.tar")
+
+
 def test_half_a_tar(tmp_path: Path) -> None:
     write(tmp_path / "t" / "a.pfw", EVENTS)
     with tarfile.open(tmp_path / "t.tar.gz", "w:gz") as tar:
