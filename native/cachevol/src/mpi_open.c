@@ -166,17 +166,9 @@ void cv_mpi_set_collective(hid_t dxpl, bool collective)
 /* Whether a dataset lies in a file that our driver has open: by the number that HDF5 gave that. */
 static bool read_alone(const struct cv_object *dataset, hid_t dxpl)
 {
-    H5O_info2_t            info;
-    H5VL_loc_params_t      here = {.obj_type = H5I_DATASET, .type = H5VL_OBJECT_BY_SELF};
-    H5VL_object_get_args_t get  = {.op_type = H5VL_OBJECT_GET_INFO};
-    hid_t                  errors = h5.H5Eget_current_stack();
+    H5O_info2_t info;
 
-    get.args.get_info.fields = H5O_INFO_BASIC;
-    get.args.get_info.oinfo  = &info;
-    bool alone = h5.H5VLobject_get(dataset->under, &here, dataset->vol, &get, dxpl, NULL) >= 0 &&
-                 cv_mpi_driver_has(info.fileno);
-    h5.H5Eset_current_stack(errors);
-    return alone;
+    return cv_object_info(dataset, H5I_DATASET, dxpl, &info) && cv_mpi_driver_has(info.fileno);
 }
 
 bool cv_mpi_read_begins(struct cv_object *dataset, hid_t dxpl)

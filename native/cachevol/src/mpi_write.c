@@ -89,12 +89,6 @@ static void widen(struct box *box, const struct box *by)
 
 /* ---- Datasets and selections. ---- */
 
-static bool elements_are_whole(hid_t type)
-{
-    return h5.H5Tdetect_class(type, H5T_VLEN) == 0 && h5.H5Tdetect_class(type, H5T_STRING) == 0 &&
-           h5.H5Tdetect_class(type, H5T_REFERENCE) == 0;
-}
-
 /* How a dataset is stored, which stays as it is. */
 static void look_at_storage(struct cv_object *o, hid_t dxpl)
 {
@@ -113,7 +107,7 @@ static void look_at_storage(struct cv_object *o, hid_t dxpl)
     }
     if (h5.H5VLdataset_get(o->under, o->vol, &type, dxpl, NULL) >= 0) {
         hid_t id        = type.args.get_type.type_id;
-        s->plain        = s->plain && elements_are_whole(id);
+        s->plain        = s->plain && cv_elements_are_whole(id);
         s->element_size = h5.H5Tget_size(id);
         h5.H5Tclose(id);
     }
@@ -123,19 +117,15 @@ static void look_at_storage(struct cv_object *o, hid_t dxpl)
 /* Where a dataset lies. One without a name is asked again: it has a name later, or goes when it is closed. */
 static bool look_at(struct cv_object *o, hid_t dxpl)
 {
-    H5O_info2_t            info = {0};
-    H5VL_loc_params_t      here = {.obj_type = H5I_DATASET, .type = H5VL_OBJECT_BY_SELF};
-    H5VL_object_get_args_t get  = {.op_type = H5VL_OBJECT_GET_INFO};
+    H5O_info2_t info = {0};
 
     if (!o->storage && !(o->storage = calloc(1, sizeof *o->storage)))
         return false;
     struct cv_storage *s = o->storage;
     if (s->known && s->named)
         return true;
-    hid_t errors             = h5.H5Eget_current_stack();
-    get.args.get_info.fields = H5O_INFO_BASIC;
-    get.args.get_info.oinfo  = &info;
-    if (h5.H5VLobject_get(o->under, &here, o->vol, &get, dxpl, NULL) >= 0) {
+    hid_t errors = h5.H5Eget_current_stack();
+    if (cv_object_info(o, H5I_DATASET, dxpl, &info)) {
         s->file  = info.fileno;
         s->named = info.rc > 0;
         memcpy(&s->address, &info.token, sizeof s->address);

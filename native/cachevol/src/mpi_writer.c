@@ -125,8 +125,8 @@ static H5FD_t *driver_file(void *under, hid_t vol, hid_t fapl, hid_t dxpl)
     if (h5.H5VLfile_optional(under, vol, &args, dxpl, NULL) < 0 || !handle)
         return NULL;
     H5FD_t *file = (H5FD_t *)((char *)handle - sizeof(H5FD_t));
-    if (file->driver_id != h5.H5Pget_driver(fapl) || !file->cls || file->cls->version != H5FD_CLASS_VERSION || strcmp(file->cls->name, "mpio") ||
-        file->fileno != number_of(under, vol, dxpl) || (native && file->cls != native))
+    if (file->driver_id != h5.H5Pget_driver(fapl) || !file->cls || file->cls->version != H5FD_CLASS_VERSION ||
+        strcmp(file->cls->name, "mpio") || file->fileno != number_of(under, vol, dxpl) || (native && file->cls != native))
         return NULL;
     return file;
 }
@@ -254,20 +254,13 @@ struct cv_writer *cv_writer_of_file(struct cv_object *file, hid_t dxpl)
 
 struct cv_writer *cv_writer_of(struct cv_object *object, H5I_type_t type, hid_t dxpl)
 {
-    H5O_info2_t            info = {0};
-    H5VL_loc_params_t      here = {.obj_type = type, .type = H5VL_OBJECT_BY_SELF};
-    H5VL_object_get_args_t get  = {.op_type = H5VL_OBJECT_GET_INFO};
+    H5O_info2_t info;
 
     if (!writers)
         return NULL;
     if (type == H5I_FILE)
         return cv_writer_of_file(object, dxpl);
-    hid_t errors = h5.H5Eget_current_stack();
-    get.args.get_info.fields = H5O_INFO_BASIC;
-    get.args.get_info.oinfo  = &info;
-    bool found = h5.H5VLobject_get(object->under, &here, object->vol, &get, dxpl, NULL) >= 0;
-    h5.H5Eset_current_stack(errors);
-    return found ? cv_writer_of_number(info.fileno) : NULL;
+    return cv_object_info(object, type, dxpl, &info) ? cv_writer_of_number(info.fileno) : NULL;
 }
 
 /* ---- Settling and waiting. ---- */

@@ -24,6 +24,25 @@ void cv_object_free(struct cv_object *object)
     free(object);
 }
 
+bool cv_object_info(const struct cv_object *object, H5I_type_t type, hid_t dxpl, H5O_info2_t *info)
+{
+    H5VL_loc_params_t      here   = {.obj_type = type, .type = H5VL_OBJECT_BY_SELF};
+    H5VL_object_get_args_t get    = {.op_type = H5VL_OBJECT_GET_INFO};
+    hid_t                  errors = h5.H5Eget_current_stack();
+
+    get.args.get_info.fields = H5O_INFO_BASIC;
+    get.args.get_info.oinfo  = info;
+    bool found = h5.H5VLobject_get(object->under, &here, object->vol, &get, dxpl, NULL) >= 0;
+    h5.H5Eset_current_stack(errors);
+    return found;
+}
+
+bool cv_elements_are_whole(hid_t type)
+{
+    return h5.H5Tdetect_class(type, H5T_VLEN) == 0 && h5.H5Tdetect_class(type, H5T_STRING) == 0 &&
+           h5.H5Tdetect_class(type, H5T_REFERENCE) == 0;
+}
+
 hid_t cv_native(void)
 {
     return h5.H5VLregister_connector_by_value(H5VL_NATIVE_VALUE, H5P_DEFAULT);

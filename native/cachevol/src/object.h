@@ -53,6 +53,12 @@ static inline void cv_wrap_request(void **request, hid_t vol)
         *request = cv_object_new(*request, vol);
 }
 
+/* What HDF5 knows of an object (H5O_INFO_BASIC); false where it does not. The error stack stays as it is. */
+bool cv_object_info(const struct cv_object *object, H5I_type_t type, hid_t dxpl, H5O_info2_t *info);
+
+/* Whether elements of a type hold their own data: those of variable length lie in heaps, whose space is used again. */
+bool cv_elements_are_whole(hid_t type);
+
 /* An id of the native connector, counted: the caller gives it back with H5Idec_ref. */
 hid_t cv_native(void);
 

@@ -122,13 +122,6 @@ void cv_point_if_pressed(struct cv_object *o, H5I_type_t type, hid_t dxpl)
 
 /* ---- Datasets. ---- */
 
-/* Whether elements hold their own data: those of variable length lie in heaps, whose space is used again. */
-static bool whole_elements(hid_t type)
-{
-    return h5.H5Tdetect_class(type, H5T_VLEN) == 0 && h5.H5Tdetect_class(type, H5T_STRING) == 0 &&
-           h5.H5Tdetect_class(type, H5T_REFERENCE) == 0;
-}
-
 /* Finds out how a dataset is stored, and how large its elements are. */
 static void look_at(struct cv_object *o, hid_t dxpl)
 {
@@ -146,7 +139,7 @@ static void look_at(struct cv_object *o, hid_t dxpl)
         h5.H5Pclose(list.args.get_dcpl.dcpl_id);
     }
     if (h5.H5VLdataset_get(o->under, o->vol, &type, dxpl, NULL) >= 0) {
-        whole           = whole_elements(type.args.get_type.type_id);
+        whole           = cv_elements_are_whole(type.args.get_type.type_id);
         o->element_size = h5.H5Tget_size(type.args.get_type.type_id);
         h5.H5Tclose(type.args.get_type.type_id);
     }

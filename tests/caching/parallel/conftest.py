@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,19 +53,33 @@ def parallel_hdf5() -> ParallelHDF5 | None:
     return ParallelHDF5(prefix / "include", library, mpicc, mpiexec)
 
 
-@pytest.fixture(scope="session")
-def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of play.c, built against the parallel HDF5."""
+def built(source: str, folder: Path) -> Path:
+    """Build a program of this folder against the parallel HDF5; skip the test where there is none."""
     hdf5 = parallel_hdf5()
     if hdf5 is None:
         pytest.skip(HOW)
-    built = tmp_path_factory.mktemp("player") / "play"
+    program = folder / Path(source).stem
     subprocess.run(
-        [hdf5.mpicc, "-O1", "-g", "-Wall", "-o", built, Path(__file__).with_name("play.c"),
+        [hdf5.mpicc, "-O1", "-g", "-Wall", "-o", program, Path(__file__).with_name(source),
          f"-I{hdf5.include}", f"-L{hdf5.library}", f"-Wl,-rpath,{hdf5.library}", "-lhdf5"],
         check=True,
     )  # fmt: skip
-    return built
+    return program
+
+
+@pytest.fixture(scope="session")
+def player(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("play.c", tmp_path_factory.mktemp("player"))
+
+
+def end_after_a_kill(child: subprocess.Popen[str]) -> None:
+    """Wait for a program of which a rank kills itself; it must not end well."""
+    try:
+        child.communicate(timeout=300)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode != 0
 
 
 def slow_storage(folder: Path, rate: float) -> dict[str, str]:

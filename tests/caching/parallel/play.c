@@ -21,6 +21,8 @@
      clock LABEL               a barrier; rank 0 says how long it is since the last one
      wrote LABEL               rank 0 says how long it was in H5Dwrite since the last time
      die                       kill -9 */
+#include "good.h"
+
 #include <hdf5.h>
 #include <mpi.h>
 #include <signal.h>
@@ -42,12 +44,6 @@ static void failed(const char *what)
     MPI_Abort(MPI_COMM_WORLD, 4);
     _exit(4);
 }
-
-#define GOOD(call)                                                                                           \
-    do                                                                                                       \
-        if ((call) < 0)                                                                                      \
-            failed(#call);                                                                                   \
-    while (0)
 
 static hid_t open_file(const char *name, unsigned flags, MPI_Comm comm)
 {

@@ -6,6 +6,8 @@
    All ranks draw the same numbers, so that each knows what the others write, and keep all datasets in memory. Ranks
    that write the same elements have a barrier between them, but no flush, which MPI would ask for and HDF5 programs on
    ordinary file systems do without. No dataset is compressed: HDF5 1.14 itself fails in such programs then. Ends with 3 and a line on stderr at the first wrong value, with 4 where a call failed. */
+#include "good.h"
+
 #include <hdf5.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -40,12 +42,6 @@ static void failed(const char *what)
     MPI_Abort(MPI_COMM_WORLD, 4);
     _exit(4);
 }
-
-#define GOOD(call)                                                                                           \
-    do                                                                                                       \
-        if ((call) < 0)                                                                                      \
-            failed(#call);                                                                                   \
-    while (0)
 
 static unsigned long long state;
 

@@ -5,8 +5,6 @@ Upstream crashes, hangs or returns wrong data in most of these cases.
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 
 from tests.caching.conftest import needs_connector
 
-from .conftest import Nodes
+from .conftest import Nodes, end_after_a_kill
 
 pytestmark = [needs_connector, pytest.mark.nightly]
 
@@ -354,12 +352,7 @@ def test_a_rank_is_killed(cluster: Nodes, after: int) -> None:
     cluster.make()
     steps = "; ".join(f"points x independent 20 {i}; {rows(i, 3)}" for i in range(after))
     child = cluster.start([f"open; {steps}; die", f"open; {steps}; {rows(0, ROWS)}; barrier; close"])
-    try:
-        child.communicate(timeout=300)
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-    assert child.returncode != 0
+    end_after_a_kill(child)
     cluster.run(
         [epochs(rows(0, ROWS), rows(0, ROWS)), epochs("points chunked independent 99 1", rows(0, ROWS))]
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from tests.caching.conftest import EAGER, needs_connector
 from tiercel.layers.cachevol import log_program, settings
 
-from .conftest import HOW, Nodes, parallel_hdf5, slow_storage
+from .conftest import Nodes, built, end_after_a_kill, parallel_hdf5, slow_storage
 
 pytestmark = [needs_connector, pytest.mark.nightly]
 
@@ -27,17 +26,7 @@ SLOW = 2e6
 
 @pytest.fixture(scope="module")
 def scribbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of scribble.c, built against the parallel HDF5."""
-    hdf5 = parallel_hdf5()
-    if hdf5 is None:
-        pytest.skip(HOW)
-    built = tmp_path_factory.mktemp("scribbler") / "scribble"
-    subprocess.run(
-        [hdf5.mpicc, "-O1", "-g", "-Wall", "-o", built, Path(__file__).with_name("scribble.c"),
-         f"-I{hdf5.include}", f"-L{hdf5.library}", f"-Wl,-rpath,{hdf5.library}", "-lhdf5"],
-        check=True,
-    )  # fmt: skip
-    return built
+    return built("scribble.c", tmp_path_factory.mktemp("scribbler"))
 
 
 def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70, **options: Any) -> int:
@@ -215,12 +204,7 @@ def test_a_rank_is_killed(cluster: Nodes) -> None:
     cluster.run(halves())
     scripts = [f"rw; shift 3; write x collective {256 * i} 256; {['die', 'barrier'][i]}" for i in range(2)]
     child = cluster.start(scripts)
-    try:
-        child.communicate(timeout=300)
-    finally:
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-    assert child.returncode != 0
+    end_after_a_kill(child)
     program = log_program()
     assert program is not None
     for node in range(2):
