@@ -108,7 +108,11 @@ def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10)
         if len(places) >= 3:
             break
     if len(places) < 3 and base == 10:  # equal steps: on so short an axis nobody looks for powers
-        places = [place for place in MaxNLocator(4).tick_values(low, high) if low <= place <= high]
+        places = [
+            place
+            for place in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+            if low <= place <= high
+        ]
     # Labels of y stand above each other; those of x need about 0.9 inches each.
     room = 8 if axis is axis.axes.yaxis else max(2, int(axis.axes.figure.get_figwidth() / 0.9))  # type: ignore[union-attr]
     axis.set_major_locator(FixedLocator(places[:: -(-len(places) // room)]))

@@ -23,7 +23,12 @@ def stamp_of(project: Project, results: Path, batch: str) -> Path:
 
 def carry_out_again(project: Project, results: Path, batches: Iterable[str]) -> None:
     """Make Snakemake go through these batches once more; their finished runs are not repeated."""
-    for batch in batches:
-        stamp_of(project, results, batch).unlink(missing_ok=True)
-        # A text of its own each time: Snakemake takes a small file that was only touched for unchanged.
-        (stamps_folder(project, results) / AGAIN).write_text(f"{time.time_ns()}\n")
+    names = list(batches)
+    if not names:
+        return
+    for name in names:
+        stamp_of(project, results, name).unlink(missing_ok=True)
+    again = stamps_folder(project, results) / AGAIN
+    again.parent.mkdir(parents=True, exist_ok=True)
+    # A text of its own each time: Snakemake takes a small file that was only touched for unchanged.
+    again.write_text(f"{time.time_ns()}\n")
