@@ -72,6 +72,23 @@ def test_files_are_striped_and_stay_when_it_stops(environment: dict[str, str]) -
     assert sorted(p.stat().st_size for p in pieces) == [2 * 1024**2, 4 * 1024**2, 4 * 1024**2]
 
 
+def test_a_nearly_full_disk_moves_no_file_to_another_server(environment: dict[str, str]) -> None:
+    # GlusterFS leaves an empty link on the server that a name belongs to where less than a tenth is free.
+    out = _run(
+        """
+        mkdir -p "$TIERCEL_NETWORK_STORAGE"
+        mount -t tmpfs -o size=300M tiercel "$TIERCEL_NETWORK_STORAGE"
+        SERVERS=2 "$S" start >&2
+        fallocate -l 280M "$TIERCEL_NETWORK_STORAGE/log/fill"
+        for name in $(seq 40); do echo "$name" >"$MOUNT/$name"; done
+        "$S" stop
+        find "$TIERCEL_NETWORK_STORAGE"/brick? -maxdepth 1 -type f | wc -l
+        """,
+        environment,
+    )
+    assert int(out) == 40
+
+
 def test_a_folder_of_somebody_else_is_refused(environment: dict[str, str]) -> None:
     folder = Path(environment["TIERCEL_NETWORK_STORAGE"])
     folder.mkdir()
