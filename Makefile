@@ -18,6 +18,7 @@ LAYER_PARTS := fairshare cachevol
 NATIVE := $(VENV)/.native
 LAYERS := $(VENV)/.layers
 DLIO := .venv-dlio
+PARALLEL_HDF5 := .parallel-hdf5
 sources = $(shell find $(addprefix native/,$(1)) \( -name build -o -name target \) -prune -o -type f -print)
 MPI_COMPILER = $$($(BIN)/python -m tiercel.launchers.mpicc)
 NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR="$(abspath $(VENV))/lib" -C native
@@ -26,12 +27,13 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup layers dlio dlio-torch evaluate plan test test-nightly lint bench lock clean distclean
+.PHONY: help setup layers dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
+	@echo 'make parallel-hdf5 an HDF5 with MPI, for the tests of cachevol that need one (minutes; cargo, cmake)'
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
 	@echo 'make test          lint, type checks, tests'
@@ -90,6 +92,13 @@ $(DLIO)-torch/.done: workflows/dlio/requirements-torch.lock | $(PACKAGES)
 	@$(SYNC) --python $(DLIO)-torch/bin/python $<
 	@touch $@
 
+parallel-hdf5: $(PARALLEL_HDF5)/.done
+
+$(PARALLEL_HDF5)/.done: $(wildcard tools/parallel-hdf5/*) | $(PACKAGES)
+	@echo 'tiercel: building $(PARALLEL_HDF5)'
+	@tools/parallel-hdf5/build $(PARALLEL_HDF5) $(MPI_COMPILER)
+	@touch $@
+
 evaluate: setup
 	@$(BIN)/tiercel evaluate --site $(SITE) --study $(STUDY)
 
@@ -129,4 +138,4 @@ clean:
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean
-	@rm -rf $(VENV) $(DLIO) $(DLIO)-torch
+	@rm -rf $(VENV) $(DLIO) $(DLIO)-torch $(PARALLEL_HDF5)

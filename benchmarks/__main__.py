@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import dl, engines, harness, traces
+from benchmarks import dl, engines, harness, placement, traces
 
-_ALL = {"dl": dl.main, "harness": harness.main, "engines": engines.main, "traces": traces.main}
+_ALL = {
+    "dl": dl.main,
+    "engines": engines.main,
+    "harness": harness.main,
+    "placement": placement.main,
+    "traces": traces.main,
+}
 
 
 def main() -> int:

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 from tests.caching.conftest import EAGER
+from tests.conftest import CHECKOUT
 from tiercel.layers.cachevol import settings, throttle
 from tiercel.programs import program
 
 HOW = (
-    "no parallel HDF5 >= 1.14 with an MPI of MPICH's binary interface: name its folder in "
-    "TIERCEL_PARALLEL_HDF5, or put its h5pcc on PATH (Spack: hdf5 +mpi ^mpich)"
+    "no parallel HDF5 >= 1.14 with an MPI of MPICH's binary interface: `make parallel-hdf5`, or name its "
+    "folder in TIERCEL_PARALLEL_HDF5, or put its h5pcc on PATH (Spack: hdf5 +mpi ^mpich)"
 )
 
 #: Seconds that a rank waits for another one's answer: on a busy machine, too, it must come from there.
@@ -42,8 +43,8 @@ def parallel_hdf5() -> ParallelHDF5 | None:
     """Find a parallel HDF5 and the MPI that it was built with."""
     named = os.environ.get("TIERCEL_PARALLEL_HDF5")
     h5pcc = program("h5pcc")
-    prefix = Path(named) if named else h5pcc.resolve().parent.parent if h5pcc else None
-    if prefix is None or not (prefix / "include" / "H5VLconnector.h").is_file():
+    prefix = Path(named) if named else h5pcc.resolve().parent.parent if h5pcc else CHECKOUT / ".parallel-hdf5"
+    if not (prefix / "include" / "H5VLconnector.h").is_file():
         return None
     config = (prefix / "include" / "H5pubconf.h").read_text()
     library = next((f.parent for d in ("lib", "lib64") for f in (prefix / d).glob("libhdf5.so")), None)

@@ -1,0 +1,1 @@
+//! Holds a dependency, nothing else.
