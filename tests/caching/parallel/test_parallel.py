@@ -17,7 +17,7 @@ from tests.caching.conftest import needs_connector
 
 from .conftest import Nodes, end_after_a_kill
 
-pytestmark = [needs_connector, pytest.mark.nightly]
+pytestmark = needs_connector
 
 ROWS, COLUMNS = 1003, 257
 DATASET = ROWS * COLUMNS * 4  # bytes

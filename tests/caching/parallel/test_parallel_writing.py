@@ -18,7 +18,9 @@ from tiercel.layers.cachevol import log_program, settings
 
 from .conftest import Nodes, built, end_after_a_kill, parallel_hdf5, slow_storage
 
-pytestmark = [needs_connector, pytest.mark.nightly]
+pytestmark = needs_connector
+
+NIGHTLY = pytest.mark.nightly
 
 #: Bytes a second of the base storage: slow enough that staged data stay where they are for a while.
 SLOW = 2e6
@@ -65,13 +67,17 @@ def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70
     return sum(each["staged_together"] for each in counts)
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int) -> None:
+@pytest.mark.parametrize(
+    ("ranks", "seeds"),
+    [(3, range(2)), *(pytest.param(n, range(100 * n, 100 * n + 8), marks=NIGHTLY) for n in (2, 3, 4))],
+)
+def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int, seeds: range) -> None:
     """Together, alone, one after the other, without a flush between; resized, deleted, opened again."""
-    staged = [scribble(scribbler, tmp_path, seed, ranks) for seed in range(100 * ranks, 100 * ranks + 8)]
-    assert sum(staged) > 20 * ranks
+    staged = [scribble(scribbler, tmp_path, seed, ranks) for seed in seeds]
+    assert sum(staged) > 2 * ranks * len(seeds)
 
 
+@NIGHTLY
 @pytest.mark.parametrize("options", [{"size": 1 << 20}, {"adaptive": True}, {"checkpoint": False}])
 def test_random_programs_under_other_settings(
     scribbler: Path, tmp_path: Path, options: dict[str, Any]
