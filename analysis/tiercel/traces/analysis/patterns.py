@@ -201,9 +201,11 @@ def _owners(rank: Any, process: Any, known: dict[tuple[int, int], int]) -> Ints:
     if (rank == rank[0]).all() and (process == process[0]).all():
         number = known.setdefault((int(rank[0]), int(process[0])), len(known))
         return np.full(len(rank), number, dtype=np.int64)
-    pairs = pd.MultiIndex.from_arrays([rank, process])
-    codes, unique = pairs.factorize()
-    numbers = [known.setdefault((int(r), int(p)), len(known)) for r, p in unique]
+    rank_code, ranks = pd.factorize(rank)
+    process_code, processes = pd.factorize(process)
+    codes, unique = pd.factorize(rank_code * np.int64(len(processes)) + process_code)
+    pairs = zip(ranks[unique // len(processes)], processes[unique % len(processes)], strict=True)
+    numbers = [known.setdefault((int(r), int(p)), len(known)) for r, p in pairs]
     numbered: Ints = np.array(numbers, dtype=np.int64)[codes]
     return numbered
 
@@ -250,7 +252,8 @@ def _histories_on_line(accesses: Accesses) -> pd.DataFrame:
     np.maximum.at(extent, accesses.file, accesses.offset + accesses.size)
     base = np.concatenate([[0], np.cumsum(extent)])
     start = accesses.offset + base[accesses.file]
-    edges = np.unique(np.concatenate([start, start + accesses.size]))
+    edges = np.sort(np.concatenate([start, start + accesses.size]))
+    edges = edges[np.concatenate([[True], edges[1:] != edges[:-1]])]  # np.unique hashes, and is slower
     first = np.searchsorted(edges, start)
     last = np.searchsorted(edges, start + accesses.size)
     covering = np.zeros(len(edges) + 1, dtype=np.int64)
