@@ -191,6 +191,47 @@ def test_an_edited_study_leaves_its_old_runs_out():
     assert len(results.numbers) == 1
 
 
+def test_the_points_of_a_sample_are_counted_not_listed(build_page):
+    definition = study().model_dump()
+    definition["experiments"]["scaling"]["sweep"] = {"size": 60}
+    sampled = Study.model_validate(definition)
+    points = sampled.experiments["scaling"].sweep.workloads
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme", "shm"))
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    for name in points:
+        data.data("scaling", name, name, "write", "sequential", 3)
+    made = build_page(data, of_study=sampled)
+    with (made.path.parent / "tables" / "numbers.csv").open(newline="") as file:
+        rows = {row["number"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 2 + 2 * len(points)
+    shown = made.page.rows("No.", "Workload", "Storage")
+    # The two of the named workload, under their numbers in the file.
+    assert [row["Workload"] for row in shown] == ["Write", "Write"]
+    assert all(rows[row["No."]]["workload"] == "scientific" for row in shown)
+    assert f"{2 * len(points)} numbers of designed samples" in made.page.text
+    # The workload, and the pair of storages.
+    assert len(list((made.path.parent / "figures").glob("*.svg"))) == 2
+    ids = made.page.ids
+    assert [v for t, n, v in made.page.attributes if n == "href" and v[0] == "#" and v[1:] not in ids] == []
+    # A check counts them too, and links to the one that the page has.
+    assert f"{1 + len(points)} of {len(rows)} numbers (memory-storage)" in re.sub(
+        r"\s+", " ", made.page.text
+    ).replace("( ", "(").replace(" )", ")")
+    assert f"{len(points)} of samples" in made.page.text
+
+
+def test_a_study_of_samples_alone_has_results(build_page):
+    definition = study().model_dump()
+    definition["experiments"] = {"scaling": {"sweep": {"size": 60}}}
+    sampled = Study.model_validate(definition)
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",))
+    for name in sampled.experiments["scaling"].sweep.workloads:
+        data.data("scaling", name, name, "write", "sequential", 3)
+    text = build_page(data, of_study=sampled).page.text
+    assert "No run of this study has finished" not in text
+    assert "numbers of designed samples (Scaling)" in text
+
+
 def test_another_study_is_not_in_it(build_page):
     data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",)).whole()
     for row in (*data.observations, *data.runs):

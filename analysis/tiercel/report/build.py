@@ -19,13 +19,14 @@ from tiercel.study.model import Study
 
 def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText]) -> Path:
     """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page."""
-    results = Results.from_folder(folder, study, flags)
+    everything = Results.from_folder(folder, study, flags)
+    results = everything.named()
     report = folder / "report"
     pictures = draw_all(results, report / "figures")
-    parts = make_sections(Context(folder, report / "figures", site, results))
+    parts = make_sections(Context(folder, report / "figures", site, everything))
     drawn = [*pictures, *(p for part in parts for p in part.pictures)]
     _remove_others(report / "figures", {p.name for p in drawn})
-    _write_tables(results, report / "tables")
+    _write_tables(everything, report / "tables")
     target = report / "index.html"
     text = page(results, site, pictures, find(results), parts)
     partial = target.with_name(".index.html.partial")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,49 @@ class Results:
         ]
 
     @cached_property
+    def total(self) -> int:
+        """Return how many numbers there are, those of samples included."""
+        return len(self.numbers)
+
+    @cached_property
+    def samples(self) -> dict[str, set[str]]:
+        """Return the workloads of designed samples (``sweep:``), by experiment."""
+        found = self.study.experiments.items()
+        return {name: set(each.sweep.workloads) for name, each in found if each.sweep}
+
+    def named(self) -> Results:
+        """Return the results of the workloads that somebody named, without the points of samples.
+
+        A sample has hundreds of points, which say something together: a section does that, no page can show
+        them one by one. What counts or names all numbers (total, flags, stacks, memory) still does.
+        """
+        found = copy.copy(self)
+        for name in ("total", "flags", "stacks", "memory"):
+            found.__dict__[name] = getattr(self, name)
+        found.__dict__.pop("_by_workload", None)
+        for name in ("comparisons", "floors"):
+            found.__dict__[name] = [row for row in getattr(self, name) if not self._sampled(row)]
+        for name in ("contrasts", "scaling", "agreement"):  # which no sample has
+            found.__dict__[name] = getattr(self, name)
+        found.__dict__["numbers"] = [n for n in self.numbers if not self._sampled(n.row)]
+        return found
+
+    def _sampled(self, row: Mapping[str, Any]) -> bool:
+        return row["workload"] in self.samples.get(str(row["experiment"]), ())
+
+    @cached_property
+    def _named_rows(self) -> pd.DataFrame:
+        """Observations without those of samples, whose points are no series of one factor or scale."""
+        rows = self.observations
+        if not self.samples or rows.empty:
+            return rows
+        of_named = [
+            w not in self.samples.get(str(e), ())
+            for e, w in zip(rows["experiment"], rows["workload"], strict=True)
+        ]
+        return rows[of_named]
+
+    @cached_property
     def stacks(self) -> dict[str, str]:
         """Names of all stacks with numbers, and their names for people; two with one name are told apart."""
         labels = {n.stack: n.label for n in sorted(self.numbers, key=lambda n: str(n.stack))}
@@ -153,11 +197,11 @@ class Results:
 
     @cached_property
     def contrasts(self) -> list[Record]:
-        return _with_stack(_records(contrasts.contrasts(self.observations, self.excluded, self._floors)))
+        return _with_stack(_records(contrasts.contrasts(self._named_rows, self.excluded, self._floors)))
 
     @cached_property
     def scaling(self) -> list[Record]:
-        found = _with_stack(_records(contrasts.scaling(self.observations, self.excluded, self._floors)))
+        found = _with_stack(_records(contrasts.scaling(self._named_rows, self.excluded, self._floors)))
         return sorted(found, key=self._position)
 
     @cached_property
@@ -167,7 +211,7 @@ class Results:
 
     @cached_property
     def agreement(self) -> list[Record]:
-        return _with_stack(_records(tables.agreement(self.observations, self.excluded, self._floors)))
+        return _with_stack(_records(tables.agreement(self._named_rows, self.excluded, self._floors)))
 
     @cached_property
     def failed(self) -> list[Record]:

@@ -55,6 +55,7 @@ def page(
         site=site,
         results=results,
         counts=_counts(results),
+        sampled=_sampled(results),
         audiences=_audiences(findings),
         severities=SEVERITIES,
         shown=_SHOWN,
@@ -83,10 +84,21 @@ def _counts(results: Results) -> list[str]:
     said = [f"{words.count(results.ok, 'run')} with numbers"]
     if results.failed:
         said.append(f"{len(results.failed)} failed")
-    said.append(words.count(len(results.numbers), "number"))
+    said.append(words.count(results.total, "number"))
     said.append(words.count(len(results.stacks), "storage system"))
     when = _time_range(results)
     return [*said, when] if when else said
+
+
+def _sampled(results: Results) -> str:
+    """Say what is not shown number by number."""
+    left = results.total - len(results.numbers)
+    if not left:
+        return ""
+    names = words.listed([results.experiment_title(e) for e in results.samples])
+    return (
+        f"{words.count(left, 'number')} of designed samples ({names}) are reported together, not one by one"
+    )
 
 
 def _audiences(findings: list[Finding]) -> list[tuple[str, str, str, list[Finding]]]:
@@ -109,16 +121,21 @@ def _figures(results: Results, pictures: list[Picture]) -> list[tuple[str, str, 
 
 
 def _checks(results: Results) -> list[Record]:
-    found = []
+    found, shown = [], {n.anchor for n in results.numbers}
     for code, numbers in results.flags.items():
         by_stack: dict[str, list[Number]] = {}
         for n in numbers:
             by_stack.setdefault(results.stacks[n.stack], []).append(n)
+        # A number of a sample is not on the page: it is counted.
+        where = [
+            (label, [n for n in found if n.anchor in shown], sum(n.anchor not in shown for n in found))
+            for label, found in by_stack.items()
+        ]
         found.append(
             {
                 "flag": results.flag(code),
-                "share": f"{len(numbers)} of {words.count(len(results.numbers), 'number')}",
-                "where": list(by_stack.items()),
+                "share": f"{len(numbers)} of {words.count(results.total, 'number')}",
+                "where": where,
             }
         )
     return found

@@ -99,7 +99,8 @@ def numbers(results: Results) -> Table | None:
     columns = ["No.", "Experiment", "Workload", "Operation", "Storage", "Scale", "Engine", "Origin", "n",
                "Median", "Interval", "Varies", "p50", "p99", "Outliers", "Checks"]  # fmt: skip
     rows = []
-    for i, n in enumerate(results.numbers, 1):
+    for n in results.numbers:
+        i = int(n.anchor.removeprefix("number-"))
         checks = ", ".join(
             flag.title
             if n.row["flags"][code] == 1

@@ -26,7 +26,7 @@ _WIDTH = 80
 
 def print_summary(folder: Path, study: Study, file: IO[str] | None = None) -> None:
     """Print the results of a study in at most 80 columns; plain text where it is no terminal."""
-    results = Results.from_folder(folder, study, FLAGS)
+    results = Results.from_folder(folder, study, FLAGS).named()
     out = file or sys.stdout
     if out.isatty():
         width = min(_WIDTH, Console(file=out).width)

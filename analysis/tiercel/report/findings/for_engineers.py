@@ -140,9 +140,9 @@ def cautions(results: Results) -> Iterable[Finding]:
             if flag.severity == "invalid"
             else ""
         )
-        share = f"{len(numbers)} of {words.count(len(results.numbers), 'number')}{out}"
+        share = f"{len(numbers)} of {words.count(results.total, 'number')}{out}"
         evidence = (Evidence("checks", f"flag-{code}"),)
-        if 2 * len(numbers) > len(results.numbers):
+        if 2 * len(numbers) > results.total:
             yield Finding("user", "caution", f"{flag.title}: {share}.", evidence)
         yield Finding("engineer", "caution", f"{flag.title}: {share}. {flag.advice}", evidence)
 

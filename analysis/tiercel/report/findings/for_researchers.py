@@ -16,7 +16,7 @@ def noise(results: Results) -> Iterable[Finding]:
     """Say how far the same configuration lies from itself."""
     own = [row for row in results.floors if row["source"] == "own"]
     if not own:
-        if results.numbers:
+        if results.total:
             yield Finding(
                 "researcher",
                 "caution",

@@ -13,7 +13,7 @@ from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidenc
 
 
 def nothing_measured(results: Results) -> Iterable[Finding]:
-    if results.failed and not results.numbers:
+    if results.failed and not results.total:
         yield Finding(
             "user",
             "failure",
