@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,7 @@ from tiercel.runs.history import History
 from tiercel.runs.job import Allocation
 from tiercel.runs.planning import Project as Plan
 from tiercel.runs.planning import make_plan
+from tiercel.runs.workflow import run_workflow
 
 from ..conftest import Project, needs_iokernel
 
@@ -205,3 +208,16 @@ def test_a_plan_that_changed_while_its_job_waited(small: Project) -> None:
         f"tiercel: batch {name}: the study, the site or what is mounted has changed"
     )
     assert not Path(small.root / "done").exists()
+
+
+def test_a_signal_while_the_workflow_starts_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    start = subprocess.Popen
+
+    def asked_to_end_first(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return start(*arguments, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "Popen", asked_to_end_first)
+    # Python turns an interruption into an exception once it is up; before that it ends by the signal.
+    code = run_workflow([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path)
+    assert code in (-signal.SIGINT, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, overload
 
 import typer
 
@@ -14,9 +14,18 @@ Study = Annotated[str, typer.Option("--study", help="A study under workflows/stu
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@overload
+def size_of(option: str, text: str) -> int: ...
+@overload
+def size_of(option: str, text: str | None) -> int | None: ...
 def size_of(option: str, text: str | None) -> int | None:
     """Return the bytes that an option says (``400MiB``), None where it is not given."""
+    if text is None:
+        return None
     try:
-        return None if text is None else parse_size(text)
+        size = parse_size(text)
     except ValueError as error:
-        raise UserError(f"{option} {text}: {error}") from None
+        raise UserError(f"{option}: {error}") from None
+    if size == 0:
+        raise UserError(f"{option} {text}: more than nothing is needed")
+    return size

@@ -73,7 +73,7 @@ def serve(
         str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
     ] = None,
     stripe: Annotated[
-        int | None, typer.Option(min=0, help="Bytes of a stripe of new files, over the client's servers.")
+        str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
     ] = None,
 ) -> None:
     """Run a server until it is interrupted."""
@@ -82,7 +82,8 @@ def serve(
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
     for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
                         ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", stripe), ("slurm", slurm), ("rate", size_of("--rate", rate))):  # fmt: skip
+                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm),
+                        ("rate", size_of("--rate", rate))):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
     for address in peer or []:

@@ -14,9 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tiercel.cli.options import Json
+from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, one_line, suggest
-from tiercel.units import format_bandwidth, format_duration, format_latency, format_size, parse_size
+from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +49,7 @@ Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read b
 def _open(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
     from tiercel.traces.frame import open_trace
 
-    try:
-        bytes_ = parse_size(memory) if memory else None
-    except ValueError as error:
-        raise UserError(f"--memory: {error}") from None
-    return open_trace(path, format=format, memory=bytes_, cache=cache)
+    return open_trace(path, format=format, memory=size_of("--memory", memory), cache=cache)
 
 
 @app.command()
@@ -164,10 +160,7 @@ def explain(
     from tiercel.traces.findings import Storage
     from tiercel.traces.findings import explain as ask
 
-    try:
-        storage = Storage(parse_size(bandwidth) if bandwidth else None, parse_size(stripe))
-    except ValueError as error:
-        raise UserError(f"--read-bandwidth or --stripe: {error}") from None
+    storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
     frame = _open(path, format, memory, cache).select(rank, where)
     findings = ask(frame, storage, api=api)
     if as_json:

@@ -17,8 +17,11 @@ def run_workflow(command: list[str], root: Path) -> int:
     So SIGTERM (of a scheduler, of kill) and SIGINT reach the workflow and its local jobs as SIGINT.
     """
     process: subprocess.Popen[bytes] | None = None
+    asked = False
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
         if process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
@@ -27,6 +30,8 @@ def run_workflow(command: list[str], root: Path) -> int:
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command, cwd=root, process_group=0)
+        if asked:  # while it was being started
+            os.killpg(process.pid, signal.SIGINT)
         return process.wait()
     finally:
         for number, handler in before.items():
