@@ -42,6 +42,19 @@ int cv_api_load(const void *caller, char *why, size_t room)
     return 0;
 }
 
+hid_t cv_errors_keep(void)
+{
+    return h5.H5Eget_num(H5E_DEFAULT) > 0 ? h5.H5Eget_current_stack() : H5I_INVALID_HID;
+}
+
+void cv_errors_back(hid_t kept)
+{
+    if (kept >= 0)
+        h5.H5Eset_current_stack(kept);
+    else
+        h5.H5Eclear2(H5E_DEFAULT);
+}
+
 static void push(const char *where, unsigned line, hid_t major, hid_t minor, const char *format, va_list values)
 {
     char text[5000];

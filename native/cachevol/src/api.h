@@ -19,7 +19,8 @@
 #include <H5VLnative.h>
 
 #define CV_API(X)                                                                                            \
-    X(H5allocate_memory) X(H5Eget_current_stack) X(H5Eset_current_stack) X(H5Epush2) X(H5Eclose_stack)       \
+    X(H5allocate_memory) X(H5Eget_num) X(H5Eget_current_stack) X(H5Eset_current_stack) X(H5Eclear2) X(H5Epush2) \
+    X(H5Eclose_stack)                                                                                        \
     X(H5FDregister) X(H5FDopen) X(H5FDclose) X(H5FDcmp) X(H5FDquery) X(H5FDget_vfd_handle) X(H5FDread)       \
     X(H5FDwrite) X(H5FDlock) X(H5FDunlock) X(H5FDset_eoa) X(H5Iinc_ref) X(H5Idec_ref) X(H5Iis_valid)         \
     X(H5Pcopy) X(H5Pclose) X(H5Pget_vol_info) X(H5Pset_vol) X(H5Pget_driver) X(H5Pset_driver)                \
@@ -60,6 +61,11 @@ extern struct cv_api h5;
 
 /* Fills `h5` from the library that the code at `caller` belongs to. Returns 0, or -1 with a sentence. */
 int cv_api_load(const void *caller, char *why, size_t room);
+
+/* Between the two, what is on HDF5's error stack is kept, and what comes to it is dropped. Where it is empty, as it
+   nearly always is, that costs nothing; to ask for the stack each time took longer than a small read. */
+hid_t cv_errors_keep(void);
+void  cv_errors_back(hid_t kept);
 
 /* Puts an error with this sentence on HDF5's stack. */
 void cv_error_write(const char *where, unsigned line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -9,12 +9,12 @@
 static herr_t info_free(void *pointer)
 {
     struct cv_info *info   = pointer;
-    hid_t           errors = h5.H5Eget_current_stack();
+    hid_t           errors = cv_errors_keep();
 
     if (info->info)
         h5.H5VLfree_connector_info(info->vol, info->info);
     h5.H5Idec_ref(info->vol);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     free(info->config);
     free(info);
     return 0;

@@ -12,11 +12,11 @@ bool cv_mpi_asked(hid_t fapl)
 
     if (!h5.driver_query || fapl == H5P_DEFAULT)
         return false;
-    errors = h5.H5Eget_current_stack();
+    errors = cv_errors_keep();
     driver = h5.H5Pget_driver(fapl);
     if (driver < 0 || h5.driver_query(driver, &features) < 0)
         features = 0;
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     if (!(features & H5FD_FEAT_HAS_MPI))
         return false;
     /* Of the drivers that use MPI, the one that is called so: to ask for its number would start MPI in other programs. */

@@ -90,7 +90,7 @@ void *cv_mpi_open(const char *name, unsigned flags, hid_t fapl, hid_t vol, bool 
         mpi.Comm_free(&comm);
         return NULL;
     }
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     cv_peers_tidy(comm);
     struct cv_parallel *parallel = calloc(1, sizeof *parallel), *opened = NULL;
     read = read && parallel && !(flags & (H5F_ACC_RDWR | H5F_ACC_SWMR_READ)) && can_take(name, vol);
@@ -118,7 +118,7 @@ void *cv_mpi_open(const char *name, unsigned flags, hid_t fapl, hid_t vol, bool 
     free(parallel);
     if (comm != CV_COMM_NULL)
         mpi.Comm_free(&comm);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return file ? file : h5.H5VLfile_open(name, flags, fapl, dxpl, request);
 }
 
@@ -147,20 +147,20 @@ void cv_mpi_show_driver(hid_t fapl)
 bool cv_mpi_is_collective(hid_t dxpl)
 {
     int   mode   = INDEPENDENT;
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
 
     if (mpi.Pget_dxpl_mpio(dxpl, &mode) < 0)
         mode = INDEPENDENT;
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return mode != INDEPENDENT;
 }
 
 void cv_mpi_set_collective(hid_t dxpl, bool collective)
 {
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
 
     mpi.Pset_dxpl_mpio(dxpl, collective ? COLLECTIVE : INDEPENDENT);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
 }
 
 /* Whether a dataset lies in a file that our driver has open: by the number that HDF5 gave that. */

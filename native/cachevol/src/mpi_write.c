@@ -124,7 +124,7 @@ static bool look_at(struct cv_object *o, hid_t dxpl)
     struct cv_storage *s = o->storage;
     if (s->known && s->named)
         return true;
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     if (cv_object_info(o, H5I_DATASET, dxpl, &info)) {
         s->file  = info.fileno;
         s->named = info.rc > 0;
@@ -132,7 +132,7 @@ static bool look_at(struct cv_object *o, hid_t dxpl)
     }
     if (!s->known)
         look_at_storage(o, dxpl);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return true;
 }
 
@@ -153,7 +153,7 @@ static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dx
     H5VL_dataset_get_args_t get    = {.op_type = H5VL_DATASET_GET_SPACE};
     hsize_t                 from[H5S_MAX_RANK] = {0}, to[H5S_MAX_RANK] = {0}, extent[H5S_MAX_RANK] = {0};
     bool                    whole = file_space <= H5S_PLIST; /* the smaller numbers stand for all, or for something else */
-    hid_t                   errors = h5.H5Eget_current_stack();
+    hid_t                   errors = cv_errors_keep();
 
     if (whole)
         file_space = h5.H5VLdataset_get(o->under, o->vol, &get, dxpl, NULL) < 0 ? -1 : get.args.get_space.space_id;
@@ -183,7 +183,7 @@ static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dx
     }
     if (whole && file_space >= 0)
         h5.H5Sclose(file_space);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return chosen;
 }
 

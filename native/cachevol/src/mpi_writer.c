@@ -202,7 +202,7 @@ void cv_writer_open(void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
         free(writer);
         return;
     }
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     if (writer)
         writer->base = -1;
     bool mine = stages && writer && begin(writer, under, vol, fapl, dxpl);
@@ -228,7 +228,7 @@ void cv_writer_open(void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
     free(writer);
     if (comm != CV_COMM_NULL)
         mpi.Comm_free(&comm);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
 }
 
 /* ---- Finding. ---- */

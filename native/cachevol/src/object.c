@@ -16,10 +16,10 @@ struct cv_object *cv_object_new(void *under, hid_t vol)
 void cv_object_free(struct cv_object *object)
 {
     /* Letting go of the id must not wipe the errors that the caller is about to show. */
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
 
     h5.H5Idec_ref(object->vol);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     free(object->storage);
     free(object);
 }
@@ -28,12 +28,12 @@ bool cv_object_info(const struct cv_object *object, H5I_type_t type, hid_t dxpl,
 {
     H5VL_loc_params_t      here   = {.obj_type = type, .type = H5VL_OBJECT_BY_SELF};
     H5VL_object_get_args_t get    = {.op_type = H5VL_OBJECT_GET_INFO};
-    hid_t                  errors = h5.H5Eget_current_stack();
+    hid_t                  errors = cv_errors_keep();
 
     get.args.get_info.fields = H5O_INFO_BASIC;
     get.args.get_info.oinfo  = info;
     bool found = h5.H5VLobject_get(object->under, &here, object->vol, &get, dxpl, NULL) >= 0;
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return found;
 }
 
@@ -50,6 +50,8 @@ hid_t cv_native(void)
 
 /* ---- Wrapping of objects that HDF5 made by itself. ---- */
 
+/* HDF5 asks for one at each call and lets go of it at the end. The id is counted only where the connector below has a
+   context too, and may keep it beyond the call: the native connector, which has none, never goes away. */
 struct context {
     hid_t vol;
     void *under;
@@ -69,8 +71,9 @@ static herr_t get_wrap_ctx(const void *pointer, void **result)
     if (!context)
         return -1;
     context->vol = object->vol;
-    h5.H5Iinc_ref(context->vol);
     h5.H5VLget_wrap_ctx(object->under, object->vol, &context->under);
+    if (context->under)
+        h5.H5Iinc_ref(context->vol);
     *result = context;
     return 0;
 }
@@ -94,12 +97,13 @@ static void *unwrap_object(void *pointer)
 static herr_t free_wrap_ctx(void *wrap)
 {
     struct context *context = wrap;
-    hid_t           errors  = h5.H5Eget_current_stack();
 
-    if (context->under)
+    if (context->under) {
+        hid_t errors = cv_errors_keep();
         h5.H5VLfree_wrap_ctx(context->under, context->vol);
-    h5.H5Idec_ref(context->vol);
-    h5.H5Eset_current_stack(errors);
+        h5.H5Idec_ref(context->vol);
+        cv_errors_back(errors);
+    }
     free(context);
     return 0;
 }

@@ -66,10 +66,9 @@ void cv_reader_close(struct cv_reader *reader)
 
 /* From time to time: makes the copy once the file has been quiet for long enough that a later change is sure to
    change its times, and gives it up when the file is no longer what it was made of. */
-static void look(struct cv_reader *reader)
+static void look(struct cv_reader *reader, uint64_t ticks)
 {
     struct stat now;
-    uint64_t    ticks = cv_ticks();
 
     if (reader->no_more || ticks < reader->look)
         return;
@@ -202,9 +201,10 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
 
 ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint64_t address)
 {
-    char *to = data;
+    char    *to    = data;
+    uint64_t ticks = cv_ticks(); /* asked for as seldom as possible: of a small read from the copy it is a part */
 
-    look(reader);
+    look(reader, ticks);
     if (!reader->copy || address + size > reader->copy->size)
         return cv_read_all(reader->base, data, size, (off_t)address);
     for (uint64_t done = 0; done < size;) {
@@ -213,13 +213,14 @@ ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint
         uint64_t run = cv_copy_run(reader->copy, at, address + size, &there);
         ssize_t  got;
         if (there) {
-            uint64_t from = cv_ticks();
+            uint64_t from = done ? cv_ticks() : ticks;
             got           = cv_read_all(reader->copy->data, to + done, run, (off_t)at);
             if (got != (ssize_t)run) /* the node-local storage fails */
                 got = cv_read_all(reader->base, to + done, run, (off_t)at);
-            cv_rate_note(&copy_rate, run, cv_ticks() - from);
+            uint64_t spent = cv_ticks() - from;
+            cv_rate_note(&copy_rate, run, spent);
             CV_COUNT(hit_bytes, run);
-            CV_COUNT(hit_ns, cv_ticks() - from);
+            CV_COUNT(hit_ns, spent);
         } else {
             run = run < CV_PIECE ? run : CV_PIECE;
             got = reader->peers ? (ssize_t)cv_peers_read(reader->peers, to + done, &run, at, cv_rate(&reader->base_rate)) : 0;
@@ -240,7 +241,7 @@ ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint
 
 struct cv_copy *cv_reader_copy(struct cv_reader *reader)
 {
-    look(reader);
+    look(reader, cv_ticks());
     return reader->copy;
 }
 

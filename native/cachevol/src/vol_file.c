@@ -50,7 +50,7 @@ static int go_below(hid_t fapl, struct below *below)
 /* Frees what go_below took; the errors on the stack, which tell why a file did not open, stay. */
 static void come_back(struct below *below)
 {
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
 
     if (below->fapl >= 0)
         h5.H5Pclose(below->fapl);
@@ -58,7 +58,7 @@ static void come_back(struct below *below)
         cv_info_class.free(below->info);
     else if (below->vol >= 0)
         h5.H5Idec_ref(below->vol);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
 }
 
 /* Free space that a file keeps across openings lies in the file itself, and HDF5 moves it about as it uses it. */
@@ -71,12 +71,12 @@ static void look_at_free_space(struct cv_object *o, hid_t dxpl)
 
     if (!cv_stages_any())
         return;
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     if (h5.H5VLfile_get(o->under, o->vol, &get, dxpl, NULL) >= 0) {
         h5.H5Pget_file_space_strategy(get.args.get_fcpl.fcpl_id, &strategy, &persists, &threshold);
         h5.H5Pclose(get.args.get_fcpl.fcpl_id);
     }
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     if (persists)
         cv_never_safe();
 }
@@ -228,9 +228,9 @@ static herr_t close_file(void *pointer, hid_t dxpl, void **request)
 
     cv_point_closing();
     if (cv_mpi_settle(o, H5I_FILE, dxpl)) {
-        hid_t errors = h5.H5Eget_current_stack(); /* what could not be written is kept; the file is closed all the same */
+        hid_t errors = cv_errors_keep(); /* what could not be written is kept; the file is closed all the same */
         h5.H5VLfile_close(o->under, o->vol, dxpl, request);
-        h5.H5Eset_current_stack(errors);
+        cv_errors_back(errors);
         cv_object_free(o);
         return -1;
     }

@@ -103,14 +103,14 @@ herr_t cv_point_after_flush(herr_t outcome, struct cv_object *o, H5I_type_t type
    file lacks then, the next flush tries again. */
 static bool make_point(struct cv_object *o, H5I_type_t type, hid_t dxpl)
 {
-    hid_t    errors = h5.H5Eget_current_stack();
+    hid_t    errors = cv_errors_keep();
     uint64_t from   = cv_ticks(), work = work_ticks();
     bool     made   = flush(o, type, dxpl, false) >= 0 && !held;
 
     purse.credit -= (int64_t)(work_ticks() - work);
     CV_COUNT(checkpoints, 1);
     CV_COUNT(checkpoint_ns, cv_ticks() - from);
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     return made;
 }
 
@@ -130,7 +130,7 @@ static void look_at(struct cv_object *o, hid_t dxpl)
 
     if (o->layout >= 0)
         return;
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     o->layout    = H5D_NLAYOUTS; /* unknown */
     if (h5.H5VLdataset_get(o->under, o->vol, &list, dxpl, NULL) >= 0) {
         o->layout = (int)h5.H5Pget_layout(list.args.get_dcpl.dcpl_id);
@@ -144,7 +144,7 @@ static void look_at(struct cv_object *o, hid_t dxpl)
         h5.H5Tclose(type.args.get_type.type_id);
     }
     o->plain = stored && whole;
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
 }
 
 static bool all_plain(size_t count, void *datasets[], hid_t dxpl)
@@ -197,14 +197,14 @@ void cv_point_before_write(size_t count, void *datasets[], const hid_t spaces[],
     if (!cv_config.checkpoint || !cv_stages_any())
         return;
     bool  plain  = all_plain(count, datasets, dxpl);
-    hid_t errors = h5.H5Eget_current_stack();
+    hid_t errors = cv_errors_keep();
     for (size_t i = 0; i < count; i++) {
         uint64_t part = bytes_of(datasets[i], spaces[i], file_spaces[i], dxpl);
         bytes += part;
         if (((struct cv_object *)datasets[i])->layout != H5D_CONTIGUOUS)
             in_chunks += part;
     }
-    h5.H5Eset_current_stack(errors);
+    cv_errors_back(errors);
     if (!plain)
         cv_changing();
     if (!plain || cv_stages_unchanged())
