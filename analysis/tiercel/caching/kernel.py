@@ -1,9 +1,9 @@
 """The HDF5 programs of the experiments, as a user would write them with h5py; nothing of them knows a cache.
 
-``python -m tiercel.caching.kernel JSON``: the object says what to do, by the keys of `checkpoint` and
-`stream`; their answer is printed as JSON. With `processes`, as many do so at once, and all answers go to the
-file `answer`. Times are in seconds, sizes in
-bytes; compute is emulated by sleeping, as in paper 002 (section IV.A).
+``python -m tiercel.caching.kernel JSON``: the object says what to do, by the keys of `checkpoint`, `stream`
+and `turns`; their answer is printed as JSON. With `processes`, as many do so at once, and all answers go to
+the file `answer`. Times are in seconds, sizes in bytes; compute is emulated by sleeping, as in paper 002
+(section IV.A).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -64,34 +66,51 @@ def make_samples(path: Path, samples: int, sample_bytes: int) -> None:
             )
 
 
+def epochs_of(
+    file: h5py.File, batch: int, shuffled: bool, seed: int, compute: float = 0.0
+) -> Iterator[dict[str, float]]:
+    """Read all samples of a file once an epoch, for ever, `batch` rows a call, in order or in a new random
+    order of batches; `compute` seconds of sleep after each batch.
+
+    Yields for each epoch: seconds (without compute), cpu (seconds of all threads of this process, user and
+    system) and bytes. Raises ValueError for a wrong sample.
+    """
+    rng = np.random.default_rng(seed)
+    dataset = file["samples"]
+    count, width = dataset.shape
+    starts = np.arange(0, count, batch)
+    while True:
+        order = rng.permutation(starts) if shuffled else starts
+        spent, cpu = 0.0, time.process_time()
+        for start in order:
+            stop = min(start + batch, count)
+            begun = time.perf_counter()
+            rows = dataset[start:stop]
+            spent += time.perf_counter() - begun
+            if not np.array_equal(rows[:, 0], np.arange(start, stop) % 251):
+                raise ValueError(f"{file.filename}: samples {start} to {stop} are wrong")
+            if compute:
+                time.sleep(compute)
+        yield {"seconds": spent, "cpu": time.process_time() - cpu, "bytes": float(count * width)}
+
+
 def stream(
     path: str, epochs: int, batch: int, shuffled: bool, seed: int, compute: float = 0.0
 ) -> list[dict[str, float]]:
-    """Read all samples of a file once an epoch, `batch` rows a call, in order or in a new random order of
-    batches; `compute` seconds of sleep after each batch.
-
-    Answers for each epoch: seconds (without compute) and bytes. Raises ValueError for a wrong sample.
-    """
-    rng = np.random.default_rng(seed)
-    answers = []
+    """Return the answers for so many epochs (see `epochs_of`)."""
     with h5py.File(path, "r") as file:
-        dataset = file["samples"]
-        count, width = dataset.shape
-        starts = np.arange(0, count, batch)
-        for _ in range(epochs):
-            order = rng.permutation(starts) if shuffled else starts
-            spent = 0.0
-            for start in order:
-                stop = min(start + batch, count)
-                begun = time.perf_counter()
-                rows = dataset[start:stop]
-                spent += time.perf_counter() - begun
-                if not np.array_equal(rows[:, 0], np.arange(start, stop) % 251):
-                    raise ValueError(f"{path}: samples {start} to {stop} are wrong")
-                if compute:
-                    time.sleep(compute)
-            answers.append({"seconds": spent, "bytes": float(count * width)})
-    return answers
+        return list(islice(epochs_of(file, batch, shuffled, seed, compute), epochs))
+
+
+def turns(path: str, batch: int, shuffled: bool, seed: int) -> None:
+    """Open the file and say so with an empty line; then, for each number that standard input has on a line,
+    read so many epochs and print their answers. So several programs can take turns.
+    """
+    with h5py.File(path, "r") as file:
+        epochs = epochs_of(file, batch, shuffled, seed)
+        print(flush=True)
+        for line in sys.stdin:
+            print(json.dumps(list(islice(epochs, int(line)))), flush=True)
 
 
 def evict(path: Path) -> None:
@@ -134,7 +153,10 @@ def main() -> None:
             evict(Path(spec["path"]))
         Path(answer).write_text(json.dumps(several(spec, processes)))
         return
-    if spec.pop("kernel") == "checkpoint":
+    kernel = spec.pop("kernel")
+    if kernel == "turns":
+        turns(**spec)
+    elif kernel == "checkpoint":
         print(json.dumps(checkpoint(**spec)))
     else:
         print(json.dumps(stream(**spec)))
