@@ -39,7 +39,7 @@ RATIOS = (0.0, 0.5, 1.0, 1.5, 2.0)
 QUICK_RATIOS = (0.0, 0.5, 1.0, 2.0)
 MODES = ("plain", "cached", "node-local", "again")
 #: Turns of each reader after the first epoch. Plain HDF5, which is slow, has fewer, of one epoch each.
-TURNS, PLAIN_TURNS = 6, 3
+TURNS, PLAIN_TURNS = 5, 3
 
 #: What the connector is meant to reach: ratios of bandwidths, each measured within one run of the benchmark.
 TARGETS = {
@@ -56,7 +56,7 @@ class Bench:
     def __init__(self, quick: bool, base: Path | None, rate: int, storage: Path) -> None:
         self.quick, self.rate = quick, rate
         self.limited = base is None
-        self.repetitions = {"checkpoint": 3 if quick else 7, "stream": 5 if quick else 7}
+        self.repetitions = {"checkpoint": 3 if quick else 7, "stream": 4 if quick else 7}
         self.samples = 384 if quick else 4096
         self.epochs = 4 if quick else 1  # in a turn
         self.ratios = QUICK_RATIOS if quick else RATIOS

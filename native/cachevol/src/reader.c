@@ -66,12 +66,10 @@ void cv_reader_close(struct cv_reader *reader)
 
 /* From time to time: makes the copy once the file has been quiet for long enough that a later change is sure to
    change its times, and gives it up when the file is no longer what it was made of. */
-static void look(struct cv_reader *reader, uint64_t ticks)
+static void look_anew(struct cv_reader *reader, uint64_t ticks)
 {
     struct stat now;
 
-    if (reader->no_more || ticks < reader->look)
-        return;
     reader->look = ticks + (reader->copy ? cv_config.recheck : RETRY);
     if (fstat(reader->base, &now))
         return;
@@ -101,6 +99,18 @@ static void look(struct cv_reader *reader, uint64_t ticks)
         if (reader->copy->base >= 0)
             cv_fill_ahead(reader->copy);
     }
+}
+
+/* Looks at the file where it is time to; returns the time afterwards, which is asked for once where it is not: of a
+   small read from the copy that is a part. */
+static uint64_t look(struct cv_reader *reader)
+{
+    uint64_t ticks = cv_ticks();
+
+    if (reader->no_more || ticks < reader->look)
+        return ticks;
+    look_anew(reader, ticks);
+    return cv_ticks();
 }
 
 /* Whether copying would only cost: the base file comes as fast as the copy would. */
@@ -202,9 +212,8 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
 ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint64_t address)
 {
     char    *to    = data;
-    uint64_t ticks = cv_ticks(); /* asked for as seldom as possible: of a small read from the copy it is a part */
+    uint64_t ticks = look(reader);
 
-    look(reader, ticks);
     if (!reader->copy || address + size > reader->copy->size)
         return cv_read_all(reader->base, data, size, (off_t)address);
     for (uint64_t done = 0; done < size;) {
@@ -241,7 +250,7 @@ ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint
 
 struct cv_copy *cv_reader_copy(struct cv_reader *reader)
 {
-    look(reader, cv_ticks());
+    look(reader);
     return reader->copy;
 }
 
