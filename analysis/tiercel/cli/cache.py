@@ -128,7 +128,7 @@ def fuzz(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Within 90 seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="About 90 seconds.")] = False,
     base: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Base storage; default: a folder limited to a rate.")
     ] = None,
