@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "session.h"
 #include "stripe.h"
@@ -76,7 +75,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = d->handle, .size = now,
                                    .offset = offset + (off_t)posted,
                                    .flags = write && posted > 0 ? FS_CHAINED : 0};
-            if (write) memcpy(fs_slot_data(s, slot), buffer + posted, now);
+            if (write) fs_copy(fs_slot_data(s, slot), buffer + posted, now);
             fs_post(s, slot, &r);
             ring[head++ % AHEAD] = (struct piece){slot, posted, now};
             posted += now;
@@ -94,7 +93,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
                 stop = true;
             } else {
                 size_t moved = (size_t)reply.result < p.size ? (size_t)reply.result : p.size;
-                if (!write) memcpy(buffer + p.at, fs_slot_data(s, p.slot), moved);
+                if (!write) fs_copy(buffer + p.at, fs_slot_data(s, p.slot), moved);
                 done += moved;
                 stop = moved < p.size || done == size;
             }

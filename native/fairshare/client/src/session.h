@@ -38,6 +38,9 @@ void fs_post(struct session *s, int slot, const struct fs_request *request);
 int fs_await(struct session *s, int slot, struct fs_reply *reply);  // 0 or LOST
 bool fs_alive(struct session *s);
 
+// copy.c
+void fs_copy(void *to, const void *from, size_t size);  // memcpy for large pieces
+
 // session.c
 struct session *fs_session(int server);  // the current one, made where needed; NULL and errno
 void fs_lost(struct session *s);

@@ -64,7 +64,7 @@ static bool together(struct stripes *s, bool write, char *buffer, size_t size, o
             }
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = s->object[part.server]->handle,
                                    .size = part.size, .offset = part.offset};
-            if (write) memcpy(fs_slot_data(on, slot), buffer + posted, part.size);
+            if (write) fs_copy(fs_slot_data(on, slot), buffer + posted, part.size);
             fs_post(on, slot, &r);
             ring[head++ % AHEAD] = (struct piece){on, slot, posted, part.size};
             posted += part.size;
@@ -78,7 +78,7 @@ static bool together(struct stripes *s, bool write, char *buffer, size_t size, o
             continue;
         }
         if (reply.result != (int64_t)p.size) good = false;
-        if (good && !write) memcpy(buffer + p.at, fs_slot_data(p.session, p.slot), p.size);
+        if (good && !write) fs_copy(buffer + p.at, fs_slot_data(p.session, p.slot), p.size);
         fs_release_slot(p.session, p.slot);
     }
     return good;

@@ -4,6 +4,7 @@
 //! to its end, and marks the thread; the request then fails with EIO, and the server lives.
 
 use std::cell::Cell;
+use std::sync::atomic::{compiler_fence, Ordering};
 
 thread_local! {
     static COPYING: Cell<bool> = const { Cell::new(false) };
@@ -14,7 +15,10 @@ thread_local! {
 pub fn guarded(copy: impl FnOnce()) -> bool {
     FAULTED.set(false);
     COPYING.set(true);
+    // For the handler, which runs on this thread: what it looks at is set before the copy and until its end.
+    compiler_fence(Ordering::SeqCst);
     copy();
+    compiler_fence(Ordering::SeqCst);
     COPYING.set(false);
     !FAULTED.get()
 }

@@ -4,6 +4,7 @@
 mod area;
 pub mod config;
 mod connection;
+mod copy;
 mod creds;
 pub mod data;
 mod epoll;

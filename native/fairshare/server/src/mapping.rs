@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
+use crate::copy::copy;
 use crate::errno::{check, Errno, Result};
 use crate::fault;
 use crate::tree::proc_path;
@@ -124,7 +125,7 @@ impl Inode {
         let copied = unsafe {
             let page = mapping.base.add(offset as usize);
             let (from, to) = if write { (memory, page) } else { (page, memory) };
-            fault::guarded(|| std::ptr::copy_nonoverlapping(from, to, length as usize))
+            fault::guarded(|| copy(from, to, length as usize))
         };
         if !copied {
             self.hopeless.store(true, Ordering::Relaxed);
