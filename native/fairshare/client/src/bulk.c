@@ -84,6 +84,12 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
         struct fs_reply last;
         // Nothing is to be done for the pieces of a write but to wait for them: one sleep, for the last one.
         if (write && posted == size && fs_await(s, ring[(head - 1) % AHEAD].slot, &last) == LOST) return LOST;
+        // A read that has to sleep sleeps until half of them are there: where both processes share a processor,
+        // each sleep lets the other one go on, and one for every piece would cost more than the copies.
+        unsigned pieces = head - tail;
+        if (!write && pieces > 2 && !fs_soon(s, ring[tail % AHEAD].slot) &&
+            fs_sleep(s, ring[(tail + pieces / 2) % AHEAD].slot) == LOST)
+            return LOST;
         struct piece p = ring[tail++ % AHEAD];
         struct fs_reply reply;
         if (fs_await(s, p.slot, &reply) == LOST) return LOST;  // all are repeated: offsets are fixed

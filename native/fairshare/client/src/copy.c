@@ -1,4 +1,5 @@
 // Copying large pieces, to and from memory that another processor has in its cache or that nobody has.
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "session.h"

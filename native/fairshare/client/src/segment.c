@@ -54,10 +54,17 @@ bool fs_alive(struct session *s) {
     return !s->lost && !(REAL(poll)(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL));
 }
 
-int fs_await(struct session *s, int slot, struct fs_reply *reply) {
+bool fs_soon(struct session *s, int slot) {
     atomic_uint *at = state(s, slot);
-    for (int look = 0; look < 200 && atomic_load_explicit(at, memory_order_acquire) != FS_DONE; look++)
+    for (int look = 0; look < 200; look++) {
+        if (atomic_load_explicit(at, memory_order_acquire) == FS_DONE) return true;
         __builtin_ia32_pause();
+    }
+    return false;
+}
+
+int fs_sleep(struct session *s, int slot) {
+    atomic_uint *at = state(s, slot);
     unsigned seen;
     while ((seen = atomic_load(at)) != FS_DONE) {
         if (seen == FS_POSTED && !atomic_compare_exchange_strong(at, &seen, FS_WAITED)) continue;
@@ -66,6 +73,11 @@ int fs_await(struct session *s, int slot, struct fs_reply *reply) {
         long woken = syscall(SYS_futex, at, FUTEX_WAIT, FS_WAITED, &limit, NULL, 0);
         if (woken < 0 && errno == ETIMEDOUT && atomic_load(at) != FS_DONE && !fs_alive(s)) return LOST;
     }
+    return 0;
+}
+
+int fs_await(struct session *s, int slot, struct fs_reply *reply) {
+    if (!fs_soon(s, slot) && fs_sleep(s, slot) == LOST) return LOST;
     memcpy(reply, s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REPLY_AT, sizeof *reply);
     return 0;
 }

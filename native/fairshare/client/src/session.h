@@ -35,7 +35,9 @@ int fs_take_slot(struct session *s, bool wait);
 void fs_release_slot(struct session *s, int slot);
 unsigned char *fs_slot_data(struct session *s, int slot);
 void fs_post(struct session *s, int slot, const struct fs_request *request);
-int fs_await(struct session *s, int slot, struct fs_reply *reply);  // 0 or LOST
+bool fs_soon(struct session *s, int slot);  // whether it is answered, or is so within a few microseconds
+int fs_sleep(struct session *s, int slot);  // until it is answered: 0, or LOST
+int fs_await(struct session *s, int slot, struct fs_reply *reply);  // the same, after a look
 bool fs_alive(struct session *s);
 
 // copy.c

@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn any_length_and_alignment() {
-        let from: Vec<u8> = (0..70_000_usize).map(|at| (at * 7919 >> 5) as u8).collect();
+        let from: Vec<u8> = (0..70_000_usize).map(|at| ((at * 7919) >> 5) as u8).collect();
         for length in [0, 1, 127, 128, 1151, 1152, 1153, 4096, 32 << 10, (64 << 10) + 77] {
             for (first, second) in [(0, 0), (1, 0), (0, 5), (3, 16)] {
                 let mut to = vec![0xee; length + 64];
