@@ -47,7 +47,7 @@ def test_mistakes_are_one_line(node: Node) -> None:
     for words, env, expected in [
         (("run", "--storage", "/nowhere", "--", "true"), {}, "/nowhere: the node-local folder is not there"),
         (("run", *storage, "--", "no-such-program"), {}, "no-such-program: no such program"),
-        (("run", *storage, "--size", "much", "--", "true"), {}, "--size much"),
+        (("run", *storage, "--size", "much", "--", "true"), {}, "--size: 'much' is not a size"),
         (("run", *storage, "--", "true"), {"HDF5_VOL_CONNECTOR": "other"}, "is set already"),
         (("drop", *storage), {}, "name one with --log or --file, or say --all"),
         (("bench", "--base", "/nowhere", *storage), {}, "--base /nowhere: not a folder"),
