@@ -70,10 +70,12 @@ def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
 def test_killed_and_resumed(project: Project, how: str) -> None:
     """No run is lost, none done twice, whatever kills the workflow."""
     store = RawStore(project.results)
-    process = subprocess.Popen(
-        EVALUATE if "evaluate" in how else SNAKEMAKE, cwd=project.root, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    said = project.root / "said"
+    with said.open("w") as errors:
+        process = subprocess.Popen(
+            EVALUATE if "evaluate" in how else SNAKEMAKE, cwd=project.root, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=errors,
+        )  # fmt: skip
     deadline = time.monotonic() + 120
     while len(store.ids()) < 4 and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -82,6 +84,9 @@ def test_killed_and_resumed(project: Project, how: str) -> None:
     else:
         os.killpg(process.pid, signal.SIGKILL if how == "kill -9" else signal.SIGINT)
     process.wait(60)
+    if "evaluate" in how:
+        assert process.returncode == 130
+        assert "tiercel: interrupted: the same command goes on where it stopped" in said.read_text()
     survivors = [
         p for p in psutil.process_iter(["cmdline"]) if str(project.root.parent) in str(p.info["cmdline"])
     ]

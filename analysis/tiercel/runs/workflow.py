@@ -9,9 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from tiercel.runs.batch import Interrupted
+
 
 def run_workflow(command: list[str], root: Path) -> int:
-    """Run Snakemake in folder `root` and return its exit code.
+    """Run Snakemake in folder `root` and return its exit code; Interrupted where a signal ended it.
 
     Asked to terminate, Snakemake waits for its running jobs, which may take hours; interrupted, it ends them.
     So SIGTERM (of a scheduler, of kill) and SIGINT reach the workflow and its local jobs as SIGINT.
@@ -32,7 +34,10 @@ def run_workflow(command: list[str], root: Path) -> int:
         process = subprocess.Popen(command, cwd=root, process_group=0)
         if asked:  # while it was being started
             os.killpg(process.pid, signal.SIGINT)
-        return process.wait()
+        code = process.wait()
+        if asked and code:
+            raise Interrupted
+        return code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
