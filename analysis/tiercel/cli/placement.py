@@ -23,7 +23,13 @@ from tiercel.units import format_latency, parse_size
 
 app = typer.Typer(help="Which file belongs on which storage: sweep, model, evaluation.", no_args_is_help=True)
 
-Sweep = Annotated[str, typer.Option("--study", help="The sweep's study.")]
+
+def _name(study: str) -> str:
+    """Return the name of a study, which its file has too: other commands take either."""
+    return Path(study).stem if study.endswith((".yaml", ".yml")) else study
+
+
+Sweep = Annotated[str, typer.Option("--study", callback=_name, help="The sweep's study, or its YAML file.")]
 Systems = Annotated[
     list[str] | None, typer.Option("--system", help="Only these storage systems (repeat; two at least).")
 ]
