@@ -74,7 +74,7 @@ def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70
 def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int, seeds: range) -> None:
     """Together, alone, one after the other, without a flush between; resized, deleted, opened again."""
     staged = [scribble(scribbler, tmp_path, seed, ranks) for seed in seeds]
-    assert sum(staged) > 2 * ranks * len(seeds)
+    assert sum(staged) > 2.5 * ranks * len(seeds)
 
 
 @NIGHTLY
