@@ -21,13 +21,10 @@ for folder in ${HDF5_DIR:+"$HDF5_DIR/include"} \
     fi
 done
 if new_enough "$build/include"; then echo "$build/include"; exit; fi
-command -v "$cargo" >/dev/null 2>&1 || exit 0
-"$cargo" fetch --quiet --locked --manifest-path "$here/Cargo.toml" >&2 || exit 0
-manifest=$("$cargo" metadata --format-version 1 --locked --offline --manifest-path "$here/Cargo.toml" 2>/dev/null |
-    tr ',' '\n' | sed -n 's/.*"manifest_path":"\([^"]*hdf5-metno-src[^"]*\)Cargo\.toml".*/\1/p' | head -n 1)
-[ -n "$manifest" ] || exit 0
+sources=$(sh "$here/crate.sh" "$here/Cargo.toml" "$cargo")
+[ -n "$sources" ] || exit 0
 rm -rf "$build/include.new"
 mkdir -p "$build/include.new" &&
-    cp "$manifest"ext/hdf5/src/*.h "$here/H5pubconf.h" "$build/include.new/" &&
+    cp "$sources"/src/*.h "$here/H5pubconf.h" "$build/include.new/" &&
     rm -rf "$build/include" && mv "$build/include.new" "$build/include" && echo "$build/include"
 exit 0
