@@ -67,9 +67,10 @@ def test_a_recipe_keeps_order_between_processes_and_knows_what_was_there_before(
     # a.bin is written before it is read: nothing was there; of in.bin bytes 900 to 1000 are read: 1000 were.
     assert recipe.sizes == [0, 1000]
     assert [[o.kind for o in s] for s in recipe.streams] == [list("OWCU"), list("ORRCOR")]
-    # Process 8 opens a.bin after process 7 did open, write and close; 7 unlinks after 8 closed (its 4th).
+    # Process 8 opens a.bin after process 7 did open, write and close; 7 unlinks it after 8 is over (its 6
+    # calls), which began and ended while 7 was idle.
     assert recipe.streams[1][0].waits == [(0, 3)]
-    assert recipe.streams[0][3].waits == [(1, 4)]
+    assert recipe.streams[0][3].waits == [(1, 6)]
     assert recipe.totals == {
         "read": {"operations": 3, "bytes": 5100}, "write": {"operations": 1, "bytes": 5000},
         "sync": {"operations": 0, "bytes": 0}, "metadata": {"operations": 6, "bytes": 0},
@@ -169,7 +170,7 @@ def test_larger_than_allowed_is_refused(tmp_path: Path) -> None:
 def test_recipes_cannot_reach_out(tmp_path: Path, line: str, message: str) -> None:
     recipe = tmp_path / "r.txt"
     recipe.write_text(
-        f"tiercel-replay 1\nfiles 1 streams 1 operations 1 waits 0\n{line}\ns 1 0\no O 0 0 0 0 0\n"
+        f"tiercel-replay 2\nfiles 1 streams 1 operations 1 waits 0\n{line}\ns 1 0\no O 0 0 0 0 0\n"
     )
     done = run(recipe, tmp_path)
     assert done.returncode == 2

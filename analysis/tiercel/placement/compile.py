@@ -1,10 +1,16 @@
-"""From a trace to a recipe for ``tiercel-replay`` (native/replay): who does what to which file, in which
-order.
+"""From a trace to a recipe for ``tiercel-replay`` (native/replay): who does what to which file,
+in which order.
 
-A *stream* is one thread of the program. Two rules keep the order where it matters, and nothing else:
+A *stream* is one thread of the program. Order is kept where it matters, and nowhere else:
 
-* operations on one file by several streams keep their order where one ended before the other began;
-* a stream that began after another had ended begins after it again (helpers started one after the other).
+* on one file, what changes it keeps its place among all calls of other streams that ended before or began
+  after it; reads keep theirs among the changes only;
+* a stream that began after others had ended begins after them again (helpers started one after the other);
+* a call that was made after a stream began and ended while its own stream was idle comes after that stream
+  again (whoever starts helpers waits for them).
+
+Between its calls a stream thinks: the gap since its last call, or since what it waited for. With
+``--think`` the replay keeps the gaps, so that its time is the program's, on other storage.
 
 Offsets that the trace does not tell go on where the stream's last access to the file ended. What is read
 before it was written was there before the program, so it is made beforehand. Names are kept below each root.
@@ -15,11 +21,13 @@ before it was written was there before the program, so it is made beforehand. Na
 from __future__ import annotations
 
 import argparse
+import bisect
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,52 +35,79 @@ import pandas as pd
 
 from tiercel.errors import UserError
 from tiercel.placement.groups import SYSTEM_FOLDERS
-from tiercel.placement.recipe import Operation, Recipe
+from tiercel.placement.order import End, Ends, Mark
+from tiercel.placement.recipe import (
+    DIRECT,
+    READ_ONLY,
+    SYNCED,
+    TRUNCATES,
+    FileRecord,
+    Operation,
+    Recipe,
+)
 from tiercel.traces import IOFrame, open_trace
 
 #: Calls that are replayed beside reads and writes; others (seek, lock, mmap...) are counted and left out.
 _CALLS: Mapping[str, str] = {
-    **dict.fromkeys(("open", "open64", "openat", "openat64", "creat", "creat64", "fopen", "fopen64",
-    "opendir"), "O"),
+    **dict.fromkeys(("open", "open64", "openat", "openat64", "openat2", "creat", "creat64", "fopen",
+    "fopen64", "opendir"), "O"),
     **dict.fromkeys(("close", "fclose", "closedir"), "C"),
     **dict.fromkeys(("fsync", "msync", "sync_file_range"), "S"),
     "fdatasync": "D",
     "fflush": "L",
     **dict.fromkeys(
-        ("stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "fstatat", "newfstatat", "statx", "access",
-         "faccessat", "faccessat2", "xstat", "xstat64", "lxstat", "lxstat64", "fxstat", "fxstat64"), "T"),
+        ("stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "fstatat", "fstatat64", "newfstatat",
+         "statx", "access", "faccessat", "faccessat2", "xstat", "xstat64", "lxstat", "lxstat64", "fxstat",
+         "fxstat64", "readlink", "readlinkat", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
+         "llistxattr", "flistxattr"), "T"),
     **dict.fromkeys(("unlink", "unlinkat", "remove"), "U"),
+    "rmdir": "X",
     **dict.fromkeys(("rename", "renameat", "renameat2"), "N"),
+    **dict.fromkeys(("link", "linkat"), "Y"),
     **dict.fromkeys(("mkdir", "mkdirat"), "M"),
+    **dict.fromkeys(("getdents", "getdents64", "readdir", "readdir64", "scandir"), "G"),
+    **dict.fromkeys(
+        ("chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
+         "utimensat", "futimens", "futimesat", "setxattr", "lsetxattr", "fsetxattr"), "A"),
+    **dict.fromkeys(("truncate", "truncate64", "ftruncate", "ftruncate64"), "K"),
 }  # fmt: skip
+_CHANGES = frozenset("WUNMXKYA")
 _STREAMS = 4096
+_GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
-def compile_trace(frame: IOFrame, data: str = "/") -> Recipe:
-    """Return the recipe of a trace's I/O on files below the folder `data`. UserError when there is none."""
-    events = _events(frame, data)
+def compile_trace(
+    frame: IOFrame, data: str = "/", only: Collection[str] | None = None, per_call: float = 0.0
+) -> Recipe:
+    """Return the recipe of a trace's I/O on files below the folder `data`. UserError when there is none.
+
+    `only`: of these files alone (what is done to others is thinking). `per_call`: seconds by which the tracer
+    delayed each call of the program; so much is taken out of the gaps.
+    """
+    events = _events(frame, data, only)
     if events.empty:
         raise UserError(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
-    recipe = Recipe(left_out=dict(_left_out(frame, events, data)))
-    _add_files(recipe, events)
-    _add_streams(recipe, events)
-    return recipe
+    return _Compiler(events, per_call).recipe
 
 
-def _events(frame: IOFrame, data: str) -> pd.DataFrame:
-    """Return the calls to replay, in the order of their begin, with columns code and kind letter."""
+def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
+    """Return the calls on files, in the order of their begin, with columns letter (NaN: not replayed) and nth
+    (number of the call among all of its thread)."""
     prefix = data.rstrip("/") + "/"
     below = f"starts_with(file, '{prefix.replace(chr(39), chr(39) * 2)}')" if prefix != "/" else "true"
     table = frame.query(
-        'SELECT file, api, kind, function, "offset", size, time, coalesce(duration, 0) AS duration, '
-        "coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, rank FROM "
-        "events "
-        f"WHERE file IS NOT NULL AND api IN ('posix', 'stdio', 'mpiio', 'hdf5') AND {below} ORDER BY time"
+        'SELECT * FROM (SELECT file, api, kind, function, "offset", size, failed, flags, target, time, '
+        "coalesce(duration, 0) AS duration, coalesce(process, rank, 0) AS process, "
+        "coalesce(thread, process, rank, 0) AS thread, rank, row_number() OVER (PARTITION BY "
+        "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
+        f"WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) WHERE file IS NOT NULL AND {below} ORDER BY time"
     )
     table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
+    if only is not None:
+        table = table[table["file"].isin(set(only))]
     if table.empty:
         return table
     # Calls of one layer cause those of the next: of each file the lowest layer that moved bytes is replayed.
@@ -89,102 +124,338 @@ def _events(frame: IOFrame, data: str) -> pd.DataFrame:
     return table
 
 
-def _left_out(frame: IOFrame, events: pd.DataFrame, data: str) -> Counter[str]:
-    lost = Counter(events.loc[events["letter"].isna(), "function"].astype(str))
-    moved = events["letter"].isin(["R", "W"]) & events["size"].isna()
-    lost.update(f"{name} without a size" for name in events.loc[moved, "function"].astype(str))
-    return lost
+@dataclass
+class _File:
+    """A file while the trace is gone through."""
+
+    record: FileRecord
+    number: int
+    known: bool = False
+    """Whether it was there before the program is settled."""
+    written: int = 0
+    changes: Ends = field(default_factory=Ends)
+    reads: Ends = field(default_factory=Ends)
 
 
-def _add_files(recipe: Recipe, events: pd.DataFrame) -> None:
-    """Name the files, and find what each held before the program and holds at most."""
-    names = sorted(events["file"].unique())
-    moved = set(events.loc[events["letter"].isin(["R", "W"]), "file"])
-    buffered = set(events.loc[(events["api"] == "stdio") & events["letter"].isin(["R", "W"]), "file"])
-    parents = {parent for name in names for parent in _parents(name)}
-    for name in names:
-        recipe.files.append(name)
-        folder = name not in moved and (name in parents or name.rstrip("/") in parents)
-        recipe.flags.append("d" if folder else "b" if name in buffered else "-")
-    recipe.sizes = [0] * len(names)
-    recipe.largest = [0] * len(names)
+@dataclass
+class _Stream:
+    """One thread. `clock`: what it waited for already, as operations of each other stream."""
+
+    number: int
+    first: float
+    until: float
+    """When its first call begins and its last one ends, in the whole trace."""
+    idle_since: float
+    nth: int
+    operations: list[Operation] = field(default_factory=list)
+    clock: dict[int, int] = field(default_factory=dict)
+    position: dict[int, int] = field(default_factory=dict)
+    """File: where the last access ended."""
+    wrote: set[int] = field(default_factory=set)
+    """Files whose closing or syncing by it writes them out."""
+    listed: set[int] = field(default_factory=set)
+    """Folders that it has open and has listed: a listing takes several calls."""
+    mine: frozenset[Mark] = frozenset()
+    """What it waited for before its first operation, whole streams."""
 
 
-def _add_streams(recipe: Recipe, events: pd.DataFrame) -> None:
-    number = {name: i for i, name in enumerate(recipe.files)}
-    streams: dict[tuple[int, int], int] = {}
-    ends: list[float] = []
-    clock: list[dict[int, int]] = []  # what each stream has waited for already
-    per_file: dict[int, list[tuple[float, int, int]]] = {}  # (end, stream, count) of the last of each stream
-    position: dict[tuple[int, int], int] = {}
-    written: dict[int, int] = {}
-    totals: dict[str, Counter[str]] = {name: Counter() for name in ("read", "write", "sync", "metadata")}
-    start = float(events["time"].min())
-    rows: Any = events[events["letter"].notna()].itertuples(index=False)
-    for row in rows:
+class _Compiler:
+    """One fold over the events of a trace."""
+
+    def __init__(self, events: pd.DataFrame, per_call: float) -> None:
+        self.recipe = Recipe()
+        self._per_call = per_call
+        self._files: dict[str, _File] = {}
+        self._streams: dict[tuple[int, int], _Stream] = {}
+        self._over = Ends()
+        self._totals = {name: Counter[str]() for name in ("read", "write", "sync", "metadata")}
+        self._left_out: Counter[str] = Counter()
+        self._buffered = set(
+            events.loc[(events["api"] == "stdio") & events["letter"].isin(["R", "W"]), "file"]
+        )
+        self._failed_opens = _failed_opens(events)
+        replayed = events[events["letter"].notna()]
+        self._lives = {
+            (int(p), int(t)): (float(first), float(last)) for (p, t), first, last in _lives(replayed)
+        }
+        # (end, begin, key) of the streams, by their ends: who ended while a stream was idle?
+        self._ends = sorted((last, first, key) for key, (first, last) in self._lives.items())
+        self._begin = self.recipe.began = float(replayed["time"].min())
+        self.recipe.ended = max(last for _, last in self._lives.values())
+        rows: Any = events.itertuples()
+        for row in rows:
+            self._event(row)
+        self._finish()
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def _file(self, name: str) -> _File:
+        found = self._files.get(name)
+        if found is None:
+            record = FileRecord(name, buffered=name in self._buffered)
+            found = self._files[name] = _File(record, len(self._files))
+            self.recipe.records.append(record)
+        return found
+
+    def _settle(self, file: _File, letter: str, flags: str | None, failed: bool | None) -> None:
+        """Say whether a file was there before, by the first call that tells."""
+        if file.known:
+            return
+        if letter == "O":
+            if flags is None:
+                return  # reads will tell
+            file.known, file.record.existed = True, "O_CREAT" not in flags
+            file.record.folder |= "O_DIRECTORY" in flags
+        elif letter in "TGUXNAKY" and failed is False:
+            file.known = file.record.existed = True
+        elif letter == "M":
+            file.known, file.record.existed, file.record.folder = True, failed is True, True
+        elif letter in "GX":
+            file.record.folder = True
+        elif letter == "W":
+            file.known = True
+
+    # -- streams ---------------------------------------------------------------------------------------------
+
+    def _stream(self, row: Any) -> _Stream:
         key = (int(row.process), int(row.thread))
+        found = self._streams.get(key)
+        if found is not None:
+            return found
+        if len(self._streams) == _STREAMS:
+            raise UserError(f"the trace has more than {_STREAMS} threads: too many to replay on one node")
+        first, until = self._lives[key]
+        before = list(self._over.before(float(row.time)))
+        begins = [end.mark for end in before]
+        # Of its threads and helpers only the first can have begun by itself.
+        since = max([self._begin, *(end.time for end in before)])
+        found = _Stream(len(self._streams), first, until, since, int(row.nth))
+        found.clock = dict(begins)
+        found.mine = frozenset(begins)
+        self._streams[key] = found
+        self.recipe.streams.append(found.operations)
+        self.recipe.begins.append(begins)
+        return found
+
+    def _helpers(self, stream: _Stream, time: float) -> list[End]:
+        """Return the streams that began and ended while this one was idle, until `time`."""
+        place = bisect.bisect_right(self._ends, (time, float("inf"), (0, 0)))
+        found = []
+        while place > 0 and self._ends[place - 1][0] > stream.idle_since:
+            place -= 1
+            end, first, key = self._ends[place]
+            other = self._streams.get(key)
+            if other is not None and other is not stream and first >= stream.idle_since:
+                found.append(End(end, (other.number, len(other.operations))))
+        return found
+
+    # -- one call --------------------------------------------------------------------------------------------
+
+    def _event(self, row: Any) -> None:
+        letter = row.letter
+        if not isinstance(letter, str):
+            self._left_out[str(row.function)] += 1
+            return
+        if letter in "RW" and pd.isna(row.size):
+            if row.failed is not True:
+                self._left_out[f"{row.function} without a size"] += 1
+            letter = "T"
+        file, stream = self._file(row.file), self._stream(row)
+        flags = row.flags if isinstance(row.flags, str) else None
+        failed = None if pd.isna(row.failed) else bool(row.failed)
+        if letter == "O" and (failed is True or row.Index in self._failed_opens):
+            letter, failed = "T", True
+        elif failed is True and letter in "MUXNYKAG":
+            self._settle(file, letter, flags, failed)
+            letter = "T"  # it changed nothing, and cost a look
+        elif letter == "U" and flags is not None and "AT_REMOVEDIR" in flags:
+            letter = "X"
+        if letter == "O" and "creat" in str(row.function) and flags is None:
+            flags = "O_WRONLY|O_CREAT|O_TRUNC"
+        if letter == "G":
+            if file.number in stream.listed:  # the second call says that nothing is left
+                self._end(stream, float(row.time + row.duration), int(row.nth))
+                return
+            stream.listed.add(file.number)
+        self._settle(file, letter, flags, failed)
+        other = self._file(row.target) if isinstance(row.target, str) else None
+        if other is not None and letter == "W":
+            self._add(stream, row, other, "R", self._offset(stream, other, None), self._size(row), None)
+            other = None
+        self._add(
+            stream, row, file, letter, self._offset(stream, file, row.offset), self._size(row), flags, other
+        )
+
+    def _offset(self, stream: _Stream, file: _File, told: Any) -> int:
+        if told is not None and not pd.isna(told) and told >= 0:
+            return int(told)
+        return stream.position.get(file.number, file.written)
+
+    def _size(self, row: Any) -> int:
+        return 0 if pd.isna(row.size) else max(0, int(row.size))
+
+    def _add(
+        self, stream: _Stream, row: Any, file: _File, letter: str, offset: int, size: int, flags: str | None,
+        other: _File | None = None,
+    ) -> None:  # fmt: skip
         time, end = float(row.time), float(row.time + row.duration)
-        if key not in streams:
-            streams[key] = len(streams)
-            if len(streams) > _STREAMS:
-                raise UserError(f"the trace has more than {_STREAMS} threads: too many to replay on one node")
-            recipe.streams.append([])
-            recipe.begins.append(
-                [
-                    (s, len(recipe.streams[s]))
-                    for s, e in enumerate(ends)
-                    if e <= time and _is_over(events, streams, s, time)
-                ]
-            )
-            clock.append(dict(recipe.begins[-1]))
-            ends.append(end)
-        stream, file = streams[key], number[row.file]
-        size = 0 if pd.isna(row.size) else max(0, int(row.size))
-        offset = (
-            int(row.offset)
-            if not pd.isna(row.offset) and row.offset >= 0
-            else position.get((stream, file), written.get(file, 0))
+        changes = (
+            letter in _CHANGES
+            or (letter == "O" and (flags is None or _creates(flags)))
+            or (letter in "CSDL" and file.number in stream.wrote)
         )
-        if row.letter == "R" and offset + size > written.get(file, 0):
-            recipe.sizes[file] = max(recipe.sizes[file], offset + size)
-        if row.letter == "W":
-            written[file] = max(written.get(file, 0), offset + size)
-        if row.letter in "RW":
-            position[stream, file] = offset + size
-            recipe.largest[file] = max(recipe.largest[file], offset + size)
-        if row.letter == "U":
-            written[file] = 0
-            position = {k: v for k, v in position.items() if k[1] != file}
-        before = [(s, n) for e, s, n in per_file.get(file, []) if s != stream and e <= time]
-        waits = [(s, n) for s, n in before if clock[stream].get(s, 0) < n]
-        clock[stream].update(waits)
-        used = offset if row.letter in "RW" else 0
-        recipe.streams[stream].append(
-            Operation(row.letter, file, used, size, int((time - start) * 1e9), waits)
+        waits = self._waits(stream, file, changes, time)
+        if other is not None:
+            waits += self._waits(stream, other, True, time)
+        waits += self._helpers(stream, time)
+        marks: dict[int, int] = {}
+        for each in waits:
+            number, count = each.mark
+            if number != stream.number and stream.clock.get(number, 0) < count:
+                marks[number] = max(count, marks.get(number, 0))
+        since = max([stream.idle_since, *(w.time for w in waits if w.mark[0] in marks)])
+        between = max(0, int(row.nth) - stream.nth)
+        gap = max(0.0, time - since - self._per_call * between)
+        stream.clock.update(marks)
+        self._follow(stream, file, letter, offset, size, flags, other)
+        offset, size = self._encoded(letter, offset, size, flags, other)
+        stream.operations.append(
+            Operation(letter, file.number, offset, size, int(gap * 1e9), list(marks.items()))
         )
-        done = (end, stream, len(recipe.streams[stream]))
-        per_file[file] = [*(e for e in per_file.get(file, []) if e[1] != stream), done]
-        ends[stream] = max(ends[stream], end)
-        group = {"R": "read", "W": "write", "S": "sync", "D": "sync"}.get(row.letter, "metadata")
-        totals[group].update(operations=1, bytes=size if row.letter in "RW" else 0)
-    recipe.totals = {name: {"operations": c["operations"], "bytes": c["bytes"]} for name, c in totals.items()}
+        done = End(end, (stream.number, len(stream.operations)), frozenset(marks.items()))
+        for touched in (file, other):
+            if touched is not None:
+                (touched.changes if changes else touched.reads).add(done)
+        self._end(stream, end, int(row.nth))
+        self._totals[_GROUPS.get(letter, "metadata")].update(
+            operations=1, bytes=size if letter in "RW" else 0
+        )
+
+    def _end(self, stream: _Stream, end: float, nth: int) -> None:
+        stream.idle_since, stream.nth = max(stream.idle_since, end), nth
+        if end >= stream.until:
+            self._over.add(End(stream.until, (stream.number, len(stream.operations)), stream.mine))
+
+    def _waits(self, stream: _Stream, file: _File, changes: bool, time: float) -> list[End]:
+        found = list(file.changes.before(time))
+        if changes:
+            found += file.reads.before(time)
+        return [end for end in found if end.mark[0] != stream.number]
+
+    def _follow(
+        self, stream: _Stream, file: _File, letter: str, offset: int, size: int, flags: str | None,
+        other: _File | None,
+    ) -> None:  # fmt: skip
+        """Keep what each file holds, and what it must have held before."""
+        record = file.record
+        if letter == "R":
+            if size and offset + size > file.written:
+                record.size = max(record.size, offset + size)
+                file.known = record.existed = True
+        elif letter == "W":
+            file.written = max(file.written, offset + size)
+            stream.wrote.add(file.number)
+            record.remains = True
+        elif letter == "O":
+            stream.position[file.number] = 0
+            stream.listed.discard(file.number)
+            if flags is not None and "O_TRUNC" in flags:
+                file.written = 0
+            record.remains |= flags is not None and _creates(flags) and not record.existed
+        elif letter == "K":
+            file.written = min(file.written, offset)
+            record.remains = True
+        elif letter in "UX":
+            file.written, record.remains = 0, False
+        elif letter == "M":
+            record.remains = True
+        elif letter in "NY" and other is not None:
+            other.written, other.known, other.record.remains = file.written, True, True
+            other.record.largest = max(other.record.largest, file.written)
+            if letter == "N":
+                file.written, record.remains = 0, False
+        if letter in "RW":
+            stream.position[file.number] = offset + size
+            record.largest = max(record.largest, offset + size)
+
+    def _encoded(
+        self, letter: str, offset: int, size: int, flags: str | None, other: _File | None
+    ) -> tuple[int, int]:
+        """Return what stands in a recipe as an operation's offset and size."""
+        if letter in "RW":
+            return offset, size
+        if letter in "NY":
+            return (0 if other is None else other.number + 1), 0
+        if letter == "O" and flags is not None:
+            return 0, _how(flags)
+        return (offset if letter == "K" else 0), 0
+
+    # -- the whole -------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        recipe = self.recipe
+        names = {f.record.name for f in self._files.values()}
+        folders = {parent for name in names for parent in _parents(name)}
+        made = {f.record.name for f in self._files.values() if f.record.folder and not f.record.existed}
+        for file in self._files.values():
+            record = file.record
+            if record.name in folders or record.name.rstrip("/") in folders:
+                record.folder = record.largest == 0
+            record.made_folder = any(parent in made for parent in _parents(record.name))
+            record.largest = max(record.largest, record.size)
+        for operations in recipe.streams:
+            _open_for_all_uses(operations)
+        recipe.totals = {
+            name: {"operations": c["operations"], "bytes": c["bytes"]} for name, c in self._totals.items()
+        }
+        recipe.left_out = dict(self._left_out)
 
 
-def _is_over(events: pd.DataFrame, streams: dict[tuple[int, int], int], stream: int, time: float) -> bool:
-    """Return whether a stream does nothing after `time`."""
-    last = events.attrs.get("last")
-    if last is None:
-        ends = events["time"] + events["duration"]
-        found = ends.groupby([events["process"], events["thread"]]).max()
-        pairs: Any = found.items()
-        last = events.attrs["last"] = {(int(p), int(t)): float(e) for (p, t), e in pairs}
-    key = next(k for k, s in streams.items() if s == stream)
-    return bool(last[key] <= time)
+def _failed_opens(events: pd.DataFrame) -> frozenset[int]:
+    """Return the opens that cannot have worked, of tracers that do not tell: nothing else is done
+    to the file.
+
+    A search along a path opens many names that are not there; replayed as opens they would make files.
+    """
+    opens = events[(events["letter"] == "O") & events["failed"].isna() & events["flags"].isna()]
+    others = events[events["letter"].notna() & ~events["letter"].isin(["O", "T"])]
+    return frozenset(opens.index[~opens["file"].isin(set(others["file"]))])
+
+
+def _lives(replayed: pd.DataFrame) -> Any:
+    """Yield for each thread (process, thread), begin of its first and end of its last replayed call."""
+    ends = replayed["time"] + replayed["duration"]
+    by = [replayed["process"], replayed["thread"]]
+    both = pd.DataFrame({"first": replayed["time"].groupby(by).min(), "last": ends.groupby(by).max()})
+    return both.itertuples(name=None)
+
+
+def _creates(flags: str) -> bool:
+    return "O_CREAT" in flags or "O_TRUNC" in flags
+
+
+def _how(flags: str) -> int:
+    words = set(flags.split("|"))
+    how = 0 if words & {"O_WRONLY", "O_RDWR"} else READ_ONLY
+    how |= TRUNCATES if "O_TRUNC" in words else 0
+    how |= SYNCED if words & {"O_SYNC", "O_DSYNC"} else 0
+    return how | (DIRECT if "O_DIRECT" in words else 0)
+
+
+def _open_for_all_uses(operations: list[Operation]) -> None:
+    """Open a file for writing too where the stream also writes it through another descriptor.
+
+    A replaying stream holds one descriptor of a file.
+    """
+    needs = {o.file for o in operations if o.kind in "WSD" or (o.kind == "O" and not o.size & READ_ONLY)}
+    for o in operations:
+        if o.kind == "O" and o.file in needs:
+            o.size &= ~READ_ONLY
 
 
 def _parents(name: str) -> list[str]:
     parts = name.split("/")
-    return ["/".join(parts[:n]) for n in range(1, len(parts))]
+    return ["/".join(parts[:n]) for n in range(1, len(parts)) if "/".join(parts[:n])]
 
 
 def write_recipe(frame: IOFrame, path: Path, limit: int | None = None, data: str = "/") -> Recipe:

@@ -1,61 +1,96 @@
-"""A recipe for ``tiercel-replay`` (native/replay): who does what to which file in which order."""
+"""A recipe for ``tiercel-replay`` (native/replay/src/recipe.h): who does what to which file, in order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+#: How a file is opened (recipe.h, enum how).
+READ_ONLY, TRUNCATES, SYNCED, DIRECT = 1, 2, 4, 8
+
 
 @dataclass
 class Operation:
-    """One call. `time`: ns since the program began; `waits`: (stream, operations) to be over before it."""
+    """One call. `gap`: ns since the stream's last one, or since what it waited for, if that was later;
+    `waits`: (stream, operations) to be over before it."""
 
     kind: str
     file: int
     offset: int
     size: int
-    time: int
+    gap: int
     waits: list[tuple[int, int]]
+
+
+@dataclass
+class FileRecord:
+    """One file. `size`: bytes that were there before the program; `largest`: bytes that it holds at most."""
+
+    name: str
+    size: int = 0
+    largest: int = 0
+    existed: bool = False
+    folder: bool = False
+    buffered: bool = False
+    made_folder: bool = False
+    """The program makes the folder that it lies in."""
+    remains: bool = False
+    """It is there when the program ends, other than it was: a result."""
+
+    @property
+    def flags(self) -> str:
+        letters = {"b": self.buffered, "d": self.folder, "e": self.existed, "n": self.made_folder}
+        return "".join(letter for letter, on in letters.items() if on) or "-"
 
 
 @dataclass
 class Recipe:
     """What a recipe holds. `totals`: what the replay must show; `left_out`: calls that are not replayed."""
 
-    files: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    largest: list[int] = field(default_factory=list)
-    flags: list[str] = field(default_factory=list)
+    records: list[FileRecord] = field(default_factory=list)
     streams: list[list[Operation]] = field(default_factory=list)
     begins: list[list[tuple[int, int]]] = field(default_factory=list)
     totals: dict[str, dict[str, int]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    began: float = 0.0
+    ended: float = 0.0
+    """Seconds of the trace at which the first replayed call begins and the last one ends."""
+    calls: int = 0
+    """Calls of the trace before the first and after the last replayed one, by whoever makes these."""
+
+    @property
+    def files(self) -> list[str]:
+        return [record.name for record in self.records]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [record.size for record in self.records]
 
     def text(self, roots: Mapping[str, int] | None = None) -> str:
         """Return the recipe's text; `roots` numbers the root of each file (default: all 0)."""
         waits = sum(len(o.waits) for s in self.streams for o in s) + sum(map(len, self.begins))
         lines = [
-            "tiercel-replay 1",
-            f"files {len(self.files)} streams {len(self.streams)} operations {sum(map(len, self.streams))} "
-            f"waits {waits}",
+            "tiercel-replay 2",
+            f"files {len(self.records)} streams {len(self.streams)} "
+            f"operations {sum(map(len, self.streams))} waits {waits}",
         ]
-        for name, size, flag in zip(self.files, self.sizes, self.flags, strict=True):
-            lines.append(f"f {(roots or {}).get(name, 0)} {size} {flag} {_encoded(name)}")
+        for r in self.records:
+            lines.append(f"f {(roots or {}).get(r.name, 0)} {r.size} {r.flags} {encoded(r.name)}")
         for operations, begin in zip(self.streams, self.begins, strict=True):
             lines.append(f"s {len(operations)} {len(begin)}")
             lines += [f"w {stream} {count}" for stream, count in begin]
             for o in operations:
-                lines.append(f"o {o.kind} {o.file} {o.offset} {o.size} {o.time} {len(o.waits)}")
+                lines.append(f"o {o.kind} {o.file} {o.offset} {o.size} {o.gap} {len(o.waits)}")
                 lines += [f"w {stream} {count}" for stream, count in o.waits]
         return "\n".join([*lines, ""])
 
     @property
     def footprint(self) -> int:
         """Bytes that the files need at most."""
-        return sum(self.largest)
+        return sum(record.largest for record in self.records)
 
 
-def _encoded(name: str) -> str:
+def encoded(name: str) -> str:
     """Return a path below a root: no leading slash, no `..`, every other byte than plain ones as %XX."""
     parts = [p for p in name.encode("utf-8", "surrogateescape").split(b"/") if p not in (b"", b".")]
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+,=@"

@@ -14,9 +14,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
-from tiercel.traces.schema import NAMES
+from tiercel.traces.schema import LATER, NAMES
 
 #: Memory that the queries of one frame may use when the user names none. DuckDB spills the rest to disk.
 DEFAULT_MEMORY = 512 << 20
@@ -57,9 +58,12 @@ def _database(process: int, memory: int, ordered: bool) -> duckdb.DuckDBPyConnec
 def events_clause(paths: Sequence[Path], start: float, conditions: Sequence[str]) -> str:
     """Return ``WITH events AS (...)``: the rows of a frame, times from its start, its filters applied."""
     files = ", ".join(quoted(str(path)) for path in paths)
+    lacking = _lacking(paths[0]) if paths else frozenset()
     columns = ", ".join(
         f"{quoted_name('time')} - {start!r} AS {quoted_name('time')}"
         if name == "time" and start
+        else f"NULL::{_SQL_TYPES[name]} AS {quoted_name(name)}"
+        if name in lacking
         else quoted_name(name)
         for name in NAMES
     )
@@ -70,6 +74,12 @@ def events_clause(paths: Sequence[Path], start: float, conditions: Sequence[str]
         if not where
         else f"WITH all_events AS ({inner}), events AS (SELECT * FROM all_events WHERE {where})"
     )
+
+
+@lru_cache(maxsize=64)
+def _lacking(path: Path) -> frozenset[str]:
+    """Return the columns that a file of an earlier version does not have."""
+    return frozenset(LATER) - set(pq.read_schema(path).names)
 
 
 def quoted(text: str) -> str:
@@ -98,7 +108,8 @@ def check_expression(expression: str) -> None:
 _SQL_TYPES = {
     "time": "DOUBLE", "duration": "DOUBLE", "process": "BIGINT", "thread": "BIGINT", "rank": "INTEGER",
     "host": "VARCHAR", "function": "VARCHAR", "category": "VARCHAR", "api": "VARCHAR", "kind": "VARCHAR",
-    "file": "VARCHAR", "offset": "BIGINT", "size": "BIGINT", "epoch": "INTEGER", "step": "INTEGER",
+    "file": "VARCHAR", "offset": "BIGINT", "size": "BIGINT", "failed": "BOOLEAN", "flags": "VARCHAR",
+    "target": "VARCHAR", "epoch": "INTEGER", "step": "INTEGER",
 }  # fmt: skip
 
 

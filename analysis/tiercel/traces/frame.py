@@ -25,7 +25,7 @@ from tiercel.traces.analysis import bandwidth, features, imbalance, patterns, tr
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
 from tiercel.traces.readers import readers
-from tiercel.traces.schema import NAMES, UNITS
+from tiercel.traces.schema import LATER, NAMES, UNITS
 from tiercel.traces.sources import Sources, find_sources
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
             there = set(pq.read_schema(file).names)
         except (OSError, pa.ArrowInvalid) as error:
             raise UserError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from None
-        if missing := [name for name in NAMES if name not in there]:
+        if missing := [name for name in NAMES if name not in there and name not in LATER]:
             raise UserError(f"{file}: not a trace in tiercel's schema: no column {', '.join(missing)}")
     frame = IOFrame(paths=paths, metadata={"format": "parquet", "path": str(path)}, client=client,
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip

@@ -40,12 +40,21 @@ EVENTS = (
     Field("kind", "string", "", "read, write, metadata, sync, compute or other"),
     Field("file", "string", "", "path of the file, where the event has one"),
     Field(
-        "offset", "int64", "B", "first byte accessed; tracked through read, write and lseek where implicit"
+        "offset",
+        "int64",
+        "B",
+        "first byte accessed, followed through read, write and lseek where implicit; of a truncate the new "
+        "length",
     ),
     Field("size", "int64", "B", "bytes moved (what the call returned, not what it was asked for)"),
+    Field("failed", "bool", "", "whether the call came back with an error, where the tracer tells"),
+    Field("flags", "string", "", "how a file was opened: O_WRONLY|O_CREAT, where the tracer tells"),
+    Field("target", "string", "", "the other path of a rename, link or copy, where the tracer tells"),
     Field("epoch", "int32", "", "training epoch, where the program says"),
     Field("step", "int32", "", "training step, where the program says"),
 )
 
 NAMES = tuple(field.name for field in EVENTS)
+#: Columns that Parquet files of earlier versions lack: they are missing there.
+LATER = ("failed", "flags", "target")
 UNITS = {field.name: field.unit for field in EVENTS}

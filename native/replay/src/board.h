@@ -17,7 +17,8 @@ struct board {
     _Atomic uint32_t failed;
     char message[512]; /* of the first failure */
     int64_t began;     /* CLOCK_MONOTONIC */
-    _Atomic uint32_t *done; /* for each stream: operations */
+    _Atomic uint32_t *done;    /* for each stream: operations; what others wait for, as a futex */
+    _Atomic uint32_t *waiting; /* for each stream: how many wait for it */
     struct tally *files;    /* for each file */
 };
 

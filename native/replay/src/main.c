@@ -1,7 +1,7 @@
 /*
  * tiercel-replay: re-issues the I/O of a traced program on other storage.
  *
- *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... --prepare
+ *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... --prepare [--warm]
  *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... [--think] [--summary-file FILE]
  *
  * Exit status: 0 done, 1 failed, 2 mistake of the user. The summary is one JSON document; times in seconds.
@@ -26,13 +26,13 @@ struct arguments {
     const char *recipe, *summary;
     char **roots;
     uint32_t root_count;
-    bool prepare, think;
+    bool prepare, think, warm;
 };
 
 static int usage(const char *what, const char *word)
 {
     fprintf(stderr, "tiercel-replay: %s%s\n", what, word);
-    fputs("usage: tiercel-replay RECIPE --root FOLDER... [--prepare] [--think] [--summary-file FILE]\n", stderr);
+    fputs("usage: tiercel-replay RECIPE --root FOLDER... [--prepare [--warm]] [--think] [--summary-file FILE]\n", stderr);
     return 2;
 }
 
@@ -40,13 +40,14 @@ static struct board *new_board(const struct recipe *recipe)
 {
     size_t head = (sizeof(struct board) + 63) / 64 * 64;
     size_t done = (recipe->stream_count * sizeof(_Atomic uint32_t) + 63) / 64 * 64;
-    size_t size = head + done + (recipe->file_count + 1u) * sizeof(struct tally);
+    size_t size = head + 2 * done + (recipe->file_count + 1u) * sizeof(struct tally);
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
     struct board *board = (struct board *)(void *)memory;
     board->done = (_Atomic uint32_t *)(void *)(memory + head);
-    board->files = (struct tally *)(void *)(memory + head + done);
+    board->waiting = (_Atomic uint32_t *)(void *)(memory + head + done);
+    board->files = (struct tally *)(void *)(memory + head + 2 * done);
     return board;
 }
 
@@ -94,7 +95,7 @@ static void report(FILE *out, const struct recipe *recipe, struct board *board, 
             all.bytes[g] += board->files[i].bytes[g];
             all.time[g] += board->files[i].time[g];
         }
-    fprintf(out, "{\"replay\":1,\"wallSeconds\":%.9f,\"streams\":%" PRIu32 ",\"implicitOpens\":%" PRIu32 ",\"absent\":%" PRIu32 ",",
+    fprintf(out, "{\"replay\":2,\"wallSeconds\":%.9f,\"streams\":%" PRIu32 ",\"implicitOpens\":%" PRIu32 ",\"absent\":%" PRIu32 ",",
             (double)wall / 1e9, recipe->stream_count, (uint32_t)board->implicit_opens, (uint32_t)board->absent);
     fputs("\"total\":{", out);
     report_groups(out, &all);
@@ -137,11 +138,13 @@ int main(int argc, char **argv)
         return 1;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--version") == 0)
-            return printf("tiercel-replay 1\n") < 0;
+            return printf("tiercel-replay 2\n") < 0;
         if (strcmp(argv[i], "--prepare") == 0)
             a.prepare = true;
         else if (strcmp(argv[i], "--think") == 0)
             a.think = true;
+        else if (strcmp(argv[i], "--warm") == 0)
+            a.warm = true;
         else if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
             a.roots[a.root_count++] = argv[++i];
         else if (strcmp(argv[i], "--summary-file") == 0 && i + 1 < argc)
@@ -159,6 +162,6 @@ int main(int argc, char **argv)
     if (recipe.root_count > a.root_count)
         return usage("the recipe names more roots than --root does", "");
     if (a.prepare)
-        return prepare(&recipe, a.roots) ? 0 : 1;
+        return prepare(&recipe, a.roots, a.warm) ? 0 : 1;
     return replay(&a, &recipe);
 }

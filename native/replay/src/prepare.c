@@ -31,7 +31,7 @@ static bool make_folders(char *path, bool whole)
     return !whole || mkdir(path, 0700) == 0 || errno == EEXIST || said(path);
 }
 
-static bool fill(const char *path, int64_t size, const char *piece)
+static bool fill(const char *path, int64_t size, const char *piece, bool warm)
 {
     int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (descriptor < 0)
@@ -44,27 +44,34 @@ static bool fill(const char *path, int64_t size, const char *piece)
         at += good ? done : 0;
     }
     good = good && fsync(descriptor) == 0;
-    if (good)
+    if (good && !warm)
         posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-    else
+    if (!good)
         said(path);
     close(descriptor);
     return good;
 }
 
-bool prepare(const struct recipe *recipe, char *const *roots)
+bool prepare(const struct recipe *recipe, char *const *roots, bool warm)
 {
     char *piece = malloc(PIECE);
     if (piece == NULL)
         return false;
-    for (int i = 0; i < PIECE; i++)
-        piece[i] = (char)(i * 2654435761u >> 13);
+    /* Without a pattern: file systems that compress gain nothing. */
+    uint64_t value = 0x9E3779B97F4A7C15u;
+    for (int i = 0; i < PIECE; i++) {
+        value ^= value << 13, value ^= value >> 7, value ^= value << 17;
+        piece[i] = (char)value;
+    }
     bool good = true;
     for (uint32_t i = 0; good && i < recipe->file_count; i++) {
+        const struct file *f = &recipe->files[i];
+        if (f->made_folder && !f->existed)
+            continue; /* the program makes the way to it */
         char *path = full_path(recipe, roots, i);
-        good = path != NULL && make_folders(path, recipe->files[i].flags == 'd');
-        if (good && recipe->files[i].size > 0)
-            good = fill(path, recipe->files[i].size, piece);
+        good = path != NULL && make_folders(path, f->folder && f->existed);
+        if (good && f->existed && !f->folder)
+            good = fill(path, f->size, piece, warm);
         free(path);
     }
     free(piece);

@@ -80,11 +80,16 @@ static char *decoded(const char *text)
 static bool read_file(struct reader *r, struct recipe *recipe, struct file *file)
 {
     int at = 0;
+    char flags[8] = "";
     if (!next(r))
         return false;
-    if (sscanf(r->line, "f %" SCNu32 " %" SCNd64 " %c %n", &file->root, &file->size, &file->flags, &at) != 3 || at == 0
-        || file->size < 0 || file->root > 1000 || strchr("-db", file->flags) == NULL)
+    if (sscanf(r->line, "f %" SCNu32 " %" SCNd64 " %7s %n", &file->root, &file->size, flags, &at) != 3 || at == 0
+        || file->size < 0 || file->root > 1000 || strspn(flags, "-bden") != strlen(flags))
         return wrong(r, "is no file: f ROOT SIZE FLAGS PATH");
+    file->buffered = strchr(flags, 'b') != NULL;
+    file->folder = strchr(flags, 'd') != NULL;
+    file->existed = strchr(flags, 'e') != NULL || file->size > 0;
+    file->made_folder = strchr(flags, 'n') != NULL;
     file->path = decoded(r->line + at);
     if (file->path == NULL)
         return wrong(r, "has a path that is empty, absolute, or leads out of its root");
@@ -124,11 +129,12 @@ static bool read_stream(struct reader *r, struct recipe *recipe, struct stream *
         if (!next(r))
             return false;
         if (sscanf(r->line, "o %c %" SCNu32 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNu32, &o->kind, &o->file, &o->offset,
-                   &o->size, &o->time, &o->wait_count) != 6
-            || strchr("OCRWSDLTUNM", o->kind) == NULL || o->file >= recipe->file_count || o->offset < 0 || o->size < 0)
-            return wrong(r, "is no operation: o KIND FILE OFFSET SIZE TIME WAITS");
-        if (o->size > recipe->largest)
-            recipe->largest = o->size;
+                   &o->size, &o->gap, &o->wait_count) != 6
+            || strchr("OCRWSDLTUNMXGAKY", o->kind) == NULL || o->file >= recipe->file_count || o->offset < 0 || o->size < 0
+            || o->gap < 0)
+            return wrong(r, "is no operation: o KIND FILE OFFSET SIZE GAP WAITS");
+        if ((o->kind == KIND_RENAME || o->kind == KIND_LINK) && o->offset > recipe->file_count)
+            return wrong(r, "names a file that is not there");
         o->wait_first = *waits;
         if (!read_waits(r, recipe, o->wait_count, waits, recipe->wait_count))
             return false;
@@ -145,7 +151,7 @@ bool recipe_read(struct recipe *recipe, const char *path)
         fprintf(stderr, "tiercel-replay: %s: %s\n", path, strerror(errno));
         return false;
     }
-    bool good = next(&r) && (strcmp(r.line, "tiercel-replay 1") == 0 || wrong(&r, "is not a recipe of version 1")) && next(&r);
+    bool good = next(&r) && (strcmp(r.line, "tiercel-replay 2") == 0 || wrong(&r, "is not a recipe of version 2")) && next(&r);
     if (good && (sscanf(r.line, "files %" SCNu32 " streams %" SCNu32 " operations %" SCNu32 " waits %" SCNu32, &recipe->file_count,
                         &recipe->stream_count, &recipe->operation_count, &recipe->wait_count) != 4
                  || recipe->file_count > MOST || recipe->stream_count > 65536 || recipe->operation_count > MOST

@@ -1,19 +1,31 @@
 #include "stream.h"
 
+/* A page, or what storage transfers at least: O_DIRECT wants buffers that begin there. */
+#define ALIGNMENT 4096
+/* Woken this much before a gap is over; the rest is spent looking at the clock. */
+#define EARLY_NS 50000
+/* Whoever waits looks now and then whether another stream failed. */
+#define LOOK_NS 100000000
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A file as one stream holds it; opens nest, as in a program that opens a file twice. */
 struct handle {
-    int descriptor; /* -1: closed */
+    int opened; /* the descriptor plus one; 0: closed, as calloc leaves it: most streams touch few files */
     FILE *buffered;
     int64_t position; /* of the buffered file */
     uint32_t opens;
@@ -49,10 +61,16 @@ static bool fail(struct worker *w, const struct operation *o, const char *what)
     return false;
 }
 
-static void sleep_until(int64_t moment)
+/* Until CLOCK_MONOTONIC shows `moment`: asleep, and awake for the last part, since waking takes its time. */
+static void pause_until(int64_t moment)
 {
-    struct timespec t = {.tv_sec = moment / 1000000000, .tv_nsec = moment % 1000000000};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+    int64_t early = moment - EARLY_NS;
+    if (early > now_ns()) {
+        struct timespec t = {.tv_sec = early / 1000000000, .tv_nsec = early % 1000000000};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+        }
+    }
+    while (now_ns() < moment) {
     }
 }
 
@@ -61,37 +79,58 @@ static bool wait_for(const struct worker *w, uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < first + count; i++) {
         const struct wait *wait = &w->recipe->waits[i];
-        for (unsigned tries = 0; atomic_load(&w->board->done[wait->stream]) < wait->count; tries++) {
+        _Atomic uint32_t *done = &w->board->done[wait->stream], *waiting = &w->board->waiting[wait->stream];
+        for (unsigned tries = 0; atomic_load(done) < wait->count; tries++) {
             if (atomic_load(&w->board->failed))
                 return false;
             if (tries < 64) {
                 sched_yield();
-            } else {
-                struct timespec pause = {.tv_nsec = 20000};
-                nanosleep(&pause, NULL);
+                continue;
             }
+            struct timespec look = {.tv_nsec = LOOK_NS};
+            atomic_fetch_add(waiting, 1);
+            uint32_t seen = atomic_load(done);
+            if (seen < wait->count)
+                syscall(SYS_futex, done, FUTEX_WAIT, seen, &look, NULL, 0);
+            atomic_fetch_sub(waiting, 1);
         }
     }
     return true;
 }
 
-static bool open_handle(struct worker *w, uint32_t number, const char *path)
+static void announce(struct board *board, uint32_t number)
+{
+    atomic_fetch_add(&board->done[number], 1);
+    if (atomic_load(&board->waiting[number]))
+        syscall(SYS_futex, &board->done[number], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static int flags_of(int64_t how)
+{
+    int flags = O_CREAT | O_CLOEXEC | (how & HOW_READ_ONLY ? O_RDONLY : O_RDWR);
+    return flags | (how & HOW_TRUNCATE ? O_TRUNC : 0) | (how & HOW_SYNC ? O_DSYNC : 0) | (how & HOW_DIRECT ? O_DIRECT : 0);
+}
+
+static bool open_handle(struct worker *w, uint32_t number, const char *path, int64_t how)
 {
     struct handle *h = &w->handles[number];
     const struct file *f = &w->recipe->files[number];
     if (h->opens++ > 0)
-        return true;
-    if (f->flags == 'd')
-        h->descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    else
-        h->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (h->descriptor >= 0 && f->flags == 'b') {
-        h->buffered = fdopen(h->descriptor, "r+");
+        return !(how & HOW_TRUNCATE) || ftruncate(h->opened - 1, 0) == 0;
+    int flags = f->folder ? O_RDONLY | O_DIRECTORY | O_CLOEXEC : flags_of(how);
+    int descriptor = open(path, flags, 0600);
+    if (descriptor < 0 && errno == EINVAL && (flags & O_DIRECT))
+        descriptor = open(path, flags & ~O_DIRECT, 0600); /* tmpfs, for one, knows none */
+    if (descriptor < 0 && errno == EISDIR)
+        descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    h->opened = descriptor + 1;
+    if (h->opened != 0 && f->buffered) {
+        h->buffered = fdopen(descriptor, how & HOW_READ_ONLY ? "r" : "r+");
         h->position = 0;
     }
-    if (h->descriptor < 0)
+    if (h->opened == 0)
         h->opens = 0;
-    return h->descriptor >= 0;
+    return h->opened != 0;
 }
 
 static bool close_handle(struct handle *h)
@@ -102,9 +141,9 @@ static bool close_handle(struct handle *h)
     if (h->buffered != NULL)
         good = fclose(h->buffered) == 0;
     else
-        good = close(h->descriptor) == 0;
+        good = close(h->opened - 1) == 0;
     h->buffered = NULL;
-    h->descriptor = -1;
+    h->opened = 0;
     return good;
 }
 
@@ -127,8 +166,8 @@ static bool move(struct worker *w, const struct operation *o, int64_t *moved)
     while (*moved < o->size || o->size == 0) {
         size_t rest = (size_t)(o->size - *moved);
         off_t at = (off_t)(o->offset + *moved);
-        ssize_t count = o->kind == KIND_READ ? pread(h->descriptor, w->buffer, rest, at)
-                                             : pwrite(h->descriptor, w->buffer, rest, at);
+        ssize_t count = o->kind == KIND_READ ? pread(h->opened - 1, w->buffer, rest, at)
+                                             : pwrite(h->opened - 1, w->buffer, rest, at);
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
@@ -138,6 +177,25 @@ static bool move(struct worker *w, const struct operation *o, int64_t *moved)
             break;
     }
     return true;
+}
+
+static bool list(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return false;
+    while (readdir(folder) != NULL) {
+    }
+    return closedir(folder) == 0;
+}
+
+/* The other name of a rename or a link; where a trace does not tell it, one beside it costs the same. */
+static char *other_name(const struct worker *w, const struct operation *o, const char *path)
+{
+    char *other = NULL;
+    if (o->offset > 0)
+        return full_path(w->recipe, w->roots, (uint32_t)(o->offset - 1));
+    return asprintf(&other, "%s.renamed", path) < 0 ? NULL : other;
 }
 
 /* Like the program's own, these may fail without harm: a stat of a file that is not there is one. */
@@ -153,14 +211,24 @@ static bool metadata(struct worker *w, const struct operation *o, const char *pa
         return unlink(path) == 0;
     case KIND_MKDIR:
         return mkdir(path, 0700) == 0;
-    case KIND_RENAME: /* where to is not in a trace: beside it costs the same */
-        good = asprintf(&other, "%s.renamed", path) >= 0 && rename(path, other) == 0;
+    case KIND_RMDIR:
+        return rmdir(path) == 0;
+    case KIND_LIST:
+        return list(path);
+    case KIND_ATTRIBUTES: /* times, mode and owner alike change the inode */
+        return utimensat(AT_FDCWD, path, NULL, 0) == 0;
+    case KIND_TRUNCATE:
+        return truncate(path, (off_t)o->offset) == 0;
+    case KIND_RENAME:
+    case KIND_LINK:
+        other = other_name(w, o, path);
+        good = other != NULL && (o->kind == KIND_RENAME ? rename(path, other) : link(path, other)) == 0;
         free(other);
         return good;
     case KIND_CLOSE:
         return close_handle(&w->handles[o->file]);
     default:
-        return open_handle(w, o->file, path);
+        return open_handle(w, o->file, path, o->size);
     }
 }
 
@@ -187,9 +255,9 @@ static bool carry_out(struct worker *w, const struct operation *o)
         return fail(w, o, "out of memory for");
     bool uses = strchr("RWSDL", o->kind) != NULL;
     int64_t moved = 0, before = now_ns();
-    if (uses && h->descriptor < 0) {
+    if (uses && h->opened == 0) {
         atomic_fetch_add(&w->board->implicit_opens, 1);
-        if (!open_handle(w, o->file, path)) {
+        if (!open_handle(w, o->file, path, 0)) {
             fail(w, o, "open");
             free(path);
             return false;
@@ -200,7 +268,7 @@ static bool carry_out(struct worker *w, const struct operation *o)
         good = move(w, o, &moved);
     else if (o->kind == KIND_FSYNC || o->kind == KIND_FDATASYNC)
         good = (h->buffered == NULL || fflush(h->buffered) == 0)
-               && (o->kind == KIND_FSYNC ? fsync(h->descriptor) : fdatasync(h->descriptor)) == 0;
+               && (o->kind == KIND_FSYNC ? fsync(h->opened - 1) : fdatasync(h->opened - 1)) == 0;
     else if (o->kind == KIND_FLUSH)
         good = h->buffered == NULL || fflush(h->buffered) == 0;
     else
@@ -219,33 +287,53 @@ static bool carry_out(struct worker *w, const struct operation *o)
     return true;
 }
 
+/* Room for the largest transfer of a stream. Not zeros: some file systems store those for nothing. */
+static char *new_buffer(const struct recipe *recipe, uint32_t number)
+{
+    const struct stream *s = &recipe->streams[number];
+    size_t largest = 1;
+    for (uint32_t i = s->first; i < s->first + s->count; i++) {
+        const struct operation *o = &recipe->operations[i];
+        if ((o->kind == KIND_READ || o->kind == KIND_WRITE) && (size_t)o->size > largest)
+            largest = (size_t)o->size;
+    }
+    size_t room = (largest + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void *memory = NULL;
+    if (posix_memalign(&memory, ALIGNMENT, room) != 0)
+        return NULL;
+    uint64_t value = 0x9E3779B97F4A7C15u + number, *words = memory;
+    for (size_t i = 0; i < room / sizeof *words; i++) {
+        value ^= value << 13, value ^= value >> 7, value ^= value << 17;
+        words[i] = value;
+    }
+    return memory;
+}
+
 bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, bool think)
 {
     const struct stream *s = &recipe->streams[number];
     struct worker w = {.recipe = recipe, .roots = roots, .board = board};
-    size_t room = recipe->largest > 0 ? (size_t)recipe->largest : 1;
+    if (!wait_for(&w, s->wait_first, s->wait_count))
+        return false;
     w.handles = calloc(recipe->file_count + 1u, sizeof *w.handles);
-    w.buffer = malloc(room);
+    w.buffer = new_buffer(recipe, number);
     if (w.handles == NULL || w.buffer == NULL) {
         atomic_fetch_add(&board->failed, 1);
+        free(w.handles);
+        free(w.buffer);
         return false;
     }
-    /* Not zeros: some file systems store those for nothing. */
-    uint64_t value = 0x9E3779B97F4A7C15u + number;
-    for (size_t i = 0; i < room; i++) {
-        value ^= value << 13, value ^= value >> 7, value ^= value << 17;
-        w.buffer[i] = (char)value;
-    }
-    for (uint32_t i = 0; i < recipe->file_count; i++)
-        w.handles[i].descriptor = -1;
-    bool good = wait_for(&w, s->wait_first, s->wait_count);
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    bool good = true;
+    int64_t ended = now_ns();
     for (uint32_t i = s->first; good && i < s->first + s->count; i++) {
         const struct operation *o = &recipe->operations[i];
         good = wait_for(&w, o->wait_first, o->wait_count);
         if (good && think)
-            sleep_until(board->began + o->time);
+            pause_until((o->wait_count > 0 ? now_ns() : ended) + o->gap);
         good = good && carry_out(&w, o);
-        atomic_fetch_add(&board->done[number], 1);
+        ended = now_ns();
+        announce(board, number);
     }
     free(w.handles);
     free(w.buffer);

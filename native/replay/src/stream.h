@@ -13,7 +13,7 @@ int64_t now_ns(void);
 /* Path of a file below its root, in memory of its own. */
 char *full_path(const struct recipe *recipe, char *const *roots, uint32_t file);
 
-/* Does the operations of stream `number`; `think`: no operation before its time in the recipe. False on failure. */
+/* Does the operations of stream `number`; `think`: each after its gap in the recipe. False on failure. */
 bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, bool think);
 
 #endif

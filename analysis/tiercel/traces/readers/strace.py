@@ -12,6 +12,7 @@ sendfile and splice appear once, as a write of the file that they write. Source:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,11 @@ _NEW_PLACES = {
 }
 _DAY = 86400.0
 _LIMIT = (1 << 63) - 1
+_FLAGS = re.compile(r"\b(?:O|AT|RENAME)_[A-Z_]+(?:\|(?:O|AT|RENAME)_[A-Z_]+)*(?=[,)]|$)")
+_TWO_PATHS = {"rename", "renameat", "renameat2", "link", "linkat"}
+_TRUNCATES = {"truncate", "truncate64", "ftruncate", "ftruncate64"}
+_MAPS = {"mmap", "mmap2"}
+_COPIES = {"copy_file_range", "splice", "sendfile", "sendfile64"}
 
 
 @dataclass
@@ -125,7 +131,7 @@ class _Reading:
         self._day = 0.0
         self._last = 0.0
         self._untimed = 0
-        self._unseen: dict[str, int] = {}
+        self._unseen: Counter[str] = Counter()
 
     def run(self, sources: Sequence[Path]) -> ReadReport:
         warnings: list[str] = []
@@ -277,17 +283,17 @@ class _Reading:
         duration = float(took[1]) if took else None if until is None else until - time
         if answer == "?" and duration is None:  # exit does not come back
             duration = 0.0
-        if duration is None:
-            self._untimed += 1
+        self._untimed += duration is None
         # Addresses are hexadecimal; a damaged number may begin with zeros, which base 0 refuses.
         result = int(answer, 16 if answer.lower().startswith(("0x", "-0x")) else 10) if answer != "?" else -1
         kind = kind_of(function, "posix")
         file: str | None = None
-        size = offset = None
+        size = offset = flags = target = None
         if function in _UNSEEN and result > 0:
-            self._unseen[_UNSEEN[function]] = self._unseen.get(_UNSEEN[function], 0) + 1
+            self._unseen[_UNSEEN[function]] += 1
         if kind in {"read", "write"}:
             opened, offset = _transfer(self, process, function, arguments, result)
+            target = _source(self, process, function, arguments) if function in _COPIES else None
             size = result if 0 <= result <= _LIMIT else None
             if opened is not None:
                 file = opened.path
@@ -299,12 +305,23 @@ class _Reading:
             self._fork(thread, result, arguments)
         elif kind != "other":
             file = self._named(process, arguments)
-        started = self._start or 0.0
-        self._rows.append(
-            (time - started, duration, process.number, thread, function, kind, file, offset, size)
-        )
+            target = _second_path(arguments) if function in _TWO_PATHS else None
+            offset = _new_length(arguments) if function in _TRUNCATES else None
+        elif function in _MAPS:
+            file = self._mapped(process, arguments)
+        if kind == "metadata" and (found := _FLAGS.search(arguments.rpartition('"')[2])):
+            flags = found[0]
+        failed = None if answer == "?" else result < 0
+        began = time - (self._start or 0.0)
+        who = (began, duration, process.number, thread, function, kind)
+        self._rows.append((*who, file, offset, size, failed, flags, target))
         if len(self._rows) >= BATCH:
             self._flush()
+
+    def _mapped(self, process: _Process, arguments: str) -> str | None:
+        """Return the file that is mapped into memory, whose accesses then are in no trace of calls."""
+        parts = arguments.split(", ", 4)
+        return self._by_descriptor(process, parts[4]) if len(parts) == 5 else None
 
     def _named(self, process: _Process, arguments: str) -> str | None:
         """Return the file that a call names: by path, or by its descriptor."""
@@ -365,7 +382,9 @@ class _Reading:
     def _flush(self) -> None:
         if not self._rows:
             return
-        time, duration, process, thread, function, kind, file, offset, size = zip(*self._rows, strict=True)
+        (time, duration, process, thread, function, kind, file, offset, size, failed, flags, target) = zip(
+            *self._rows, strict=True
+        )
         self._events += len(time)
         self._writer.write(
             {
@@ -380,6 +399,9 @@ class _Reading:
                 "file": pa.array(file, pa.string()),
                 "offset": pa.array(offset, pa.int64()),
                 "size": pa.array(size, pa.int64()),
+                "failed": pa.array(failed, pa.bool_()),
+                "flags": pa.array(flags, pa.string()),
+                "target": pa.array(target, pa.string()),
             }
         )
         self._rows = []
@@ -398,7 +420,7 @@ _CHANGES: dict[str, _Change] = {
 def _transfer(reading: _Reading, process: _Process, function: str, arguments: str,
               result: int) -> tuple[_Open | None, int | None]:  # fmt: skip
     """Return what a read or write was of and where, and move its position on."""
-    if function in {"copy_file_range", "splice", "sendfile", "sendfile64"}:
+    if function in _COPIES:
         return _copy(reading, process, function, arguments, result)
     opened = reading._opened(process, arguments)[1]
     if opened is None:
@@ -439,11 +461,34 @@ def _copy(reading: _Reading, process: _Process, function: str, arguments: str,
     return written, here
 
 
+def _source(reading: _Reading, process: _Process, function: str, arguments: str) -> str | None:
+    """Return the file that a copy between descriptors reads."""
+    parts = [part.strip() for part in re.split(r",(?![^<]*>)", arguments)]
+    number = 1 if function.startswith("sendfile") else 0
+    opened = reading._opened(process, parts[number])[1] if len(parts) > number else None
+    return opened.path if opened is not None and opened.file else None
+
+
 def _described(shown: str) -> _Open:
     """Return what -y says of a descriptor whose opening is not in the trace: its position is unknown."""
     if _NOT_A_FILE.match(shown):
         return _Open(_unescape(shown), file=False)
     return _Open(_unescape(shown.split("<", maxsplit=1)[0]))
+
+
+def _new_length(arguments: str) -> int | None:
+    """Return the length that a truncate gives its file."""
+    found = _OFFSET.search(arguments)
+    return min(max(int(found[1]), 0), _LIMIT) if found else None
+
+
+def _second_path(arguments: str) -> str | None:
+    """Return the new name in the arguments of a rename or a link."""
+    paths = list(_PATH.finditer(arguments))
+    if len(paths) < 2:
+        return None
+    where = _DESCRIPTOR.match(arguments[paths[0].end() :].lstrip(", "))
+    return _join(where[2] if where else None, _unescape(paths[1][1])) or None
 
 
 def _join(folder: str | None, path: str) -> str:
