@@ -90,14 +90,14 @@ class Recipe:
         return sum(record.largest for record in self.records)
 
 
+def below_root(name: str) -> str:
+    """Return where a file lies below its root: no leading slash, no `..`."""
+    parts = [p for p in name.split("/") if p not in ("", ".")]
+    return "/".join("up-" if p == ".." else p for p in parts) or "root"
+
+
 def encoded(name: str) -> str:
-    """Return a path below a root: no leading slash, no `..`, every other byte than plain ones as %XX."""
-    parts = [p for p in name.encode("utf-8", "surrogateescape").split(b"/") if p not in (b"", b".")]
-    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+,=@"
-    safe = [b"%2E%2E-" if p == b".." else p for p in parts] or [b"root"]
-    return "/".join(
-        "".join(chr(b) if b in plain or (p == b"%2E%2E-") else f"%{b:02X}" for b in p).replace(
-            "%2E%2E-", "up-"
-        )
-        for p in safe
-    )
+    """Return `below_root` as a recipe has it: every other byte than plain ones as %XX."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+,=@/"
+    data = below_root(name).encode("utf-8", "surrogateescape")
+    return "".join(chr(b) if b in plain else f"%{b:02X}" for b in data)

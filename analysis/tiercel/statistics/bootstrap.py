@@ -27,13 +27,14 @@ def ratio_interval(
     random = np.random.default_rng(seed)
     logs = np.zeros(RESAMPLES)
     for a, b in strata:
-        logs += np.log(_medians(a, random)) - np.log(_medians(b, random))
+        logs += np.log(drawn_medians(a, random)) - np.log(drawn_medians(b, random))
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.exp(logs / len(strata)), [tail, 1 - tail])
     return float(low), float(high)
 
 
-def _medians(values: Values, random: np.random.Generator) -> Values:
-    drawn = values[random.integers(0, len(values), (RESAMPLES, len(values)))]
+def drawn_medians(values: Values, random: np.random.Generator, count: int = RESAMPLES) -> Values:
+    """Return the medians of `count` samples drawn from `values` with replacement."""
+    drawn = values[random.integers(0, len(values), (count, len(values)))]
     medians: Values = np.median(drawn, axis=1)
     return medians

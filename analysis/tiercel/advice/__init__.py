@@ -1,0 +1,1 @@
+"""Advice: where the files of one unmodified program belong, measured by replaying what it did (`advise`)."""

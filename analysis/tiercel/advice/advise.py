@@ -1,0 +1,336 @@
+"""From a program (or its trace) to advice: trace, explain, replay its files' I/O on every storage, judge.
+
+advice = advise_program(["./simulate", "input"], site, results, Options())
+advice.verdict, advice.ways, advice.units, advice.findings
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tiercel.advice.capture import Capture
+from tiercel.advice.hints import Hint, caching_hints
+from tiercel.advice.judge import Verdict, WayResult, results_of, unit_seconds, verdict
+from tiercel.advice.measure import LEAST, Measured, measure
+from tiercel.advice.schedule import run_seconds
+from tiercel.advice.trial import GROUPS, Bench, Trial, scratch_place
+from tiercel.advice.units import PROGRAM_FILES, Unit, data_files, units_of
+from tiercel.advice.ways import AGAIN, HOME, Way, all_on
+from tiercel.advice.ways import home as home_way
+from tiercel.errors import RunFailed, UserError
+from tiercel.placement.compile import compile_trace
+from tiercel.placement.groups import SYSTEM_FOLDERS
+from tiercel.placement.recipe import Recipe
+from tiercel.programs import program
+from tiercel.runs.lock import SiteLock
+from tiercel.runs.scratch import check_scratch
+from tiercel.site.model import Site, Stack
+from tiercel.traces import IOFrame
+from tiercel.traces.engine import quoted
+from tiercel.traces.findings import Finding, explain
+from tiercel.units import format_size
+
+Progress = Callable[[str], None]
+
+#: The replay at home repeats the trace when its I/O time is within this factor of the trace's own.
+FAITHFUL = 2.0
+#: I/O below this share of the run needs no such proof: whatever it is off by decides nothing.
+_MATTERS = 0.02
+#: What one program start can be replayed within the budget at least.
+_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may say. `minutes`: the budget for replays; `runs`: how often inputs that were copied are used;
+    `home`: take all files as lying there."""
+
+    minutes: float = 5.0
+    runs: float = 1.0
+    home: str | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class IoCost:
+    """What a program's I/O costs it at home, in seconds, as replayed. `calls`: summed over all processes;
+    `waited`: of these, what lengthens the run: on storage that takes no time it would be so much shorter."""
+
+    run: float
+    calls: float
+    waited: float
+    by_kind: dict[str, float]
+    bytes_read: int
+    bytes_written: int
+    operations: int
+
+    @property
+    def hidden(self) -> float:
+        return max(0.0, self.calls - self.waited)
+
+    @property
+    def share(self) -> float:
+        return self.waited / self.run if self.run > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All that is known. `verdict` is None where nothing could be replayed; `notes` say why."""
+
+    site: Site
+    capture: Capture | None
+    trace: Path
+    home: str
+    storages: tuple[str, ...]
+    recipe: Recipe
+    units: tuple[Unit, ...]
+    ways: tuple[WayResult, ...]
+    verdict: Verdict | None
+    io: IoCost | None
+    unit_io: pd.DataFrame
+    """Seconds in calls: a row for each unit, a column for each storage that was tried."""
+    mode: str
+    """replayed: runs are measured with their thinking; reckoned: the I/O is measured, the runs are reckoned."""
+    warm: bool | None
+    """Whether inputs were in the page cache when the program read them; None where it read none."""
+    fidelity: float
+    """I/O time that the trace measured at home over the replay's."""
+    refused: str
+    """Why no placement is advised though ways were measured: the replay does not repeat the trace."""
+    left_out: dict[str, str]
+    """Storages and ways that were not tried, or not to the end, with the reason."""
+    findings: tuple[Finding, ...]
+    hints: tuple[Hint, ...]
+    notes: tuple[str, ...]
+    seconds: float
+    """What measuring took."""
+
+
+def advise(
+    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, results: Path, options: Options,
+    progress: Progress = lambda _said: None,
+) -> Advice:  # fmt: skip
+    """Return advice on the program of a trace. UserError where the trace shows nothing that could be moved."""
+    began = time.monotonic()
+    notes = [*(capture.notes if capture else ()), *frame.warnings]
+    cost = capture.call_cost if capture else 0.0
+    recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
+    findings = tuple(explain(_data(frame)))
+    home = _home(units)
+    made = Advice(
+        site, capture, trace, home, tuple(storages), recipe, tuple(units), (), None, None, pd.DataFrame(), "",
+        None, 1.0, "", left_out, findings, (), tuple(notes), 0.0,
+    )  # fmt: skip
+    binary = program("tiercel-replay")
+    if binary is None:
+        raise UserError("tiercel-replay is not installed: run `make setup` (it builds native/replay)")
+    budget = options.minutes * 60.0
+    with SiteLock(results) as lock, scratch_place() as place:
+        bench = Bench(site, recipe, units, binary, Path(place), inherit=(lock.descriptor,))
+        progress("replaying its I/O where its files are")
+        trials = _find_out(bench, frame, units, recipe, capture)
+        if isinstance(trials, str):
+            return replace(made, notes=(*notes, trials), seconds=time.monotonic() - began)
+        took, warm = trials
+        bench.warm = bool(warm)
+        ways = [home_way(units), home_way(units, AGAIN), *_candidates(units, storages)]
+        left = budget - (time.monotonic() - began)
+        bench.think = took * len(ways) * LEAST <= left
+        found = measure(bench, ways, units, left, options.seed, progress)
+    return _judged(made, found, bench, frame, options, warm, time.monotonic() - began)
+
+
+def _prepare(
+    frame: IOFrame, site: Site, options: Options, cost: float, notes: list[str]
+) -> tuple[Recipe, list[Unit], list[str], dict[str, str]]:
+    """Return the recipe of the files that lie on the site's storages, their units, and where these could go."""
+    if options.home is not None and options.home not in site.storages:
+        raise UserError(
+            f"--home {options.home}: site {site.site} has no such storage (there are: {', '.join(site.storages)})"
+        )
+    names = frame.query("SELECT DISTINCT file FROM events WHERE file IS NOT NULL AND api <> 'app'")["file"]
+    data = data_files(str(n) for n in names)
+    recipe = compile_trace(frame, only=data, per_call=cost)
+    units = units_of(recipe, site, options.home)
+    outside = [u for u in units if u.storage is None and u.size]
+    if outside:
+        size = format_size(sum(u.size for u in outside))
+        notes.append(
+            f"{sum(len(u.files) for u in outside)} files ({size}) lie on no storage of site {site.site} "
+            f"({outside[0].folder}...): they are not replayed"
+        )
+    inside = [u for u in units if u.storage is not None]
+    if not any(u.size for u in inside):
+        raise UserError(
+            f"the program's files lie on no storage of site {site.site}: name where they are to be taken as "
+            f"lying, --home NAME (there are: {', '.join(site.storages)})"
+        )
+    if len(inside) < len(units):
+        recipe = compile_trace(frame, only={f for u in inside for f in u.files}, per_call=cost)
+        units = units_of(recipe, site, options.home)
+    for call, count in sorted(recipe.left_out.items(), key=lambda pair: -pair[1]):
+        if call in ("mmap", "mmap2"):
+            notes.append(
+                f"{count} mappings of its files into memory: what it reads and writes through them is in no "
+                "trace of calls, and not in this advice"
+            )
+    left_out: dict[str, str] = {}
+    usable = []
+    for name, storage in site.storages.items():
+        try:
+            check_scratch(Stack(name, storage))
+            usable.append(name)
+        except UserError as error:
+            left_out[name] = str(error)
+    for unit in units:
+        if unit.storage in left_out:
+            raise UserError(f"{unit.folder} lies on a storage that cannot be tried: {left_out[unit.storage]}")
+    return recipe, units, usable, left_out
+
+
+def _home(units: Sequence[Unit]) -> str:
+    """Return the storage that most of the bytes lie on."""
+    sizes: dict[str, int] = {}
+    for unit in units:
+        if unit.storage:
+            sizes[unit.storage] = sizes.get(unit.storage, 0) + unit.size
+    return max(sizes, key=lambda s: sizes[s])
+
+
+def _candidates(units: Sequence[Unit], storages: Sequence[str]) -> list[Way]:
+    """Return a way for each storage that would change something."""
+    at_home = dict(home_way(units).systems)
+    ways = [all_on(storage, units) for storage in storages]
+    return [way for way in ways if dict(way.systems) != at_home]
+
+
+def _data(frame: IOFrame) -> IOFrame:
+    """Return the frame's calls on data: findings on libraries and devices help nobody."""
+    system = " OR ".join(f"starts_with(file, {quoted(folder)})" for folder in SYSTEM_FOLDERS)
+    parts = quoted(PROGRAM_FILES.pattern)
+    return frame.where(f"file IS NULL OR NOT ({system} OR regexp_matches(file, {parts}))")
+
+
+# -- how the program found its files -------------------------------------------------------------------------
+
+
+def _find_out(
+    bench: Bench, frame: IOFrame, units: Sequence[Unit], recipe: Recipe, capture: Capture | None
+) -> tuple[float, bool | None] | str:
+    """Return seconds that one replay with its thinking takes, all in all, and whether inputs were in the page
+    cache; or, in a sentence, why nothing can be replayed."""
+    way = home_way(units)
+    began = time.monotonic()
+    try:
+        cold = bench.try_(way, _TIMEOUT_S)
+        took = time.monotonic() - began
+        read = sum(r.size for r in recipe.records if r.existed)
+        if not read or capture is None:
+            return took, None
+        bench.warm = True
+        warm = bench.try_(way, _TIMEOUT_S)
+    except RunFailed as failure:
+        return f"its I/O could not be replayed where its files are: {failure}"
+    traced = _trace_seconds(frame, recipe, capture)["read"]
+    times = [float(t.files[:, 0].sum()) for t in (cold, warm)]
+    distance = [abs(np.log(max(traced, 1e-9) / max(t, 1e-9))) for t in times]
+    return took, bool(distance[1] < distance[0])
+
+
+def _trace_seconds(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
+    """Return the seconds in replayed calls that the trace measured, by kind, without what the tracer added."""
+    added = capture.time_cost if capture else 0.0
+    table = frame.query(
+        f"SELECT kind, file, sum(greatest(0, coalesce(duration, 0) - {added!r})) AS seconds FROM events "
+        "WHERE file IS NOT NULL AND api = 'posix' AND kind IN ('read', 'write', 'metadata', 'sync') "
+        "GROUP BY kind, file"
+    )
+    table = table[table["file"].isin(set(recipe.files))]
+    sums = table.groupby("kind")["seconds"].sum()
+    return {kind: float(sums.get(kind, 0.0)) for kind in GROUPS}
+
+
+# -- the answer ----------------------------------------------------------------------------------------------
+
+
+def _judged(
+    made: Advice, found: Measured, bench: Bench, frame: IOFrame, options: Options, warm: bool | None,
+    seconds: float,
+) -> Advice:  # fmt: skip
+    notes = list(made.notes)
+    trials = found.trials.get(HOME, [])
+    if not trials:
+        why = found.failed.get(HOME, "the budget was over before its first replay")
+        return replace(made, notes=(*notes, f"its I/O could not be replayed: {why}"), seconds=seconds)
+    offset = _outside(made.capture, frame, bench.recipe)
+    traced = _trace_seconds(frame, bench.recipe, made.capture)
+    here = options.home is None and made.capture is not None
+    replayed = float(np.median(found.values(HOME, "io")))
+    fidelity = sum(traced.values()) / replayed if here and replayed > 0 else 1.0
+    ways = results_of(found, options.runs, offset, fidelity)
+    volatile = {s: made.site.storages[s].medium == "memory" for s in made.site.storages}
+    answer = verdict(ways, volatile)
+    cost = _io_cost(bench.recipe, trials, offset)
+    refused = ""
+    if cost.calls > _MATTERS * cost.run and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
+        refused = (
+            f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows "
+            f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no placement is advised"
+        )
+    if found.interrupted:
+        notes.append(
+            f"interrupted after {found.rounds} rounds: the answer is from what was measured until then"
+        )
+    if found.rounds < LEAST and not found.interrupted and len(ways) > 1:
+        notes.append(
+            f"only {found.rounds} rounds of replays fitted into {options.minutes:g} min: --minutes gives it more"
+        )
+    unit_io = pd.DataFrame(
+        {
+            (unit.name): {
+                way.systems[unit.name]: unit_seconds(found, way.name, unit)
+                for way in ways
+                if way.name != "mixed"
+            }
+            for unit in made.units
+            if unit.size
+        }
+    ).T
+    return replace(
+        made, ways=tuple(ways), verdict=answer, io=cost, unit_io=unit_io,
+        mode="replayed" if bench.think else "reckoned", warm=warm, fidelity=fidelity, refused=refused,
+        left_out={**made.left_out, **found.failed, **found.dropped},
+        hints=tuple(caching_hints(made.site, bench.recipe, found, made.units)), notes=tuple(notes), seconds=seconds,
+    )  # fmt: skip
+
+
+def _outside(capture: Capture | None, frame: IOFrame, recipe: Recipe) -> float:
+    """Return the program's seconds before its first and after its last replayed call, less the tracer's."""
+    whole = capture.seconds if capture else frame.job_time
+    calls = frame.query(
+        f"SELECT count(*) AS n FROM events WHERE time < {recipe.began!r} OR time > {recipe.ended!r}"
+    )["n"].iloc[0]
+    cost = capture.call_cost if capture else 0.0
+    return max(0.0, whole - (recipe.ended - recipe.began) - cost * float(calls))
+
+
+def _io_cost(recipe: Recipe, trials: Sequence[Trial], offset: float) -> IoCost:
+    seconds = np.median([t.files for t in trials], axis=0)
+    calls = trials[0].calls
+    waited = run_seconds(recipe, seconds, calls) - run_seconds(recipe, np.zeros_like(seconds), calls)
+    run = float(np.median([t.wall for t in trials])) + offset
+    return IoCost(
+        run=run,
+        calls=float(seconds.sum()),
+        waited=min(max(0.0, waited), run),
+        by_kind={kind: float(seconds[:, i].sum()) for i, kind in enumerate(GROUPS)},
+        bytes_read=recipe.totals["read"]["bytes"],
+        bytes_written=recipe.totals["write"]["bytes"],
+        operations=int(calls.sum()),
+    )

@@ -1,0 +1,153 @@
+"""Runs a program as it is, under a tracer, and says what was seen of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiercel.advice.tracers import Tracer, find_program
+from tiercel.errors import UserError
+
+_PR_SET_CHILD_SUBREAPER = 36
+#: How long helpers that outlive the program are waited for, and the tracer to write what it has.
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One traced run. Times in seconds."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    tracer: str
+    tracer_version: str
+    why: str
+    folder: Path
+    seconds: float
+    """From start to end of the program, or until tracing ended; the tracer's cost is in it."""
+    exit_code: int | None
+    """None: it still runs."""
+    call_cost: float
+    """Seconds by which the tracer delayed each call."""
+    time_cost: float
+    """Seconds of that which are in each call's own time in the trace."""
+    kernel_bytes: int
+    """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
+    (pipes and terminals too)."""
+    notes: tuple[str, ...] = ()
+
+
+class Program:
+    """A started program; it goes on when tracing ends before it does."""
+
+    def __init__(self, argv: Sequence[str], tracer: Tracer, folder: Path, trace_for: float | None) -> None:
+        find_program(argv)
+        self._argv, self._tracer, self._folder, self._trace_for = tuple(argv), tracer, folder, trace_for
+        folder.mkdir(parents=True, exist_ok=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def capture(self) -> Capture:
+        """Run it, with this terminal's input and output, until it ends or `trace_for` is over."""
+        notes: list[str] = []
+        cost, told = self._tracer.call_cost()
+        # Helpers that outlive the program become ours, so that they can be waited for.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
+        before, began = _kernel_bytes(), time.monotonic()
+        try:
+            self._process = subprocess.Popen(command, env={**os.environ, **variables})
+        except OSError as error:
+            raise UserError(f"{self._argv[0]}: does not start: {error.strerror}") from None
+        watcher = _tracer_of(self._process.pid) if self._tracer.name == "strace" else None
+        interrupted = False
+        try:
+            ended = _wait(self._process, self._trace_for)
+        except KeyboardInterrupt:  # the terminal sent it to the program as well
+            ended, interrupted = True, True
+            self._process.wait()
+        seconds = time.monotonic() - began
+        code = self._process.returncode if ended else None
+        if not ended:
+            notes.append(f"traced for {seconds:.0f} s; the program went on without the tracer")
+            if watcher is not None:
+                _stop(watcher)
+        elif watcher is not None and not _gone(watcher, _GRACE_S):
+            notes.append("it left helpers that still run: what they do from here on is not in the advice")
+        if interrupted:
+            notes.append("interrupted: the advice is on what it did until then")
+        elif code:
+            ended_by = (
+                f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            )
+            notes.append(f"the program {ended_by}: the advice is on what it did")
+        return Capture(
+            self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
+            seconds, code, cost, told, max(0, _kernel_bytes() - before), tuple(notes),
+        )  # fmt: skip
+
+    def finish(self) -> int | None:
+        """Wait for a program that went on, and return its exit code."""
+        return self._process.wait() if self._process is not None else None
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
+    try:
+        process.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def _tracer_of(process: int, patience: float = 5.0) -> int | None:
+    """Return the pid of the tracer of a process; it is there within milliseconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        except OSError:
+            return None
+        said = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        if pid := int(said.get("TracerPid", "0")):
+            return pid
+        if said.get("State", "").startswith("Z"):
+            return None
+        time.sleep(0.001)
+    return None
+
+
+def _gone(pid: int, seconds: float) -> bool:
+    """Wait until a process that is no child of ours is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def _stop(tracer: int) -> None:
+    """Ask strace to let its programs go, and wait until it wrote what it had."""
+    with suppress(ProcessLookupError):
+        os.kill(tracer, signal.SIGTERM)
+    _gone(tracer, _GRACE_S)
+
+
+def _kernel_bytes() -> int:
+    """Return what this process and the children that it waited for have moved so far (proc(5), io)."""
+    try:
+        pairs = (line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+        return sum(int(value) for name, value in pairs if name in ("rchar", "wchar"))
+    except (OSError, ValueError):
+        return 0

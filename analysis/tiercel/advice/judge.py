@@ -1,0 +1,220 @@
+"""What the trials of the ways say: which one to take, what it saves, and how sure that is.
+
+A way is advised only when its total (run and copying) is lower than home's by `tiercel.statistics.comparison`:
+interval of the ratio outside the A/A noise floor (home against home, in the same rounds) and a rank test, corrected
+for the number of ways; and by more than `WORTH` of the run. Everything else stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tiercel.advice.units import Unit
+from tiercel.advice.ways import AGAIN, HOME, MIXED
+from tiercel.statistics.comparison import Comparison, compare, judge
+from tiercel.statistics.difference import difference_interval
+from tiercel.statistics.noise import Floor, noise_floor
+from tiercel.statistics.summary import summarize
+
+if TYPE_CHECKING:
+    from tiercel.advice.measure import Measured
+
+Floats = npt.NDArray[np.float64]
+
+#: Rounds in which copying is measured too.
+COPIES = 3
+#: A gain below this share of the run is not worth moving files for.
+WORTH = 0.03
+#: A unit is moved in a mixed way when that saves this share of all I/O time at home.
+_PART = 0.02
+#: Storages this near to the fastest are as good: then the one that keeps its files is taken.
+_AS_GOOD = 0.05
+#: By so much a program's own run time varies at least, from run to run, beside what its I/O does.
+_OWN_NOISE = 0.01
+
+
+@dataclass(frozen=True)
+class Span:
+    """A number with the interval in which it lies at 95 %."""
+
+    median: float
+    low: float
+    high: float
+
+    def scaled(self, factor: float) -> Span:
+        return Span(self.median * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True)
+class WayResult:
+    """What a way came to, in seconds. `run`: of the program; `copies`: what copying in and out adds to one run."""
+
+    name: str
+    systems: Mapping[str, str]
+    n: int
+    run: Span
+    io: Span
+    copy_in: float
+    copy_out: float
+    saved: Span
+    """Of run time, against home, copying not counted."""
+    comparison: Comparison | None
+    """Of home's time against this way's, copying counted; None for home itself."""
+    living: Comparison | None
+    """The same without copying: if the files lived there."""
+
+    @property
+    def copies(self) -> float:
+        return self.copy_in + self.copy_out
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`way`: the one to take (home where nothing else is surely better). `living`: which would be best if its
+    files lived there (their own storage otherwise), None where none is surely better."""
+
+    way: WayResult
+    home: WayResult
+    decided: bool
+    living: WayResult | None
+    reason: str
+
+
+def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> list[WayResult]:
+    """Return every way's result, home first, then by total.
+
+    `runs`: so often the files are used for each time they are copied in. `offset`: seconds of the program
+    outside its I/O and what lies between; `fidelity`: I/O time that the trace measured at home over the replay's.
+    """
+    walls = {name: found.values(name, "wall") for name in found.trials if found.trials[name]}
+    if HOME not in walls:
+        return []
+    own = np.concatenate([walls[HOME], walls.get(AGAIN, np.empty(0))])
+    floor = _floor(walls)
+    names = [n for n in walls if n not in (HOME, AGAIN)]
+    totals = {n: walls[n] + _copying(found, n, runs) for n in names}
+    judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
+    living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
+    noise = max(_OWN_NOISE, min(0.1, floor.high - 1 if floor.known else 0.1)) * (
+        float(np.median(own)) + offset
+    )
+    found_ways = [_result(found, HOME, own, offset, Span(0.0, 0.0, 0.0), None, None, runs)]
+    for name, c, alive in zip(names, judged, living, strict=True):
+        saved = _saved(own, walls[name], fidelity, noise)
+        found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, runs))
+    head, *rest = found_ways
+    return [head, *sorted(rest, key=lambda w: w.run.median + w.copies)]
+
+
+def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool]) -> Verdict | None:
+    """Return which of the ways to take; `volatile`: storages whose files are gone after a restart."""
+    if not ways:
+        return None
+    home, *others = ways
+    better = [w for w in others if _better(w.comparison)]
+    alive = [
+        w for w in others if _better(w.living) and not any(volatile[s] for s in set(w.systems.values()) if s)
+    ]
+    living = min(alive, key=lambda w: w.run.median, default=None)
+    if better:
+        best = min(better, key=lambda w: w.run.median + w.copies)
+        return Verdict(best, home, True, living, "")
+    if not others:
+        return Verdict(home, home, True, None, "there is no other storage to try")
+    near = min(others, key=lambda w: w.run.median + w.copies)
+    c = near.comparison
+    assert c is not None
+    if c.verdict == "lower" or (c.low > 1 - WORTH and c.high < 1 + WORTH):
+        return Verdict(home, home, True, living, f"{near.name}, the best of the others, is no faster")
+    if c.verdict == "higher":
+        return Verdict(home, home, True, living, f"{near.name} gains less than {WORTH:.0%} of a run")
+    return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}")
+
+
+def decided(found: Measured, _units: Sequence[Unit]) -> bool:
+    """Return whether more rounds would not change the answer: the best way is surely better, or surely not."""
+    ways = results_of(found, 1.0, 0.0, 1.0)
+    if len(ways) < 2:
+        return True
+    near = min(ways[1:], key=lambda w: w.run.median + w.copies)
+    c = near.comparison
+    return c is not None and (c.verdict != "undecided" or (c.low > 1 - WORTH and c.high < 1 + WORTH))
+
+
+def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
+    """Return for each unit the storage on which its own I/O, and copying it, took least."""
+    total = float(np.median(found.values(HOME, "io")))
+    wished = {}
+    for unit in units:
+        if not unit.storage or unit.stays:
+            continue
+        cost = {unit.storage: unit_seconds(found, HOME, unit)}
+        for name, way in found.ways.items():
+            if name in (HOME, AGAIN, MIXED) or not found.trials.get(name):
+                continue
+            storage = way.systems[unit.name]
+            if storage != unit.storage:
+                cost[storage] = unit_seconds(found, name, unit) + _copying(found, name, 1.0) * _share(
+                    unit, way.moved(units)
+                )
+        best = min(cost, key=lambda s: cost[s])
+        wished[unit.name] = best if cost[unit.storage] - cost[best] > _PART * total else unit.storage
+    return wished
+
+
+def unit_seconds(found: Measured, way: str, unit: Unit) -> float:
+    """Return the seconds in calls on a unit's files, in the median of a way's trials."""
+    rows = found.rows[unit.name]
+    return float(np.median([t.files[rows].sum() for t in found.trials[way]]))
+
+
+def _share(unit: Unit, moved: Sequence[Unit]) -> float:
+    """Return which part of a way's copying is this unit's."""
+    whole = sum(u.bytes_before + u.bytes_after for u in moved)
+    return (unit.bytes_before + unit.bytes_after) / whole if whole else 0.0
+
+
+def _floor(walls: Mapping[str, Floats]) -> Floor:
+    return noise_floor(walls[HOME], walls.get(AGAIN, np.empty(0)))
+
+
+def _copying(found: Measured, way: str, runs: float) -> float:
+    """Return what copying adds to each run, in seconds: in once for `runs` of them, out after each."""
+    trials = found.trials[way][:COPIES]
+    return float(np.median([t.copy_in for t in trials])) / runs + float(
+        np.median([t.copy_out for t in trials])
+    )
+
+
+def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
+    """Return seconds saved, as wide as its three sources of doubt: the trials' spread, how well the replay at
+    home repeats the trace's own I/O time, and how much the program itself varies from run to run."""
+    median = float(np.median(own) - np.median(walls))
+    low, high = difference_interval(own, walls)
+    factors = (min(1.0, fidelity), max(1.0, fidelity))
+    ends = [value * factor for value in (min(low, median), max(high, median)) for factor in factors]
+    return Span(median, min(ends) - noise, max(ends) + noise)
+
+
+def _result(
+    found: Measured, name: str, walls: Floats, offset: float, saved: Span, comparison: Comparison | None,
+    living: Comparison | None, runs: float,
+) -> WayResult:  # fmt: skip
+    run, io = summarize(walls + offset), summarize(found.values(name, "io"))
+    first = found.trials[name][:COPIES]
+    moved = comparison is not None
+    return WayResult(
+        name, found.ways[name].systems, len(walls), Span(run.median, run.low, run.high),
+        Span(io.median, io.low, io.high),
+        float(np.median([t.copy_in for t in first])) / runs if moved else 0.0,
+        float(np.median([t.copy_out for t in first])) if moved else 0.0, saved, comparison, living,
+    )  # fmt: skip
+
+
+def _better(c: Comparison | None) -> bool:
+    return c is not None and c.verdict == "higher" and c.ratio > 1 + WORTH

@@ -1,0 +1,120 @@
+"""Measures ways in rounds: each round replays every way once, in random order, until decided or out of time."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tiercel.advice.judge import COPIES, decided, wished_systems
+from tiercel.advice.trial import Bench, Trial
+from tiercel.advice.units import Unit
+from tiercel.advice.ways import AGAIN, HOME, MIXED, Way, mixed
+from tiercel.errors import RunFailed
+
+#: Rounds before a verdict is possible: a rank test of five against five.
+LEAST, MOST = 5, 12
+#: A way is given up when it takes this many times as long as home, and some seconds more.
+_TOO_SLOW, _PATIENCE_S = 5.0, 20.0
+#: After so many rounds only the best ways go on: those within this factor of the best.
+_HALVE_AFTER, _NEAR = 2, 1.3
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Measured:
+    """Trials of each way, and why some have none. `rounds`: how many were whole."""
+
+    ways: dict[str, Way]
+    rows: dict[str, list[int]]
+    """Of each unit: its files' places in the recipe."""
+    trials: dict[str, list[Trial]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Ways that were measured, and not to the end, with the reason."""
+    rounds: int = 0
+    interrupted: bool = False
+
+    def values(self, way: str, quantity: str) -> Any:
+        """Return a quantity (`Trial`'s attribute) of each trial of a way."""
+        return np.array([getattr(t, quantity) for t in self.trials.get(way, [])], dtype=np.float64)
+
+
+def measure(
+    bench: Bench, ways: Sequence[Way], units: Sequence[Unit], seconds: float, seed: int, progress: Progress
+) -> Measured:
+    """Return the trials of all ways. Ctrl-C ends it and keeps what is known; `seconds` is the budget."""
+    place = {name: i for i, name in enumerate(bench.recipe.files)}
+    found = Measured({way.name: way for way in ways}, {u.name: [place[f] for f in u.files] for u in units})
+    deadline = time.monotonic() + seconds
+    longest = 0.0
+    try:
+        for number in range(MOST):
+            if number >= LEAST and decided(found, units):
+                break
+            began = time.monotonic()
+            if number and began + longest > deadline:
+                break
+            _round(bench, found, units, number, seed, deadline, progress)
+            longest = max(longest, time.monotonic() - began)
+            found.rounds = number + 1
+            _add_mixed(found, units)
+            if found.rounds >= _HALVE_AFTER:
+                _drop_slow(found)
+            if HOME not in found.trials:
+                break
+    except KeyboardInterrupt:
+        found.interrupted = True
+    return found
+
+
+def _round(
+    bench: Bench, found: Measured, units: Sequence[Unit], number: int, seed: int, deadline: float,
+    progress: Progress,
+) -> None:  # fmt: skip
+    names = [n for n in found.ways if n not in found.failed and n not in found.dropped]
+    random.Random(f"advise:{seed}:{number}").shuffle(names)
+    if number == 0:  # home first: it says how long the others may take
+        names.sort(key=lambda n: n != HOME)
+    for name in names:
+        left = max(0.0, deadline - time.monotonic())
+        progress(f"round {number + 1}: {name}, {left:.0f} s of the budget left")
+        walls = found.values(HOME, "wall")
+        limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else 3600.0
+        copies = number < COPIES and name not in (HOME, AGAIN)
+        try:
+            found.trials.setdefault(name, [])
+            found.trials[name].append(bench.try_(found.ways[name], limit, copies))
+        except RunFailed as failure:
+            if not found.trials[name]:
+                del found.trials[name]
+            found.failed[name] = str(failure)
+
+
+def _add_mixed(found: Measured, units: Sequence[Unit]) -> None:
+    """After the first rounds: try each unit where its own I/O was fastest, if that is another way."""
+    if MIXED in found.ways or HOME not in found.trials:
+        return
+    way = mixed(units, wished_systems(found, units))
+    if all(dict(way.systems) != dict(other.systems) for other in found.ways.values()):
+        found.ways[MIXED] = way
+
+
+def _drop_slow(found: Measured) -> None:
+    """Leave off ways that are far behind the best, so that the budget decides between the others."""
+    walls = {n: float(np.median(found.values(n, "wall"))) for n in found.trials if found.trials[n]}
+    best = min(walls.values())
+    for name, wall in walls.items():
+        if (
+            name not in (HOME, AGAIN, *found.dropped)
+            and wall > _NEAR * best
+            and wall > _NEAR * walls.get(HOME, wall)
+        ):
+            found.dropped[name] = (
+                f"slower than home by {wall / walls[HOME]:.1f} times in {found.rounds} rounds"
+            )

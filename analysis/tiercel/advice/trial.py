@@ -1,0 +1,185 @@
+"""Replays one way once: makes the files in scratch folders of the storages, does what the program did, measures.
+
+Nothing of the program's own is read or written. What a way costs in copying is measured too, by copying the
+replay's files between the scratch folders as the plan's script would copy the program's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tiercel.advice.schedule import run_seconds
+from tiercel.advice.units import Unit
+from tiercel.advice.ways import Way
+from tiercel.engines.replay import check_totals
+from tiercel.errors import RunFailed
+from tiercel.placement.recipe import Recipe, below_root
+from tiercel.runs.execute import last_line
+from tiercel.runs.scratch import Scratch, space_problem
+from tiercel.site.model import Site, Stack
+
+GROUPS = ("read", "write", "metadata", "sync")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one replay of a way took, in seconds. `files`: (files, groups) seconds in calls, `calls` their number."""
+
+    wall: float
+    files: npt.NDArray[np.float64]
+    calls: npt.NDArray[np.float64]
+    copy_in: float = 0.0
+    copy_out: float = 0.0
+
+    @property
+    def io(self) -> float:
+        return float(self.files.sum())
+
+
+@dataclass
+class Bench:
+    """What all trials of one recipe share."""
+
+    site: Site
+    recipe: Recipe
+    units: Sequence[Unit]
+    program: Path
+    folder: Path
+    """For recipes and answers; never on a storage under test by intention."""
+    think: bool = True
+    warm: bool = False
+    inherit: tuple[int, ...] = ()
+    _number: int = field(default=0, init=False)
+
+    def try_(self, way: Way, timeout: float, copies: bool = False) -> Trial:
+        """Replay a way. RunFailed, with the reason, where that cannot be done; nothing is left behind.
+
+        `copies`: measure what staging in and out costs as well.
+        """
+        self._number += 1
+        systems = sorted(
+            {s for s in way.systems.values() if s} | {u.storage for u in self.units if u.storage}
+        )
+        number = {s: i for i, s in enumerate(systems)}
+        roots = {f: number[way.systems[u.name]] for u in self.units if way.systems[u.name] for f in u.files}
+        text = self.folder / "recipe.txt"
+        text.write_text(self.recipe.text(roots), encoding="ascii")
+        self._check_room(way)
+        with ExitStack() as scratches:
+            data = {
+                s: Path(
+                    scratches.enter_context(
+                        Scratch(self._stack(s), f"advise-{os.getpid()}-{self._number}-{s}")
+                    ).data
+                )
+                for s in systems
+            }
+            head = [str(self.program), str(text)]
+            for s in systems:
+                head += ["--root", str(data[s])]
+            self._run([*head, "--prepare", *(["--warm"] if self.warm else [])], timeout)
+            copy_in = self._copy_in(way, data, head) if copies else 0.0
+            answer = self.folder / "answer.json"
+            self._run([*head, *(["--think"] if self.think else []), "--summary-file", str(answer)], timeout)
+            result = json.loads(answer.read_text())
+            check_totals(result, self.recipe.totals)
+            copy_out = self._copy_out(way, data) if copies else 0.0
+        return self._trial(result, copy_in, copy_out)
+
+    def _trial(self, result: dict[str, Any], copy_in: float, copy_out: float) -> Trial:
+        seconds = np.array([[f[g]["seconds"] for g in GROUPS] for f in result["files"]], dtype=np.float64)
+        calls = np.array([[f[g]["operations"] for g in GROUPS] for f in result["files"]], dtype=np.float64)
+        wall = float(result["wallSeconds"]) if self.think else run_seconds(self.recipe, seconds, calls)
+        return Trial(wall, seconds, calls, copy_in, copy_out)
+
+    def _stack(self, storage: str) -> Stack:
+        return Stack(storage, self.site.storages[storage])
+
+    def _check_room(self, way: Way) -> None:
+        need: dict[str, int] = {}
+        for unit in self.units:
+            if storage := way.systems[unit.name]:
+                need[storage] = need.get(storage, 0) + unit.size
+            if unit.storage and way.systems[unit.name] != unit.storage:
+                need[unit.storage] = need.get(unit.storage, 0) + unit.size
+        for storage, size in need.items():
+            if problem := space_problem(self._stack(storage), size):
+                raise RunFailed(problem)
+
+    def _run(self, argv: list[str], timeout: float) -> None:
+        try:
+            done = subprocess.run(
+                argv, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
+                stdin=subprocess.DEVNULL, pass_fds=self.inherit,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"not done after {timeout:.0f} s") from None
+        if done.returncode:
+            said = last_line(done.stderr) or f"exit code {done.returncode}"
+            raise RunFailed(said.removeprefix("tiercel-replay: "))
+
+    # -- what copying costs ----------------------------------------------------------------------------------
+
+    def _copy_in(self, way: Way, data: Mapping[str, Path], head: list[str]) -> float:
+        """Copy inputs from where they live to where the way has them, as found; return seconds."""
+        taken = 0.0
+        for unit in way.moved(self.units):
+            home, there = data[unit.storage or ""], data[way.systems[unit.name]]
+            names = [below_root(n) for n in unit.inputs]
+            _copy_files(names, there, home)
+            if not self.warm:
+                _evict(home / n for n in names)
+            began = time.monotonic()
+            _copy_files(names, home, there)
+            taken += (time.monotonic() - began) * _more(unit.bytes_before, there, names)
+        return taken
+
+    def _copy_out(self, way: Way, data: Mapping[str, Path]) -> float:
+        taken = 0.0
+        for unit in way.moved(self.units):
+            home, there = data[unit.storage or ""], data[way.systems[unit.name]]
+            began = time.monotonic()
+            # A folder comes back whole; of files that moved one by one those that were written.
+            _copy_files([below_root(n) for n in (unit.files if unit.whole else unit.results)], there, home)
+            taken += time.monotonic() - began
+        return taken
+
+
+def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
+    for name in names:
+        path = source / name
+        if path.is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target / name)
+
+
+def _more(whole: int, folder: Path, names: Sequence[str]) -> float:
+    """Return how many times as many bytes the folder of a unit holds as the files that were copied for it."""
+    copied = sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
+    return max(1.0, whole / copied) if copied else 1.0
+
+
+def _evict(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def scratch_place() -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder for recipes and answers."""
+    return tempfile.TemporaryDirectory(prefix="tiercel-advise-")

@@ -1,0 +1,130 @@
+"""The advice in sentences: what its I/O costs the program, where its files belong, what that saves, what to mind."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tiercel.advice.advise import Advice
+from tiercel.advice.judge import Span
+from tiercel.advice.units import Unit
+from tiercel.units import format_latency, format_size
+
+#: Below this share of the run, I/O is not what a program waits for.
+_LITTLE = 0.03
+
+
+def label(advice: Advice, storage: str) -> str:
+    """Return a storage's name for people."""
+    found = advice.site.storages.get(storage)
+    return (found.label or storage) if found else storage
+
+
+def way_title(advice: Advice, name: str) -> str:
+    """Return a way's name for people."""
+    if name == "home":
+        return "where they are"
+    if name.startswith("all on "):
+        return f"all on {label(advice, name.removeprefix('all on '))}"
+    return "each where it is fastest"
+
+
+def sentences(advice: Advice) -> list[str]:
+    """Return the answer: a few sentences, the most important first."""
+    found = []
+    if advice.io is None:
+        return ["Nothing could be measured: see the notes."]
+    found.append(_io_sentence(advice))
+    found += _verdict_sentences(advice)
+    found += [hint.sentence[0].upper() + hint.sentence[1:] + "." for hint in advice.hints]
+    return found
+
+
+def _io_sentence(advice: Advice) -> str:
+    io = advice.io
+    assert io is not None
+    moved = f"{format_size(io.bytes_read)} read, {format_size(io.bytes_written)} written"
+    waits = format_latency(io.waited)
+    if io.share < _LITTLE:
+        return (
+            f"I/O is not what it waits for: on storage that takes no time at all it would run {waits} of "
+            f"{format_latency(io.run)} shorter ({io.share:.1%}; {moved})."
+        )
+    hidden = f", {format_latency(io.hidden)} more is hidden behind other work" if io.hidden > 0.1 * io.calls else ""
+    return (
+        f"It waits for I/O {waits} of the {format_latency(io.run)} that it runs ({io.share:.0%}{hidden}; {moved})."
+    )
+
+
+def _verdict_sentences(advice: Advice) -> list[str]:
+    v = advice.verdict
+    if v is None:
+        return []
+    if advice.refused:
+        return [advice.refused[0].upper() + advice.refused[1:] + "."]
+    said = []
+    if v.way is not v.home:
+        moved = [u for u in v.way.moved(advice.units) if u.size]
+        said.append(
+            f"Put {_units(moved)} on {_targets(advice, moved)}: a run takes {_span(v.way.saved)} less of "
+            f"{format_latency(v.home.run.median)}, and copying adds {format_latency(v.way.copies)}."
+        )
+        for storage in sorted({v.way.systems[u.name] for u in moved}):
+            said += _minds(advice, storage)
+    elif v.decided:
+        said.append(f"Leave the files where they are ({label(advice, advice.home)}): {v.reason}.")
+    else:
+        said.append(f"Not decided, so leave the files where they are ({label(advice, advice.home)}): {v.reason}.")
+    if v.living is not None and v.living.name != v.way.name:
+        said.append(
+            f"If they lived there instead of being copied for each run, {way_title(advice, v.living.name)} would "
+            f"save {_span(v.living.saved)}."
+        )
+    return said
+
+
+def _units(units: list[Unit]) -> str:
+    if len(units) == 1:
+        return units[0].name
+    folder = os.path.commonpath([str(u.folder) for u in units])
+    return f"{len(units)} folders below {folder}" if folder != "/" else f"{len(units)} folders"
+
+
+def _targets(advice: Advice, moved: list[Unit]) -> str:
+    v = advice.verdict
+    assert v is not None
+    return " and ".join(label(advice, s) for s in sorted({v.way.systems[u.name] for u in moved}))
+
+
+def _minds(advice: Advice, storage: str) -> list[str]:
+    found = advice.site.storages[storage]
+    name = label(advice, storage)
+    if found.medium == "memory":
+        return [f"{name} is memory: what lies there is gone after a restart, so results are copied out after each run."]
+    if advice.site.node_local(found):
+        return [f"{name} is seen by one node only: copy in and out in the same job."]
+    return []
+
+
+def _span(span: Span) -> str:
+    return f"{format_latency(span.median)} ({format_latency(max(0.0, span.low))} to {format_latency(span.high)})"
+
+
+def storage_facts(advice: Advice) -> list[dict[str, Any]]:
+    """Return what a plan must know of each storage: how long files stay, who sees them, what room is left."""
+    found = []
+    for name, storage in advice.site.storages.items():
+        try:
+            space = os.statvfs(storage.mount_path())
+            free: int | None = space.f_bavail * space.f_frsize
+        except OSError:
+            free = None
+        found.append(
+            {
+                "storage": name, "label": storage.label or name, "type": storage.type, "medium": storage.medium,
+                "kept": "until a restart" if storage.medium == "memory" else "until removed",
+                "seen_by": "every node" if storage.shared else "this node", "free_bytes": free,
+                "tried": name in advice.storages,
+            }
+        )  # fmt: skip
+    return found

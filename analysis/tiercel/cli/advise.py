@@ -1,0 +1,120 @@
+"""`tiercel advise`: where the files of one program belong on this machine, measured."""
+# The subject's libraries take a second to import, and other commands need none of them.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tiercel.cli.options import Json, Site
+from tiercel.errors import UserError
+from tiercel.project import project_root, results_folder
+from tiercel.units import parse_duration
+
+if TYPE_CHECKING:
+    from tiercel.advice.capture import Program
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+        options_metavar="[OPTIONS] [--]",
+    )(advise)
+
+
+def advise(
+    program: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it.")
+    ],
+    site: Site = "local",
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="Budget for measuring.")] = 5.0,
+    trace_for: Annotated[
+        str | None, typer.Option("--trace-for", help="Trace only so long (60s, 5min); the program goes on.")
+    ] = None,
+    tracer: Annotated[str, typer.Option("--tracer", help="auto, strace or dftracer.")] = "auto",
+    home: Annotated[
+        str | None, typer.Option("--home", help="Take all files as lying on this storage.", show_default=False)
+    ] = None,
+    runs: Annotated[
+        float, typer.Option("--runs", min=1, help="How many runs use the inputs that are copied once.")
+    ] = 1.0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the answer (default: in results/).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run PROGRAM as it is, see what it does to its files, try that on every storage, and say where they belong.
+
+    The program's own files are only read by itself; replays write to scratch folders.
+    """
+    from tiercel.advice.advise import Options, advise as find_advice
+    from tiercel.advice.capture import Program
+    from tiercel.advice.document import document, write
+    from tiercel.advice.tracers import choose
+    from tiercel.report.advice_page import write_page
+    from tiercel.report.advice_terminal import print_advice
+    from tiercel.site import load_site
+    from tiercel.traces import open_trace
+
+    root = project_root()
+    machine, results = load_site(site, root), results_folder(root, site)
+    folder = _folder(output, results, program[0])
+    running: Program | None = None
+    capture = None
+    trace = Path(program[0])
+    if len(program) > 1 or not _is_trace(trace):
+        trace = folder / "trace"
+        chosen = choose(program, tracer)
+        _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
+        running = Program(program, chosen, trace, _seconds(trace_for))
+        capture = running.capture()
+        _say(f"{program[0]} ran {capture.seconds:.1f} s under the tracer")
+    options = Options(minutes, runs, home)
+    advice = find_advice(open_trace(trace), capture, trace, machine, results, options, _say)
+    written = write(advice, folder)
+    page = write_page(advice, folder)
+    if as_json:
+        print(json.dumps({**document(advice), "folder": str(folder)}, indent=1))
+    else:
+        print_advice(advice, page, written)
+    if running is not None and capture is not None and capture.exit_code is None:
+        _say(f"waiting for {program[0]}, which goes on")
+        running.finish()
+
+
+def _is_trace(path: Path) -> bool:
+    """Return whether the first word is the path of something that is no program."""
+    return path.exists() and (path.is_dir() or not os.access(path, os.X_OK))
+
+
+def _folder(output: Path | None, results: Path, name: str) -> Path:
+    """Return the folder for the answer: the one that was named, else a new one in the results."""
+    if output is not None:
+        if (output / "trace").exists():
+            raise UserError(f"{output}: holds the trace of an earlier advice: name another folder, or remove it")
+        return output.resolve()
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).name) or "program"
+    place, number = results / "advice", 1
+    while (place / (f"{stem}-{number}")).exists():
+        number += 1
+    return place / f"{stem}-{number}"
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UserError(f"--trace-for: {error}") from None
+
+
+def _say(sentence: str) -> None:
+    print(f"tiercel: {sentence}", file=sys.stderr)
