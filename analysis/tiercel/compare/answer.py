@@ -91,7 +91,7 @@ def compare_sides(
 
 
 def interleaved(one: Side, two: Side) -> bool:
-    """Return whether both sides come from one session: their repetitions took turns, and no drift lies between."""
+    """Return whether both sides come from one session: their repetitions took turns, without a drift."""
     if one.place.source != two.place.source or one.span is None or two.span is None:
         return False
     return max(one.span[0], two.span[0]) <= min(one.span[1], two.span[1])

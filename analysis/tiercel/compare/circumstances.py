@@ -24,6 +24,8 @@ class Circumstance:
     values: tuple[str, ...]
     """In words; empty where a side does not say."""
     differs: bool
+    together: str
+    """All values in one, where they do not differ."""
 
 
 Texts = Callable[[Side], frozenset[str]]
@@ -78,14 +80,20 @@ def _of_storage(storage: str, sides: Sequence[Side], stacks: Sequence[Stacks]) -
 
 def _repetitions(sides: Sequence[Side]) -> Circumstance:
     """Say how often configurations ran. An adaptive study stops where it can: only twice as often differs."""
-    said, medians = [], []
+    said, medians, every = [], [], []
     for side in sides:
         rows = side.observations[side.observations["twin"].fillna("a") == "a"]
         often = rows.groupby("configuration")["run"].nunique()
         least, most = int(often.min()), int(often.max())
-        said.append(f"{least} to {most}" if least < most else str(most))
+        every += [least, most]
+        said.append(_range(least, most))
         medians.append(float(often.median()))
-    return Circumstance("repetitions", tuple(said), max(medians) >= 2 * min(medians))
+    differs = max(medians) >= 2 * min(medians)
+    return Circumstance("repetitions", tuple(said), differs, _range(min(every), max(every)))
+
+
+def _range(least: object, most: object) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _where(table: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
@@ -98,7 +106,8 @@ def _texts(table: pd.DataFrame, column: str) -> frozenset[str]:
 
 def _words(name: str, found: Sequence[frozenset[str]]) -> Circumstance:
     said = {texts for texts in found if texts}
-    return Circumstance(name, tuple(_listed(sorted(texts)) for texts in found), len(said) > 1)
+    values = tuple(_listed(sorted(texts)) for texts in found)
+    return Circumstance(name, values, len(said) > 1, next((v for v in values if v), ""))
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -128,9 +137,9 @@ def _numbers(
     known = [m for m in medians if m is not None]
     apart = max(known) - min(known) if known else 0.0
     most = max((abs(m) for m in known), default=0.0)
-    return Circumstance(
-        name, tuple("" if m is None else show(m) for m in medians), apart > max(relative * most, absolute)
-    )
+    values = tuple("" if m is None else show(m) for m in medians)
+    together = _range(show(min(known)), show(max(known))) if known else ""
+    return Circumstance(name, values, apart > max(relative * most, absolute), together)
 
 
 def _median(table: pd.DataFrame, column: str) -> float | None:

@@ -5,9 +5,9 @@ sides (of one origin) are one family for Holm's correction, so that "nothing is 
 comparison; the single scales are another. The noise is the wider of both sides' A/A floors; where one side
 ran no A/A pair nothing can be claimed.
 
-Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not. Where
-they used more of the cores on one side than on the other, by the share from which on a machine counts as loaded,
-nothing is claimed either.
+Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
+Where they used more of the cores on one side than on the other, by the share from which on a machine counts
+as loaded, nothing is claimed either.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Row:
     comparison: Comparison
     runs_base: tuple[str, ...]
     runs_other: tuple[str, ...]
+    loaded: bool = False
+    """Beyond noise, and not claimed because other programs used the machine on one side."""
 
     @property
     def outcome(self) -> Outcome:
@@ -201,7 +203,8 @@ def _of_load(
     reason = (
         f"other programs used {two:.0%} of the cores on {row.other_side} and {one:.0%} on {row.base_side}"
     )
-    return replace(row, comparison=replace(row.comparison, verdict="undecided", reason=reason))
+    held_back = replace(row.comparison, verdict="undecided", reason=reason)
+    return replace(row, comparison=held_back, loaded=True)
 
 
 def _runs(parts: Sequence[pd.DataFrame]) -> tuple[str, ...]:

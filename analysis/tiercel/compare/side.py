@@ -58,6 +58,16 @@ class Side:
         return sorted({str(v) for v in self.observations[column].dropna()})
 
 
+def names_of(spellings: Sequence[Spelling]) -> list[str]:
+    """Return a short name for each side: a folder's own, with as many of its parents as tell it apart."""
+    texts = [s.text for s in spellings]
+    for depth in range(1, 1 + max(len(Path(s.where).parts) for s in spellings)):
+        names = ["/".join(Path(s.where).parts[-depth:]) + s.text[len(s.where) :] for s in spellings]
+        if len(set(names)) == len(set(texts)):
+            return names
+    return texts
+
+
 def make_side(name: str, spelling: Spelling, place: Place, tables: Tables) -> Side:
     """Return a side with what its spelling asks for; UserError where that leaves nothing."""
     runs, observations = tables.runs, tables.observations
