@@ -16,7 +16,7 @@ LAYERS = (
     {"results"},
     {"statistics", "traces"},
     {"runs"},
-    {"dl", "placement", "sharing", "caching", "stack", "ceilings"},
+    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare"},
     {"report"},
     {"cli", "__main__"},
 )

@@ -7,7 +7,20 @@ import sys
 import typer
 
 import tiercel
-from tiercel.cli import cache, dl, dl_verify, engines, measure, placement, results, share, site, stack, trace
+from tiercel.cli import (
+    cache,
+    compare,
+    dl,
+    dl_verify,
+    engines,
+    measure,
+    placement,
+    results,
+    share,
+    site,
+    stack,
+    trace,
+)
 from tiercel.errors import UserError
 from tiercel.runs.batch import Interrupted
 
@@ -20,6 +33,7 @@ app = typer.Typer(
 )
 measure.register(app)
 results.register(app)
+compare.register(app)
 placement.register(app)
 app.add_typer(site.app, name="site")
 app.add_typer(stack.app, name="stack")

@@ -57,7 +57,7 @@ def _write_tables(results: Results, folder: Path) -> None:
     for name, rows in tables.items():
         path = folder / f"{name}.csv"
         if rows:
-            _write(path, rows)
+            write_csv(path, rows)
         else:
             path.unlink(missing_ok=True)
 
@@ -68,7 +68,8 @@ def _plain(number: Number) -> Record:
     return values
 
 
-def _write(path: Path, rows: Iterable[Record]) -> None:
+def write_csv(path: Path, rows: Iterable[Record]) -> None:
+    """Write rows, of which there is at least one; texts that a spreadsheet would run are quoted."""
     rows = list(rows)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), extrasaction="ignore")

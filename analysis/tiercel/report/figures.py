@@ -265,6 +265,19 @@ def _ratio_figures(gallery: Gallery) -> None:
 
 def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
     names = []
+    for row in rows:
+        name = results.title(row["experiment"], row["workload"])
+        if row["metric"] != "bandwidth":
+            name = f"{words.operation(row['operation'])}: {name}"
+        names.append(_clipped(name, 42))
+    draw_ratios(axes, rows, names)
+
+
+def draw_ratios(axes: Axes, rows: Sequence[Record], names: Sequence[str], marker: str = "o") -> None:
+    """Draw ratios with their intervals over the noise floor, one below the other; filled ones are claimed.
+
+    A row has ratio, low, high, floor_low, floor_high and verdict.
+    """
     edges = [1.0]
     for y, row in enumerate(rows):
         if math.isfinite(row["floor_high"]):
@@ -275,19 +288,14 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
         claimed = row["verdict"] != "undecided"
         colour = style.COLOURS[0] if row["ratio"] >= 1 else style.COLOURS[1]
         axes.plot([row["low"], row["high"]], [y, y], color=colour, linewidth=1.6)
-        axes.plot(
-            row["ratio"], y, "o", color=colour, markersize=6.5, markerfacecolor=colour if claimed else PAPER
-        )
+        face = colour if claimed else PAPER
+        axes.plot(row["ratio"], y, marker, color=colour, markersize=6.5, markerfacecolor=face)
         edges += [row["low"], row["high"]]
-        name = results.title(row["experiment"], row["workload"])
-        if row["metric"] != "bandwidth":
-            name = f"{words.operation(row['operation'])}: {name}"
-        names.append(_clipped(name, 42))
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlim(min(edges) / 1.15, max(edges) * 1.15)
     log_ticks(axes.xaxis, lambda v: f"{v:g}×")
-    axes.set_yticks(range(len(rows)), names)
+    axes.set_yticks(range(len(rows)), list(names))
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
 

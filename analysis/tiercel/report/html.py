@@ -40,44 +40,53 @@ def page(
     parts: Sequence[Section] = (),
 ) -> str:
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
-    environment = Environment(
+    study, glance = results.study, page_tables.glance(results)
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            title=study.title or study.study,
+            study=study,
+            site=site,
+            results=results,
+            counts=_counts(results),
+            sampled=_sampled(results),
+            audiences=_audiences(findings),
+            severities=SEVERITIES,
+            shown=_SHOWN,
+            glance=glance,
+            glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
+            experiments=_figures(results, pictures),
+            parts=parts,
+            ratios=[p for p in pictures if not p.experiment],
+            numbers=page_tables.numbers(results),
+            comparisons=page_tables.comparisons(results),
+            floors=page_tables.floors(results),
+            agreement=page_tables.agreement(results),
+            checks=_checks(results),
+            failed=page_tables.failed(results),
+            storages=page_tables.storages(results, site),
+            machine=_machine(results, site),
+            conditions=page_tables.conditions(results),
+            provenance=_provenance(results, site),
+            definition=yaml.safe_dump(
+                study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
+            ),
+        )
+    )
+
+
+def environment() -> Environment:
+    """Return what renders our templates: everything is escaped but SVG of our own (``svg``)."""
+    made = Environment(
         loader=PackageLoader("tiercel.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["svg"] = Markup
-    study, glance = results.study, page_tables.glance(results)
-    return environment.get_template("report.html.j2").render(
-        title=study.title or study.study,
-        study=study,
-        site=site,
-        results=results,
-        counts=_counts(results),
-        sampled=_sampled(results),
-        audiences=_audiences(findings),
-        severities=SEVERITIES,
-        shown=_SHOWN,
-        glance=glance,
-        glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
-        experiments=_figures(results, pictures),
-        parts=parts,
-        ratios=[p for p in pictures if not p.experiment],
-        numbers=page_tables.numbers(results),
-        comparisons=page_tables.comparisons(results),
-        floors=page_tables.floors(results),
-        agreement=page_tables.agreement(results),
-        checks=_checks(results),
-        failed=page_tables.failed(results),
-        storages=page_tables.storages(results, site),
-        machine=_machine(results, site),
-        conditions=page_tables.conditions(results),
-        provenance=_provenance(results, site),
-        definition=yaml.safe_dump(
-            study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
-        ),
-    )
+    made.globals["svg"] = Markup
+    return made
 
 
 def _counts(results: Results) -> list[str]:

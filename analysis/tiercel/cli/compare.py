@@ -1,0 +1,177 @@
+"""``tiercel compare``: two or more evaluations side by side."""
+# Tables and figures take seconds to import, and a measuring job needs neither.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tiercel.cli.options import Json
+from tiercel.errors import UserError, one_line
+from tiercel.project import project_root
+from tiercel.results.validity import FLAGS
+from tiercel.site.load import known_sites
+
+if TYPE_CHECKING:
+    from tiercel.compare.answer import Answer
+    from tiercel.compare.spelling import Spelling
+
+#: Exit code of --fail-on; 2 says that nothing could be compared.
+FOUND = 1
+
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(compare)
+
+
+def compare(
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SIDE...",
+            help="A site, a folder with results or an archive of one; @DATE, @DATE..DATE, +LAYER, "
+            ":study=NAME, :storage=NAME narrow it. The first is the baseline.",
+            show_default=False,
+        ),
+    ],
+    study: Annotated[str | None, typer.Option("--study", help="Of every side only this study.")] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option("--layer", help="Of one side: its layers against each other (none, fairshare, ...)."),
+    ] = None,
+    storage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--storage", help="Of one side: its storages against each other; of several: only these."
+        ),
+    ] = None,
+    storage_map: Annotated[
+        list[str] | None,
+        typer.Option("--storage-map", help="BASELINE=OTHER: storages that have other names there (repeat)."),
+    ] = None,
+    margin: Annotated[str, typer.Option("--margin", help="Differences up to this are noise: 5%.")] = "0%",
+    fail_on: Annotated[
+        Literal["slower", "faster", "different"] | None,
+        typer.Option("--fail-on", help="Exit with 1 when something is, beyond noise."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder of the page (default: results/comparisons/...)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Put two or more evaluations side by side: sites, dates, studies, layers, storages, archives."""
+    from tiercel.report.comparison.page import build_comparison
+    from tiercel.report.comparison.records import document
+    from tiercel.report.comparison.sentences import summary
+    from tiercel.report.comparison.terminal import print_answer
+
+    root = project_root()
+    spellings = _spellings(sides, root, study, _words(layer), _words(storage))
+    answer = _compared(spellings, root, _mapped(storage_map or []), _share(margin))
+    if not answer.rows:
+        from tiercel.compare.answer import reasons
+
+        alone = [each for pair in answer.pairs for each in pair.alone]
+        counts = "; ".join(f"{n} {reason}" for reason, n in reasons(alone))
+        hint = "; --storage-map says which storages stand for each other" if "storage" in counts else ""
+        raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
+    page = build_comparison(answer, output or root / "results" / "comparisons" / _folder_name(spellings))
+    if as_json:
+        print(json.dumps({**document(answer), "page": str(page)}, indent=1, allow_nan=False))
+    else:
+        print_answer(answer, page)
+    if fail_on and answer.found(fail_on):
+        raise typer.Exit(FOUND)
+
+
+def _spellings(
+    sides: Sequence[str], root: Path, study: str | None, layers: Sequence[str], storages: Sequence[str]
+) -> list[Spelling]:
+    """Return the sides that are compared: one that is given may be split by layers or storages."""
+    from tiercel.compare.places import is_place
+    from tiercel.compare.spelling import read_side
+
+    found = [read_side(text, lambda where: is_place(where, root)) for text in sides]
+    if study:
+        name = Path(study).stem if study.endswith((".yaml", ".yml")) else study
+        found = [s if s.study else s.narrowed("study", name) for s in found]
+    for key, values in (("layer", layers), ("storage", storages)):
+        if len(found) == 1 and len(values) > 1:
+            found = [found[0].narrowed(key, value) for value in values]
+        elif len(values) == 1:
+            found = [s if getattr(s, key) else s.narrowed(key, values[0]) for s in found]
+        elif values:
+            raise UserError(f"--{key}: several are compared of one side, and one is taken of several sides")
+    if len(found) < 2:
+        raise UserError(
+            f"{one_line(sides[0])}: one side alone: name another, or --storage A --storage B, or --layer A "
+            "--layer B"
+        )
+    if any(s.layer for s in found):  # a layer is held against its absence where nothing else is said
+        found = [s if s.layer else s.narrowed("layer", "none") for s in found]
+    seen: dict[tuple[object, ...], str] = {}
+    for s in found:
+        of_site = root / "results" / s.where
+        what = ((of_site if of_site.is_dir() else Path(s.where)).resolve(), *s.narrowing)
+        if what in seen:
+            raise UserError(
+                f"{s.text}: the same as {seen[what]}: give a side other dates (@DATE), a layer (+LAYER) or a "
+                "storage (:storage=NAME)"
+            )
+        seen[what] = s.text
+    return found
+
+
+def _compared(spellings: Sequence[Spelling], root: Path, mapped: Mapping[str, str], margin: float) -> Answer:
+    from tiercel.compare.answer import compare_sides
+    from tiercel.compare.places import find_place
+    from tiercel.compare.side import make_side, names_of
+    from tiercel.compare.tables import read_tables
+
+    excluded = [code for code, flag in FLAGS.items() if flag.severity == "invalid"]
+    with tempfile.TemporaryDirectory(prefix="tiercel-compare-") as scratch:
+        found = []
+        for name, spelling in zip(names_of(spellings), spellings, strict=True):
+            place = find_place(spelling.where, root, lambda: known_sites(root), Path(scratch))
+            found.append(make_side(name, spelling, place, read_tables(place.folder, place.source)))
+        return compare_sides(found, excluded, mapped, margin)
+
+
+def _words(values: Sequence[str] | None) -> list[str]:
+    """Return the words of an option that is repeated, or holds several with commas between them."""
+    return [word for value in values or () for word in value.split(",") if word]
+
+
+def _mapped(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in _words(pairs):
+        one, sign, two = pair.partition("=")
+        if not (one and sign and two):
+            raise UserError(f"--storage-map {pair}: write BASELINE=OTHER, as gpfs=lustre")
+        found[one] = two
+    return found
+
+
+def _share(text: str) -> float:
+    match = _PERCENT.fullmatch(text)
+    if not match or float(match[1]) >= 1000:
+        raise UserError(f"--margin {text}: write a share of the baseline, as 5%")
+    return float(match[1]) / 100
+
+
+def _folder_name(spellings: Sequence[Spelling]) -> str:
+    """Return a name for the page's folder: the sides, in letters that any file system takes."""
+    from tiercel.compare.side import names_of
+
+    names = [re.sub(r"[^\w.@+=-]+", "-", name).strip("-.") for name in names_of(spellings)]
+    return "--".join(names)[:120] or "sides"

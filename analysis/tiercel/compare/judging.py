@@ -1,0 +1,211 @@
+"""Ratios of matched numbers, and whether they are more than noise: every verdict is statistics' own.
+
+A match over several scales is judged over all of them together, and at each one besides. All matches of two
+sides (of one origin) are one family for Holm's correction, so that "nothing is slower" holds for the whole
+comparison; the single scales are another. The noise is the wider of both sides' A/A floors; where one side
+ran no A/A pair nothing can be claimed.
+
+Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
+Where they used more of the cores on one side than on the other, by the share from which on a machine counts
+as loaded, nothing is claimed either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pandas as pd
+
+from tiercel.compare.matching import Match, Scale
+from tiercel.compare.side import Side
+from tiercel.results.validity import LOADED
+from tiercel.statistics.comparison import Comparison, compare_scales, judge
+from tiercel.statistics.noise import UNKNOWN, Floor, lookup, widest
+from tiercel.statistics.summary import finite, summarize
+
+Outcome = Literal["slower", "faster", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = ("slower", "faster", "undecided")
+
+#: All that is measured here counts something done in a second: more is faster.
+_OUTCOME: dict[str, Outcome] = {"lower": "slower", "higher": "faster"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A match and its verdict, of the other side over the baseline."""
+
+    base_side: str
+    other_side: str
+    match: Match
+    scale: Scale | None
+    """None: over the several scales of the match."""
+    median_base: float
+    """NaN over several scales."""
+    median_other: float
+    floor_base: Floor
+    floor_other: Floor
+    comparison: Comparison
+    runs_base: tuple[str, ...]
+    runs_other: tuple[str, ...]
+    loaded: bool = False
+    """Beyond noise, and not claimed because other programs used the machine on one side."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return _OUTCOME.get(self.comparison.verdict, "undecided")
+
+    @property
+    def origin(self) -> str:
+        return self.match.origin
+
+    @property
+    def alike(self) -> bool:
+        """Both numbers have the same origin."""
+        return self.match.base["origin"] == self.match.other["origin"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`rows`: one for each match. `details`: each scale of the matches that have several."""
+
+    rows: list[Row]
+    details: list[Row]
+
+
+def judge_matches(
+    base: Side,
+    other: Side,
+    matches: Sequence[Match],
+    excluded: Sequence[str],
+    margin: float = 0.0,
+    interleaved: bool = False,
+) -> Judged:
+    """Return ratios and verdicts.
+
+    `margin`: differences up to this share are noise in any case. `interleaved`: the sides' repetitions took
+    turns in one session.
+    """
+    floors = [lookup(side.floors(excluded)) for side in (base, other)]
+    rows, details = [], []
+    for one in matches:
+        several = len(one.scales) > 1
+        rows.append(_row(base, other, one, None if several else one.scales[0], floors, margin))
+        if several:
+            details += [_row(base, other, one, scale, floors, margin) for scale in one.scales]
+    judged = Judged(_judged(rows), _judged(details))
+    if interleaved:
+        return judged
+    loads = [_load_of(side) for side in (base, other)]
+    return Judged(*([_of_load(row, *loads) for row in part] for part in (judged.rows, judged.details)))
+
+
+def _row(
+    base: Side,
+    other: Side,
+    one: Match,
+    scale: Scale | None,
+    floors: Sequence[Callable[[Mapping[str, Any]], Floor]],
+    margin: float,
+) -> Row:
+    metric = one.base.metric
+    chosen = one.scales if scale is None else (scale,)
+    theirs = [one.other.scales[s] for s in chosen]
+    mine = [one.base.scales[s] for s in chosen]
+    floor_base, floor_other = floors[0](one.base.words), floors[1](one.other.words)
+    strata = [(b[metric], a[metric]) for b, a in zip(theirs, mine, strict=True)]
+    alone = scale is not None
+    return Row(
+        base.name,
+        other.name,
+        one,
+        scale,
+        summarize(mine[0][metric]).median if alone else math.nan,
+        summarize(theirs[0][metric]).median if alone else math.nan,
+        floor_base,
+        floor_other,
+        ratio_of(strata, wider(floor_base, floor_other, margin)),
+        _runs(mine),
+        _runs(theirs),
+    )
+
+
+def wider(one: Floor, two: Floor, margin: float = 0.0) -> Floor:
+    """Return the floor that holds for a comparison of two sides: the wider; unknown unless both are known."""
+    if not (one.known and two.known):
+        return UNKNOWN
+    least = Floor(1 / (1 + margin), 1 + margin, min(one.n, two.n), "margin")
+    return widest([one, two, least] if margin else [one, two])
+
+
+def ratio_of(strata: Iterable[tuple[Iterable[Any], Iterable[Any]]], floor: Floor) -> Comparison:
+    """Compare pairs of samples so that the answer for b to a is that for a to b, turned around.
+
+    The interval is drawn by chance, first of the one sample and then of the other: which is first must not
+    hang on which side the user named first.
+    """
+    pairs = [(finite(a), finite(b)) for a, b in strata]
+    turned = [tuple(b) for _, b in pairs] < [tuple(a) for a, _ in pairs]
+    if not turned:
+        return compare_scales(pairs, floor)
+    return mirrored(compare_scales([(b, a) for a, b in pairs], floor))
+
+
+def mirrored(c: Comparison) -> Comparison:
+    """Return what b says against a, given what a says against b."""
+    verdict = {"higher": "lower", "lower": "higher"}.get(c.verdict, c.verdict)
+    return replace(
+        c,
+        ratio=1 / c.ratio,
+        low=1 / c.high,
+        high=1 / c.low,
+        effect=-c.effect,
+        n_a=c.n_b,
+        n_b=c.n_a,
+        verdict=verdict,  # type: ignore[arg-type]
+    )
+
+
+def _judged(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with verdicts corrected within each origin."""
+    found: list[Row] = list(rows)
+    for origin in {row.origin for row in rows}:
+        places = [i for i, row in enumerate(rows) if row.origin == origin]
+        family = judge([rows[i].comparison for i in places])
+        for i, made in zip(places, family, strict=True):
+            found[i] = replace(rows[i], comparison=made)
+    return found
+
+
+def _load_of(side: Side) -> Callable[[Sequence[pd.DataFrame]], float]:
+    """Return a function for the share of the cores that others used while these rows were measured."""
+    column = pd.to_numeric(side.observations["others_cpu"], errors="coerce")
+
+    def median(parts: Sequence[pd.DataFrame]) -> float:
+        found = summarize(column.loc[index] for part in parts for index in part.index)
+        return found.median
+
+    return median
+
+
+def _of_load(
+    row: Row,
+    load_base: Callable[[Sequence[pd.DataFrame]], float],
+    load_other: Callable[[Sequence[pd.DataFrame]], float],
+) -> Row:
+    chosen = row.match.scales if row.scale is None else (row.scale,)
+    one = load_base([row.match.base.scales[s] for s in chosen])
+    two = load_other([row.match.other.scales[s] for s in chosen])
+    if row.outcome == "undecided" or not abs(one - two) > LOADED:
+        return row
+    reason = (
+        f"other programs used {two:.0%} of the cores on {row.other_side} and {one:.0%} on {row.base_side}"
+    )
+    held_back = replace(row.comparison, verdict="undecided", reason=reason)
+    return replace(row, comparison=held_back, loaded=True)
+
+
+def _runs(parts: Sequence[pd.DataFrame]) -> tuple[str, ...]:
+    return tuple(str(run) for part in parts for run in part["run"])

@@ -1,0 +1,88 @@
+"""The page of a comparison: one HTML file with everything in it, figures and tables beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tiercel
+from tiercel.compare.answer import Answer, Pair
+from tiercel.privacy import private
+from tiercel.report import words
+from tiercel.report.build import write_csv
+from tiercel.report.comparison import records, sentences, tables
+from tiercel.report.comparison.figures import draw
+from tiercel.report.html import environment
+from tiercel.report.page_tables import Table
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What the page shows of one pair of sides, in its own section."""
+
+    anchor: str
+    heading: str
+    ratios: Table | None
+    details: Table | None
+    reasons: Table | None
+    alone: Table | None
+
+
+def build_comparison(answer: Answer, folder: Path) -> Path:
+    """Write the page into `folder`, with figures/ and tables/, and return its path."""
+    pictures = draw(answer, folder / "figures")
+    for path in (folder / "figures").glob("*.svg"):
+        if path.stem not in {p.name for p in pictures}:
+            path.unlink()
+    _write_tables(answer, folder / "tables")
+    base, *others = answer.sides
+    text = (
+        environment()
+        .get_template("comparison.html.j2")
+        .render(
+            title=f"{words.listed([side.name for side in others])} against {base.name}",
+            severities={},
+            summary=[words.capital(said) for said in sentences.summary(answer)],
+            remarks=[words.capital(said) for said in sentences.remarks(answer)],
+            differing=tables.differing(answer),
+            equal=sentences.equal(answer),
+            sides=tables.sides(answer),
+            pictures=pictures,
+            parts=[_part(i, pair) for i, pair in enumerate(answer.pairs, 1)],
+            version=tiercel.__version__,
+        )
+    )
+    target = folder / "index.html"
+    partial = target.with_name(".index.html.partial")
+    partial.write_text(private().text(text), encoding="utf-8")
+    partial.rename(target)
+    return target
+
+
+def _part(number: int, pair: Pair) -> _Part:
+    rows, details = pair.judged.rows, pair.judged.details
+    caption = (
+        f"{pair.other.name} over {pair.base.name}, over all scales that both have. Noise: of each side's own "
+        "A/A pairs; the wider counts. p: rank test, corrected for all rows."
+    )
+    return _Part(
+        f"pair-{number}",
+        f"{pair.other.name} against {pair.base.name}",
+        tables.ratios(pair, rows, caption) if rows else None,
+        tables.ratios(pair, details, "The same at each scale.") if details else None,
+        tables.counted(pair),
+        tables.alone(pair) if pair.alone else None,
+    )
+
+
+def _write_tables(answer: Answer, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.csv"):
+        path.unlink()
+    for number, pair in enumerate(answer.pairs, 1):
+        for name, rows in (
+            (f"ratios-{number}", records.matches(pair)),
+            (f"without-partner-{number}", records.without_partner(pair)),
+        ):
+            if rows:
+                write_csv(folder / f"{name}.csv", rows)
