@@ -48,7 +48,8 @@ _TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class Options:
-    """What the user may say. `minutes`: the budget for replays; `runs`: how often inputs that were copied are used;
+    """What the user may say. `minutes`: the budget for replays; `runs`: how often inputs that were copied
+    are used;
     `home`: take all files as lying there."""
 
     minutes: float = 5.0
@@ -96,7 +97,8 @@ class Advice:
     unit_io: pd.DataFrame
     """Seconds in calls: a row for each unit, a column for each storage that was tried."""
     mode: str
-    """replayed: runs are measured with their thinking; reckoned: the I/O is measured, the runs are reckoned."""
+    """replayed: runs are measured with their thinking; reckoned: the I/O is measured, the runs are
+    reckoned."""
     warm: bool | None
     """Whether inputs were in the page cache when the program read them; None where it read none."""
     fidelity: float
@@ -116,7 +118,8 @@ def advise(
     frame: IOFrame, capture: Capture | None, trace: Path, site: Site, results: Path, options: Options,
     progress: Progress = lambda _said: None,
 ) -> Advice:  # fmt: skip
-    """Return advice on the program of a trace. UserError where the trace shows nothing that could be moved."""
+    """Return advice on the program of a trace. UserError where the trace shows nothing that could be
+    moved."""
     began = time.monotonic()
     notes = [*(capture.notes if capture else ()), *frame.warnings]
     cost = capture.call_cost if capture else 0.0
@@ -149,10 +152,12 @@ def advise(
 def _prepare(
     frame: IOFrame, site: Site, options: Options, cost: float, notes: list[str]
 ) -> tuple[Recipe, list[Unit], list[str], dict[str, str]]:
-    """Return the recipe of the files that lie on the site's storages, their units, and where these could go."""
+    """Return the recipe of the files that lie on the site's storages, their units, and where these could
+    go."""
     if options.home is not None and options.home not in site.storages:
         raise UserError(
-            f"--home {options.home}: site {site.site} has no such storage (there are: {', '.join(site.storages)})"
+            f"--home {options.home}: site {site.site} has no such storage (there are: "
+            f"{', '.join(site.storages)})"
         )
     names = frame.query("SELECT DISTINCT file FROM events WHERE file IS NOT NULL AND api <> 'app'")["file"]
     data = data_files(str(n) for n in names)
@@ -244,7 +249,8 @@ def _find_out(
 
 
 def _trace_seconds(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
-    """Return the seconds in replayed calls that the trace measured, by kind, without what the tracer added."""
+    """Return the seconds in replayed calls that the trace measured, by kind, without what the tracer
+    added."""
     added = capture.time_cost if capture else 0.0
     table = frame.query(
         f"SELECT kind, file, sum(greatest(0, coalesce(duration, 0) - {added!r})) AS seconds FROM events "
@@ -281,7 +287,8 @@ def _judged(
     if cost.calls > _MATTERS * cost.run and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
         refused = (
             f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows "
-            f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no placement is advised"
+            f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no "
+            f"placement is advised"
         )
     if found.interrupted:
         notes.append(
@@ -289,7 +296,8 @@ def _judged(
         )
     if found.rounds < LEAST and not found.interrupted and len(ways) > 1:
         notes.append(
-            f"only {found.rounds} rounds of replays fitted into {options.minutes:g} min: --minutes gives it more"
+            f"only {found.rounds} rounds of replays fitted into {options.minutes:g} min: --minutes "
+            f"gives it more"
         )
     unit_io = pd.DataFrame(
         {
@@ -306,7 +314,8 @@ def _judged(
         made, ways=tuple(ways), verdict=answer, io=cost, unit_io=unit_io,
         mode="replayed" if bench.think else "reckoned", warm=warm, fidelity=fidelity, refused=refused,
         left_out={**made.left_out, **found.failed, **found.dropped},
-        hints=tuple(caching_hints(made.site, bench.recipe, found, made.units)), notes=tuple(notes), seconds=seconds,
+        hints=tuple(caching_hints(made.site, bench.recipe, found, made.units)), notes=tuple(notes),
+        seconds=seconds,
     )  # fmt: skip
 
 

@@ -108,11 +108,12 @@ def _comparison(c: Comparison | None) -> dict[str, Any] | None:
 def _unit(advice: Advice, unit: Unit) -> dict[str, Any]:
     v = advice.verdict
     moved = v is not None and not advice.refused
-    seconds = advice.unit_io.loc[unit.name].dropna() if unit.name in advice.unit_io.index else {}
+    known = unit.name in advice.unit_io.index
+    seconds = dict(advice.unit_io.loc[unit.name].dropna()) if known else {}
     return {
         "unit": unit.name, "files": len(unit.files), "bytes": unit.size, "home": unit.storage,
         "storage": v.way.systems[unit.name] if moved and v is not None else unit.storage,
-        "io_seconds": {str(k): float(s) for k, s in dict(seconds).items()},
+        "io_seconds": {str(k): float(s) for k, s in seconds.items()},
         "moves": "as a folder" if unit.whole else "file by file", "cannot_move": unit.stays or None,
         "bytes_in": unit.bytes_before, "bytes_out": unit.bytes_after,
     }  # fmt: skip
@@ -150,7 +151,8 @@ def moves_of(advice: Advice) -> list[tuple[Unit, Move]]:
 
 
 def write(advice: Advice, folder: Path) -> Path:
-    """Write ``advice.json`` and, where something moves, ``plan/`` into `folder`; return the document's path."""
+    """Write ``advice.json`` and, where something moves, ``plan/`` into `folder`; return the document's
+    path."""
     moves = moves_of(advice)
     try:
         folder.mkdir(parents=True, exist_ok=True)

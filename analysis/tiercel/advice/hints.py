@@ -48,8 +48,10 @@ def caching_hints(site: Site, recipe: Recipe, found: Measured, units: Sequence[U
     if reads > _WORTH * wall:
         most = max(opens.get(i, 1) for i in files)
         yield Hint(
-            f"it reads the same bytes of {len([i for i in share if share[i] > 0])} HDF5 files more than once (opened "
-            f"up to {most} times): cached on {name} (`tiercel cache run -- PROGRAM`), the later reads would save "
+            f"it reads the same bytes of {len([i for i in share if share[i] > 0])} HDF5 files more "
+            f"than once (opened "
+            f"up to {most} times): cached on {name} (`tiercel cache run -- PROGRAM`), the later "
+            f"reads would save "
             f"up to {format_latency(reads)} of a run",
             float(reads),
         )

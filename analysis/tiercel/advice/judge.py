@@ -1,7 +1,9 @@
 """What the trials of the ways say: which one to take, what it saves, and how sure that is.
 
-A way is advised only when its total (run and copying) is lower than home's by `tiercel.statistics.comparison`:
-interval of the ratio outside the A/A noise floor (home against home, in the same rounds) and a rank test, corrected
+A way is advised only when its total (run and copying) is lower than home's by
+`tiercel.statistics.comparison`:
+interval of the ratio outside the A/A noise floor (home against home, in the same rounds) and a rank test,
+corrected
 for the number of ways; and by more than `WORTH` of the run. Everything else stays where it is.
 """
 
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiercel.advice.units import Unit
-from tiercel.advice.ways import AGAIN, HOME, MIXED
+from tiercel.advice.ways import AGAIN, HOME, MIXED, Way
 from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.difference import difference_interval
 from tiercel.statistics.noise import Floor, noise_floor
@@ -52,10 +54,10 @@ class Span:
 
 @dataclass(frozen=True)
 class WayResult:
-    """What a way came to, in seconds. `run`: of the program; `copies`: what copying in and out adds to one run."""
+    """What a way came to, in seconds. `run`: of the program; `copies`: what copying in and out adds to one
+    run."""
 
-    name: str
-    systems: Mapping[str, str]
+    placed: Way
     n: int
     run: Span
     io: Span
@@ -67,6 +69,17 @@ class WayResult:
     """Of home's time against this way's, copying counted; None for home itself."""
     living: Comparison | None
     """The same without copying: if the files lived there."""
+
+    @property
+    def name(self) -> str:
+        return self.placed.name
+
+    @property
+    def systems(self) -> Mapping[str, str]:
+        return self.placed.systems
+
+    def moved(self, units: Sequence[Unit]) -> list[Unit]:
+        return self.placed.moved(units)
 
     @property
     def copies(self) -> float:
@@ -89,7 +102,8 @@ def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> 
     """Return every way's result, home first, then by total.
 
     `runs`: so often the files are used for each time they are copied in. `offset`: seconds of the program
-    outside its I/O and what lies between; `fidelity`: I/O time that the trace measured at home over the replay's.
+    outside its I/O and what lies between; `fidelity`: I/O time that the trace measured at home over the
+    replay's.
     """
     walls = {name: found.values(name, "wall") for name in found.trials if found.trials[name]}
     if HOME not in walls:
@@ -137,7 +151,8 @@ def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool]) -> Verdict 
 
 
 def decided(found: Measured, _units: Sequence[Unit]) -> bool:
-    """Return whether more rounds would not change the answer: the best way is surely better, or surely not."""
+    """Return whether more rounds would not change the answer: the best way is surely better, or surely
+    not."""
     ways = results_of(found, 1.0, 0.0, 1.0)
     if len(ways) < 2:
         return True
@@ -209,7 +224,7 @@ def _result(
     first = found.trials[name][:COPIES]
     moved = comparison is not None
     return WayResult(
-        name, found.ways[name].systems, len(walls), Span(run.median, run.low, run.high),
+        found.ways[name], len(walls), Span(run.median, run.low, run.high),
         Span(io.median, io.low, io.high),
         float(np.median([t.copy_in for t in first])) / runs if moved else 0.0,
         float(np.median([t.copy_out for t in first])) if moved else 0.0, saved, comparison, living,

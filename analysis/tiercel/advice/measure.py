@@ -1,4 +1,5 @@
-"""Measures ways in rounds: each round replays every way once, in random order, until decided or out of time."""
+"""Measures ways in rounds: each round replays every way once, in random order, until decided or out of
+time."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ from tiercel.errors import RunFailed
 #: Rounds before a verdict is possible: a rank test of five against five.
 LEAST, MOST = 5, 12
 #: A way is given up when it takes this many times as long as home, and some seconds more.
-_TOO_SLOW, _PATIENCE_S = 5.0, 20.0
-#: After so many rounds only the best ways go on: those within this factor of the best.
-_HALVE_AFTER, _NEAR = 2, 1.3
+_TOO_SLOW, _PATIENCE_S = 5.0, 5.0
+#: After so many rounds only the best ways go on: those within this factor of the best; after the first one, those
+#: within the other.
+_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 3.0
 
 Progress = Callable[[str], None]
 
@@ -64,8 +66,7 @@ def measure(
             longest = max(longest, time.monotonic() - began)
             found.rounds = number + 1
             _add_mixed(found, units)
-            if found.rounds >= _HALVE_AFTER:
-                _drop_slow(found)
+            _drop_slow(found)
             if HOME not in found.trials:
                 break
     except KeyboardInterrupt:
@@ -83,6 +84,8 @@ def _round(
         names.sort(key=lambda n: n != HOME)
     for name in names:
         left = max(0.0, deadline - time.monotonic())
+        if number and not left:
+            return
         progress(f"round {number + 1}: {name}, {left:.0f} s of the budget left")
         walls = found.values(HOME, "wall")
         limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else 3600.0
@@ -109,11 +112,12 @@ def _drop_slow(found: Measured) -> None:
     """Leave off ways that are far behind the best, so that the budget decides between the others."""
     walls = {n: float(np.median(found.values(n, "wall"))) for n in found.trials if found.trials[n]}
     best = min(walls.values())
+    factor = _NEAR if found.rounds >= _HALVE_AFTER else _FAR
     for name, wall in walls.items():
         if (
             name not in (HOME, AGAIN, *found.dropped)
-            and wall > _NEAR * best
-            and wall > _NEAR * walls.get(HOME, wall)
+            and wall > factor * best
+            and wall > factor * walls.get(HOME, wall)
         ):
             found.dropped[name] = (
                 f"slower than home by {wall / walls[HOME]:.1f} times in {found.rounds} rounds"

@@ -1,7 +1,9 @@
 """How long a program would take, reckoned from its recipe and what each call takes on the way's storage.
 
-For programs that are too long to be replayed with their thinking: the I/O alone is replayed, and each stream's
-calls and gaps are laid after one another, with the recipe's waits. The simplest of models: calls of streams that
+For programs that are too long to be replayed with their thinking: the I/O alone is replayed, and each
+stream's
+calls and gaps are laid after one another, with the recipe's waits. The simplest of models: calls of
+streams that
 run side by side do not slow each other more than they did in the replay.
 """
 

@@ -27,18 +27,15 @@ from tiercel.runs.tracing import preload_library, tracing_environment
 
 #: Calls that name, open, move or change files, and those by which processes and descriptors are followed.
 #: ``?``: not every architecture has it.
-_CALLS = (
-    "?open", "openat", "?openat2", "?creat", "close", "read", "pread64", "readv", "preadv", "?preadv2", "write",
-    "pwrite64", "writev", "pwritev", "?pwritev2", "lseek", "fsync", "fdatasync", "msync", "sync_file_range",
-    "syncfs", "?stat", "?lstat", "fstat", "?newfstatat", "?statx", "?access", "faccessat", "?faccessat2",
-    "?readlink", "readlinkat", "?getdents", "getdents64", "?rename", "renameat", "?renameat2", "?link", "linkat",
-    "?symlink", "symlinkat", "?unlink", "unlinkat", "?mkdir", "mkdirat", "?rmdir", "?chmod", "fchmod", "fchmodat",
-    "?chown", "fchown", "?lchown", "fchownat", "?utime", "?utimes", "utimensat", "?futimesat", "truncate",
-    "ftruncate", "fallocate", "dup", "?dup2", "dup3", "fcntl", "mmap", "?sendfile", "copy_file_range", "splice",
-    "?fork", "?vfork", "clone", "?clone3", "chdir", "fchdir", "memfd_create", "socket", "accept4",
-    "?io_uring_enter", "?io_submit", "setxattr", "?lsetxattr", "fsetxattr", "getxattr", "?lgetxattr",
-    "fgetxattr", "listxattr", "?llistxattr", "flistxattr",
-)  # fmt: skip
+_CALLS = """
+    ?open openat ?openat2 ?creat close read pread64 readv preadv ?preadv2 write pwrite64 writev pwritev ?pwritev2
+    lseek fsync fdatasync msync sync_file_range syncfs ?stat ?lstat fstat ?newfstatat ?statx ?access faccessat
+    ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2 ?link linkat ?symlink
+    symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown fchown ?lchown fchownat ?utime
+    ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2 dup3 fcntl mmap ?sendfile copy_file_range
+    splice ?fork ?vfork clone ?clone3 chdir fchdir memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr
+    ?lsetxattr fsetxattr getxattr ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
+""".split()
 #: Calls by which the cost of a traced call is measured.
 _TRIALS = 3000
 

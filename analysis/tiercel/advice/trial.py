@@ -1,4 +1,5 @@
-"""Replays one way once: makes the files in scratch folders of the storages, does what the program did, measures.
+"""Replays one way once: makes the files in scratch folders of the storages, does what the program did,
+measures.
 
 Nothing of the program's own is read or written. What a way costs in copying is measured too, by copying the
 replay's files between the scratch folders as the plan's script would copy the program's.
@@ -36,7 +37,8 @@ GROUPS = ("read", "write", "metadata", "sync")
 
 @dataclass(frozen=True)
 class Trial:
-    """What one replay of a way took, in seconds. `files`: (files, groups) seconds in calls, `calls` their number."""
+    """What one replay of a way took, in seconds. `files`: (files, groups) seconds in calls, `calls` their
+    number."""
 
     wall: float
     files: npt.NDArray[np.float64]

@@ -1,7 +1,9 @@
 """What can be moved as one: folders that a program works in, and input files that it only reads.
 
-A folder in which the program makes, removes or renames files moves as a whole: single links would be replaced by
-new files, or refused (O_EXCL). Files that it only reads move one by one, by a link in their place, and those of
+A folder in which the program makes, removes or renames files moves as a whole: single links would be
+replaced by
+new files, or refused (O_EXCL). Files that it only reads move one by one, by a link in their place, and
+those of
 one folder belong together. What the program is made of (its libraries and scripts) stays.
 """
 
@@ -56,7 +58,8 @@ class Unit:
     """Bytes that are copied when it moves: of the whole folder, where that moves."""
     bytes_after: int = 0
     takes: tuple[str, ...] = field(default=())
-    """Names of units that go where this one goes: they lie in its folder, or files are renamed between them."""
+    """Names of units that go where this one goes: they lie in its folder, or files are renamed between
+    them."""
 
 
 def data_files(names: Iterable[str]) -> list[str]:
@@ -83,7 +86,7 @@ def units_of(
     for name, record in records.items():
         if record.folder:
             continue
-        folder = _standing(os.path.dirname(name) or "/", made)
+        folder = _standing(_folder_of(name), made)
         members.setdefault((folder, folder in changed), []).append(name)
     members = _fewer(members)
     found: list[Unit] = []
@@ -96,10 +99,11 @@ def units_of(
         results = tuple(r.name for r in own if r.remains)
         size = sum(r.largest for r in own)
         before = sum(r.size for r in own if r.existed)
+        name = folder if whole else f"{folder.rstrip('/')}/*"
         stays, whole_size = _why_it_stays(Path(folder), whole, size, storage, known)
         found.append(
             Unit(
-                folder if whole else f"{folder.rstrip('/')}/*", Path(folder), whole, tuple(sorted(names)), storage,
+                name, Path(folder), whole, tuple(sorted(names)), storage,
                 stays, inputs, results, size, max(before, whole_size),
                 sum(r.largest for r in own if r.remains),
             )
@@ -110,7 +114,8 @@ def units_of(
 
 
 def _with_others(units: list[Unit], names: list[str], storage_of: Callable[[str], str | None]) -> list[Unit]:
-    """Return the units with the folders and the names that were only looked for, each with what is around it."""
+    """Return the units with the folders and the names that were only looked for, each with what is around
+    it."""
     taken = {file for unit in units for file in unit.files}
     place = {str(u.folder): i for i, u in reversed(list(enumerate(units)))}
     more: dict[int, list[str]] = {}
@@ -120,11 +125,11 @@ def _with_others(units: list[Unit], names: list[str], storage_of: Callable[[str]
             continue
         folder = name
         while folder not in place and folder not in ("/", ""):
-            folder = os.path.dirname(folder)
+            folder = _folder_of(folder)
         if folder in place:
             more.setdefault(place[folder], []).append(name)
         else:
-            alone.setdefault(storage_of(os.path.dirname(name) or "/"), []).append(name)
+            alone.setdefault(storage_of(_folder_of(name)), []).append(name)
     found = [replace(u, files=tuple(sorted((*u.files, *more.get(i, ()))))) for i, u in enumerate(units)]
     for storage, others in alone.items():
         name = f"looked for on {storage or 'other mounts'}"
@@ -148,7 +153,7 @@ def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool],
 def _above(folder: str, members: dict[tuple[str, bool], list[str]]) -> str | None:
     """Return the nearest folder above that moves as a whole."""
     while folder not in ("/", ""):
-        folder = os.path.dirname(folder)
+        folder = _folder_of(folder)
         if (folder, True) in members and folder not in _SHARED:
             return folder
     return None
@@ -189,13 +194,17 @@ def _changed_folders(recipe: Recipe, made: set[str]) -> set[str]:
                 if o.kind in "NY" and o.offset:
                     touched.add(records[o.offset - 1].name)
     touched |= {r.name for r in records if r.remains and not r.existed}
-    return {_standing(os.path.dirname(name) or "/", made) for name in touched}
+    return {_standing(_folder_of(name), made) for name in touched}
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
 
 
 def _standing(folder: str, made: set[str]) -> str:
     """Return the nearest folder at or above `folder` that the program did not make itself."""
     while folder in made:
-        folder = os.path.dirname(folder) or "/"
+        folder = _folder_of(folder)
     return folder
 
 
@@ -235,7 +244,7 @@ def folder_size(folder: Path, enough: int) -> int:
     for place, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(f"{place}/{name}").st_size
             except OSError:
                 continue
         if total > enough:

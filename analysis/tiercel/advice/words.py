@@ -1,4 +1,5 @@
-"""The advice in sentences: what its I/O costs the program, where its files belong, what that saves, what to mind."""
+"""The advice in sentences: what its I/O costs the program, where its files belong, what that saves, what
+to mind."""
 
 from __future__ import annotations
 
@@ -50,10 +51,13 @@ def _io_sentence(advice: Advice) -> str:
             f"I/O is not what it waits for: on storage that takes no time at all it would run {waits} of "
             f"{format_latency(io.run)} shorter ({io.share:.1%}; {moved})."
         )
-    hidden = f", {format_latency(io.hidden)} more is hidden behind other work" if io.hidden > 0.1 * io.calls else ""
-    return (
-        f"It waits for I/O {waits} of the {format_latency(io.run)} that it runs ({io.share:.0%}{hidden}; {moved})."
+    hidden = (
+        f", {format_latency(io.hidden)} more is hidden behind other work"
+        if io.hidden > 0.1 * io.calls
+        else ""
     )
+    run = format_latency(io.run)
+    return f"It waits for I/O {waits} of the {run} that it runs ({io.share:.0%}{hidden}; {moved})."
 
 
 def _verdict_sentences(advice: Advice) -> list[str]:
@@ -74,10 +78,13 @@ def _verdict_sentences(advice: Advice) -> list[str]:
     elif v.decided:
         said.append(f"Leave the files where they are ({label(advice, advice.home)}): {v.reason}.")
     else:
-        said.append(f"Not decided, so leave the files where they are ({label(advice, advice.home)}): {v.reason}.")
+        said.append(
+            f"Not decided, so leave the files where they are ({label(advice, advice.home)}): {v.reason}."
+        )
     if v.living is not None and v.living.name != v.way.name:
         said.append(
-            f"If they lived there instead of being copied for each run, {way_title(advice, v.living.name)} would "
+            f"If they lived there instead of being copied for each run, "
+            f"{way_title(advice, v.living.name)} would "
             f"save {_span(v.living.saved)}."
         )
     return said
@@ -100,14 +107,19 @@ def _minds(advice: Advice, storage: str) -> list[str]:
     found = advice.site.storages[storage]
     name = label(advice, storage)
     if found.medium == "memory":
-        return [f"{name} is memory: what lies there is gone after a restart, so results are copied out after each run."]
+        return [
+            f"{name} is memory: what lies there is gone after a restart, so results are copied out "
+            f"after each run."
+        ]
     if advice.site.node_local(found):
         return [f"{name} is seen by one node only: copy in and out in the same job."]
     return []
 
 
 def _span(span: Span) -> str:
-    return f"{format_latency(span.median)} ({format_latency(max(0.0, span.low))} to {format_latency(span.high)})"
+    return (
+        f"{format_latency(span.median)} ({format_latency(max(0.0, span.low))} to {format_latency(span.high)})"
+    )
 
 
 def storage_facts(advice: Advice) -> list[dict[str, Any]]:
@@ -121,10 +133,14 @@ def storage_facts(advice: Advice) -> list[dict[str, Any]]:
             free = None
         found.append(
             {
-                "storage": name, "label": storage.label or name, "type": storage.type, "medium": storage.medium,
+                "storage": name,
+                "label": storage.label or name,
+                "type": storage.type,
+                "medium": storage.medium,
                 "kept": "until a restart" if storage.medium == "memory" else "until removed",
-                "seen_by": "every node" if storage.shared else "this node", "free_bytes": free,
+                "seen_by": "every node" if storage.shared else "this node",
+                "free_bytes": free,
                 "tried": name in advice.storages,
             }
-        )  # fmt: skip
+        )
     return found

@@ -31,7 +31,8 @@ def register(app: typer.Typer) -> None:
 
 def advise(
     program: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it.")
+        list[str],
+        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it."),
     ],
     site: Site = "local",
     minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="Budget for measuring.")] = 5.0,
@@ -40,7 +41,8 @@ def advise(
     ] = None,
     tracer: Annotated[str, typer.Option("--tracer", help="auto, strace or dftracer.")] = "auto",
     home: Annotated[
-        str | None, typer.Option("--home", help="Take all files as lying on this storage.", show_default=False)
+        str | None,
+        typer.Option("--home", help="Take all files as lying on this storage.", show_default=False),
     ] = None,
     runs: Annotated[
         float, typer.Option("--runs", min=1, help="How many runs use the inputs that are copied once.")
@@ -50,16 +52,18 @@ def advise(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM as it is, see what it does to its files, try that on every storage, and say where they belong.
+    """Run PROGRAM as it is, see what it does to its files, try that on every storage, and say where they
+    belong.
 
     The program's own files are only read by itself; replays write to scratch folders.
     """
-    from tiercel.advice.advise import Options, advise as find_advice
+    from tiercel.advice.advise import Options
+    from tiercel.advice.advise import advise as find_advice
     from tiercel.advice.capture import Program
     from tiercel.advice.document import document, write
     from tiercel.advice.tracers import choose
-    from tiercel.report.advice_page import write_page
-    from tiercel.report.advice_terminal import print_advice
+    from tiercel.report.advice.page import write_page
+    from tiercel.report.advice.terminal import print_advice
     from tiercel.site import load_site
     from tiercel.traces import open_trace
 
@@ -98,7 +102,9 @@ def _folder(output: Path | None, results: Path, name: str) -> Path:
     """Return the folder for the answer: the one that was named, else a new one in the results."""
     if output is not None:
         if (output / "trace").exists():
-            raise UserError(f"{output}: holds the trace of an earlier advice: name another folder, or remove it")
+            raise UserError(
+                f"{output}: holds the trace of an earlier advice: name another folder, or remove it"
+            )
         return output.resolve()
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).name) or "program"
     place, number = results / "advice", 1

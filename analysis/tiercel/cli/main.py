@@ -8,6 +8,7 @@ import typer
 
 import tiercel
 from tiercel.cli import (
+    advise,
     cache,
     compare,
     dl,
@@ -32,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 measure.register(app)
+advise.register(app)
 results.register(app)
 compare.register(app)
 placement.register(app)

@@ -1,0 +1,1 @@
+"""Advice for one program, as a page and in the terminal."""
