@@ -205,7 +205,9 @@ def test_an_interrupted_staging_loses_nothing(tmp_path: Path, site: Site, model:
     file = tmp_path / "far" / HOSTILE
     file.write_text("precious")
     stage(tmp_path, plan, "in")
-    file.unlink()  # as if "in" was killed between moving the original aside and making the link
+    # As if "in" was killed between moving the original aside and making the link.
+    Path(f"{file.readlink()}.tiercel-linked").unlink()
+    file.unlink()
     stage(tmp_path, plan, "out")
     assert file.read_text() == "precious"
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,49 +21,90 @@ from tiercel.errors import UserError, one_line
 if TYPE_CHECKING:
     from tiercel.placement.plan import Plan
 
-_HEAD = """\
-#!/bin/sh
-# Puts files where the plan wants them.
-#   sh stage.sh in     before the program: copies inputs to their system and leaves links in their place
-#   sh stage.sh out    after the program: brings results back and removes the links
-# Nothing is removed before its copy is complete; run either again after an interruption.
-set -eu
-umask 077
 
-stage_in() {  # home, place, input?
-    mkdir -p -- "$(dirname -- "$2")" "$(dirname -- "$1")"
-    if [ -L "$1" ]; then return 0; fi
-    if [ -e "$1" ]; then
-        cp -p -- "$1" "$2.part"
-        mv -- "$2.part" "$2"
-        mv -- "$1" "$1.tiercel-home"
-    fi
-    ln -s -- "$2" "$1"
-}
+@dataclass(frozen=True)
+class Move:
+    """A file or folder that lies at `place` while the program runs, with a link at `home` where it belongs.
 
-stage_out() {  # home, place
-    if [ ! -L "$1" ]; then
-        # "in" was cut off before the link, or the program replaced the link by a file of its own.
-        if [ ! -e "$1" ] && [ -e "$1.tiercel-home" ]; then mv -- "$1.tiercel-home" "$1"; fi
-        rm -f -- "$1.tiercel-home" "$2" "$2.part"
-        return 0
-    fi
-    if [ ! -e "$2" ]; then  # the program made no such file, or removed it
-        rm -f -- "$1"
-        if [ -e "$1.tiercel-home" ]; then mv -- "$1.tiercel-home" "$1"; fi
-        return 0
-    fi
-    cp -p -- "$2" "$1.part"
-    mv -f -- "$1.part" "$1"
-    rm -f -- "$1.tiercel-home" "$2"
-}
+    Both paths are absolute. `brings_in`: the program needs what was there before; `brings_out`: it leaves
+    something there that is kept. What exists is copied in all the same, but for a folder with neither (of
+    temporary files), which starts empty and ends as it was.
+    """
 
-case "${1:-}" in
-in) stage=stage_in ;;
-out) stage=stage_out ;;
-*) echo "usage: sh stage.sh in|out" >&2; exit 2 ;;
-esac
-"""
+    home: str
+    place: str
+    folder: bool
+    brings_in: bool
+    brings_out: bool
+
+
+def staging_script(moves: Sequence[Move]) -> str:
+    """Return a POSIX shell script that carries out `moves`: ``sh stage.sh in`` and ``sh stage.sh out``.
+
+    What lies in a moved folder needs no move of its own. UserError for a move that could not be undone: one
+    in a folder that goes elsewhere, to below its own home, or to where another goes.
+    """
+    lines = [
+        f'    "$1" {"folder" if m.folder else "file"} {shlex.quote(m.home)} {shlex.quote(m.place)} '
+        f"{int(m.brings_in)} {int(m.brings_out)}"
+        for m in _ordered(moves)
+    ]
+    head = files("tiercel.placement").joinpath("stage.sh").read_text(encoding="utf-8")
+    return head.replace("@MOVES@\n", "".join(line + "\n" for line in lines))
+
+
+def _ordered(moves: Sequence[Move]) -> list[Move]:
+    """Return the moves that are carried out, those of folders first."""
+    found: dict[str, Move] = {}
+    for given in moves:
+        move = replace(given, home=_plain(given.home), place=_plain(given.place))
+        same = found.setdefault(move.home, move)
+        if (same.place, same.folder) != (move.place, move.folder):
+            raise UserError(f"{one_line(move.home)}: is to go to {same.place} and to {move.place}")
+        found[move.home] = replace(
+            same,
+            brings_in=same.brings_in or move.brings_in,
+            brings_out=same.brings_out or move.brings_out,
+        )
+    kept = []
+    places: dict[str, str] = {}
+    for move in sorted(found.values(), key=lambda m: (not m.folder, m.home)):
+        outer = next((found[p] for p in _parents(move.home) if p in found and found[p].folder), None)
+        if outer is None:
+            kept.append(move)
+            if (other := places.setdefault(move.place, move.home)) != move.home:
+                raise UserError(f"{one_line(move.home)} and {one_line(other)} are both to go to {move.place}")
+        elif move.place != outer.place + move.home.removeprefix(outer.home):
+            raise UserError(
+                f"{one_line(move.home)} cannot go to {move.place}: its folder {outer.home} goes to "
+                f"{outer.place}"
+            )
+        else:
+            found[outer.home] = replace(
+                outer,
+                brings_in=outer.brings_in or move.brings_in,
+                brings_out=outer.brings_out or move.brings_out,
+            )
+    homes = {m.home for m in kept}
+    for move in kept:
+        if any(p in homes for p in (move.place, *_parents(move.place))):
+            raise UserError(f"{one_line(move.place)}: lies below a file or folder that is to be moved")
+        if any(p in places for p in (move.home, *_parents(move.home))):
+            raise UserError(f"{one_line(move.home)}: lies where a file or folder is to be moved to")
+    return [found[m.home] for m in kept]
+
+
+def _plain(path: str) -> str:
+    """Return an absolute path without empty parts. UserError for one that names no file of its own."""
+    parts = [p for p in path.split("/") if p not in ("", ".")]
+    if not path.startswith("/") or not parts or ".." in parts or "\0" in path:
+        raise UserError(f"{one_line(path)}: not an absolute path of a file or folder that could be moved")
+    return "/" + "/".join(parts)
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts) - 1, 1, -1)]
 
 
 def targets(plan: Plan) -> pd.DataFrame:
@@ -81,13 +125,15 @@ def targets(plan: Plan) -> pd.DataFrame:
 def script(plan: Plan) -> str:
     """Return the staging script. Files with relative names are left out: nobody knows relative to what."""
     moved = targets(plan)
-    lines = [_HEAD]
-    for file, row in moved.iterrows():
-        if str(file).startswith("/"):
-            lines.append(f"$stage {shlex.quote(str(file))} {shlex.quote(row['place'])}")
-        else:
-            lines.append(f"# left out, its folder is not known: {one_line(str(file))}")
-    return "\n".join([*lines, ""])
+    known = moved.index.astype(str).str.startswith("/")
+    text = staging_script(
+        [
+            Move(str(file), row["place"], False, bool(row["input"]), bool(row["output"]))
+            for file, row in moved[known].iterrows()
+        ]
+    )
+    left = [f"# left out, its folder is not known: {one_line(str(f))}" for f in moved.index[~known]]
+    return "\n".join([text.rstrip("\n"), *left, ""])
 
 
 def burst_buffer_map(plan: Plan) -> list[dict[str, Any]]:
