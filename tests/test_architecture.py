@@ -17,6 +17,7 @@ LAYERS = (
     {"statistics", "traces"},
     {"runs"},
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare"},
+    {"advice", "traced"},
     {"report"},
     {"cli", "__main__"},
 )

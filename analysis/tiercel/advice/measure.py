@@ -21,8 +21,8 @@ from tiercel.errors import RunFailed
 LEAST, MOST = 5, 12
 #: A way is given up when it takes this many times as long as home, and some seconds more.
 _TOO_SLOW, _PATIENCE_S = 5.0, 5.0
-#: After so many rounds only the best ways go on: those within this factor of the best; after the first one, those
-#: within the other.
+#: After so many rounds only the best ways go on, those within the first factor of the best; after one round
+#: those within the second.
 _HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 3.0
 
 Progress = Callable[[str], None]

@@ -28,14 +28,15 @@ from tiercel.runs.tracing import preload_library, tracing_environment
 #: Calls that name, open, move or change files, and those by which processes and descriptors are followed.
 #: ``?``: not every architecture has it.
 _CALLS = """
-    ?open openat ?openat2 ?creat close read pread64 readv preadv ?preadv2 write pwrite64 writev pwritev ?pwritev2
-    lseek fsync fdatasync msync sync_file_range syncfs ?stat ?lstat fstat ?newfstatat ?statx ?access faccessat
-    ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2 ?link linkat ?symlink
-    symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown fchown ?lchown fchownat ?utime
-    ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2 dup3 fcntl mmap ?sendfile copy_file_range
-    splice ?fork ?vfork clone ?clone3 chdir fchdir memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr
-    ?lsetxattr fsetxattr getxattr ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
-""".split()
+    ?open openat ?openat2 ?creat close read pread64 readv preadv ?preadv2 write pwrite64 writev pwritev
+    ?pwritev2 lseek fsync fdatasync msync sync_file_range syncfs ?stat ?lstat fstat ?newfstatat ?statx
+    ?access faccessat ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2
+    ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
+    fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
+    dup3 fcntl mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
+    memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
+    ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
+"""
 #: Calls by which the cost of a traced call is measured.
 _TRIALS = 3000
 
@@ -102,7 +103,7 @@ class Strace(Tracer):
         ]
         # Without a tracer a filtered call fails, so a program that is to go on alone gets no filter.
         words += ["--seccomp-bpf"] if _has_filter() and not cut else []
-        return [*words, "-e", f"trace={','.join(_CALLS)}", "--", *argv], {}
+        return [*words, "-e", f"trace={','.join(_CALLS.split())}", "--", *argv], {}
 
     def told_seconds(self, folder: Path) -> float:
         try:
