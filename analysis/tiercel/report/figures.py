@@ -27,9 +27,10 @@ from tiercel.report.axes import (
     x_value_axis,
     y_axis,
 )
-from tiercel.report.data import ORIGINS, Number, Record, Results, overall, reverse
+from tiercel.report.data import ORIGINS, Number, Record, Results, overall
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
+from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
 
 _PAIRS_SHOWN = 6
