@@ -270,7 +270,7 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
         name = results.title(row["experiment"], row["workload"])
         if row["metric"] != "bandwidth":
             name = f"{words.operation(row['operation'])}: {name}"
-        names.append(_clipped(name, 42))
+        names.append(words.clipped(name, 42))
     draw_ratios(axes, rows, names)
 
 
@@ -382,10 +382,6 @@ def _by(results: Results, engine: str) -> str:
 
 def _file_name(*parts: str) -> str:
     return ".".join("".join(c if c.isalnum() or c in "-+" else "-" for c in part) for part in parts)
-
-
-def _clipped(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def _wrapped(text: str, width: int) -> str:

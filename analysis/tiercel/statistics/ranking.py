@@ -6,7 +6,8 @@ where the row says so.
 
 Files must outlive the program, so the systems that keep them are ranked against each other, and the best of
 these is the *reference*. What is gone after a restart (memory) is held against it, never in its place. A
-workload of several operations gives several rows for a pair; then ahead means ahead in some and behind in none.
+workload of several operations gives several rows for a pair; then ahead means ahead in some and behind in
+none.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 
 Record = dict[str, Any]
 Outcome = Literal["higher", "lower", "same", "undecided"]
-#: What a user should do. use: best of those that keep files, or the same as it; fastest: memory that is ahead of
-#: it; no gain: memory that is not; only: there is no other; nothing: it has no comparison.
+#: What a user should do. use: best of those that keep files, or the same as it; fastest: memory that is ahead
+#: of it; no gain: memory that is not; only: there is no other; nothing: it has no comparison.
 Advice = Literal["use", "avoid", "undecided", "fastest", "no gain", "only", "nothing"]
 
 #: Two systems whose ratio surely lies between its inverse and this are called the same.
@@ -60,8 +61,8 @@ def both(row: Mapping[str, Any]) -> set[str]:
 def same(row: Mapping[str, Any]) -> bool:
     """Return whether a comparison shows two systems to be the same within MARGIN.
 
-    The whole 95 % interval of the ratio lies within the margin (two one-sided tests, D. J. Schuirmann, Journal
-    of Pharmacokinetics and Biopharmaceutics 15, 1987).
+    The whole 95 % interval of the ratio lies within the margin (two one-sided tests, D. J. Schuirmann,
+    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
     """
     enough = min(row["n_a"], row["n_b"]) >= SAME_FROM
     return bool(enough and row["low"] >= 1 / MARGIN and row["high"] <= MARGIN)
@@ -143,7 +144,7 @@ def _advice(
     rivals: Mapping[str, Outcome],
     memory: Collection[str],
 ) -> Advice:
-    """Return what to do with a system; `rivals` says how the reference does against each other lasting one."""
+    """Return what to do with a system; `rivals`: how the reference does against each other lasting one."""
     decided = set(rivals.values()) <= {"higher", "same"}
     if stack == reference:
         if len(standings) == 1:
