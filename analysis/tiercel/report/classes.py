@@ -43,7 +43,7 @@ class WorkloadClass:
     numbers: Mapping[str, Number]
     """By stack: its number at the largest scale."""
     configuration: Mapping[str, Any]
-    """The first observation of the class: the workload's features."""
+    """An observation of the class: the workload's features."""
 
     def delivered(self, stack: str) -> str:
         """Return what a stack gave at the largest scale: ``1.4 GiB/s``, ``53 600 files/s``."""
@@ -65,7 +65,7 @@ def classes(results: Results) -> list[WorkloadClass]:
     by_class: dict[Key, list[Number]] = {}
     for n in numbers:
         by_class.setdefault(_key(n.row), []).append(n)
-    first = results.named_rows.drop_duplicates("configuration").set_index("configuration", drop=False)
+    first = _first_rows(results)
     made = []
     for key, some in by_class.items():
         ranking = rank(compared.get(key, []), results.memory, dict.fromkeys(n.stack for n in some))
@@ -74,7 +74,7 @@ def classes(results: Results) -> list[WorkloadClass]:
         at: dict[str, Number] = {}
         for n in sorted(some, key=lambda n: (n.processes, n.nodes)):
             at[n.stack] = n
-        seen: dict[str, Any] = {str(k): v for k, v in first.loc[some[0].configuration].items()}
+        seen = first[some[0].configuration, key[2]]
         made.append((key, ranking, at, seen))
     names = _names(results, [(key, seen) for key, _, _, seen in made])
     return [
@@ -154,6 +154,13 @@ def _numbers(results: Results) -> list[Number]:
     found = [n for n in results.numbers if _counts(results, n.row)]
     both = [n for n in (*found, *made) if _main(results, n.row)]
     return sorted(both, key=lambda n: (*results.position(n.row), ORIGINS.index(n.origin)))
+
+
+def _first_rows(results: Results) -> dict[tuple[str, str], Record]:
+    """Return the first observation of each configuration and operation; for a life, that of a phase."""
+    rows = records(results.named_rows.drop_duplicates(["configuration", "operation"]))
+    found = {(row["configuration"], str(row["operation"])): row for row in rows}
+    return {(row["configuration"], LIFE): row for row in rows} | found
 
 
 def _anchor(results: Results, life: Record) -> str:

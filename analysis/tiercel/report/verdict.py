@@ -75,6 +75,7 @@ class Place:
 class Verdict:
     """Everything on the first screen but the picture."""
 
+    stacks: list[str]
     columns: list[tuple[str, str]]
     """Name of each storage, and what to know of it: whether it keeps files, and its room."""
     rows: list[tuple[WorkloadClass, list[Place]]]
@@ -117,6 +118,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
     spoken = [c for c in found if c.origin == origin]
     prefix = "" if origin == "measured" else f"By {origin} numbers: "
     return Verdict(
+        stacks,
         [(results.name(stack), _column(results, site, stack)) for stack in stacks],
         rows,
         prefix + (in_sentence(_where(results, spoken)) if prefix else _where(results, spoken)),

@@ -20,7 +20,7 @@ from tiercel.statistics.ranking import Standing
 
 #: One shape for each storage, so that colour is not needed to tell them apart.
 SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p")
-NAME = "verdict"
+NAME = "verdict-factors"
 _WIDTH, _ROW = 5.0, 0.46
 _LABEL = 58
 

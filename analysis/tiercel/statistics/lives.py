@@ -45,8 +45,8 @@ def _life(run: pd.DataFrame, wanted: frozenset[str]) -> Mapping[str, Any] | None
     rates = run["operation_rate"].to_numpy(dtype=float)
     if len(wanted) < 2 or set(run["operation"]) != wanted or not (np.isfinite(rates) & (rates > 0)).all():
         return None
-    row = run.iloc[0].to_dict()
+    row: dict[str, Any] = {str(k): v for k, v in run.iloc[0].items()}
     seconds = float((1 / rates).sum())
-    nothing = {name: np.nan for name in run if name.startswith("latency_") or name == "bandwidth"}
+    nothing = {name: np.nan for name in row if name.startswith("latency_") or name == "bandwidth"}
     flags = list(dict.fromkeys(flag for cell in run["flags"] for flag in flag_list(cell)))
     return row | nothing | {"operation": LIFE, "operation_rate": 1 / seconds, "flags": flags}

@@ -1,6 +1,6 @@
 """Sections of the report that belong to one subject. One file each."""
 
-from tiercel.report.sections import caching, ceilings, deep_learning, placement, sharing
+from tiercel.report.sections import caching, ceilings, deep_learning, placement, recommendations, sharing
 from tiercel.report.sections.base import Context, Section, make_sections, sections, table
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "deep_learning",
     "make_sections",
     "placement",
+    "recommendations",
     "sections",
     "sharing",
     "table",

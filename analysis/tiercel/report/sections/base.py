@@ -42,6 +42,8 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences below the tables: limits, what is simulated, where the files are."""
+    early: bool = False
+    """It answers the reader's question: shown right after the first screen."""
 
 
 SectionMaker = Callable[[Context], Section | None]
