@@ -141,11 +141,14 @@ def _random_share(frame: IOFrame, layer: str) -> float | None:
 
 def _unseen(part: Part, row: dict[str, Any], layer: str) -> Iterator[str]:
     """Yield sentences on what the engine did and the trace does not show."""
-    for phase in part.phases:
-        if phase.operations and part.frame.where(f"time >= {phase.start!r} AND time < {phase.limit!r}").query(
-            f"SELECT 1 FROM events WHERE {IS_IO} AND api = '{layer}' LIMIT 1"
-        ).empty:  # fmt: skip
-            yield f"no call of phase {phase.operation} ({phase.operations:,} operations) is in the trace"
+    calls = f"SELECT 1 FROM events WHERE {IS_IO} AND api = '{layer}' LIMIT 1"
+    blind = [
+        phase.operation for phase in part.phases
+        if phase.operations
+        and part.frame.where(f"time >= {phase.start!r} AND time < {phase.limit!r}").query(calls).empty
+    ]  # fmt: skip
+    if blind:
+        yield f"no call of {', '.join(blind)} is in the trace: the tracer does not see such calls"
     for operation, column in (("read", "bytes_read"), ("write", "bytes_written")):
         moved = sum(p.bytes or 0 for p in part.phases if p.operation == operation)
         if moved and row[column] < _WHOLE * moved:
