@@ -30,7 +30,7 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     pictures = draw_all(results, report / "figures")
     parts = make_sections(Context(folder, report / "figures", site, everything))
     drawn = [*([first.picture] if first.picture else []), *pictures]
-    drawn += [p for part in parts for p in part.pictures]
+    drawn += [p for part in parts for p in part.all_pictures]
     _remove_others(report / "figures", {p.name for p in drawn})
     _write_tables(everything, report / "tables")
     target = report / "index.html"
