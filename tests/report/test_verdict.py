@@ -130,6 +130,26 @@ def test_small_files_are_one_row_by_the_time_of_a_whole_life():
     assert row[1][0].value.endswith("files/s")
 
 
+def test_a_layer_is_named_where_it_is_ahead():
+    plain = samples({"nvme": SLOW, "shm": MEMORY})
+    layered = samples({"nvme": FAST})
+    for row in (*layered.observations, *layered.runs):
+        row["layer"] = "cache"
+        row["run"], row["configuration"] = f"{row['run']}c", f"{row['configuration']}c"
+    made = first_screen(joined(plain, layered))
+    assert made.where == (
+        "Keep your files on Node-local NVMe: it is the only storage here that keeps them. Use it as "
+        "Node-local NVMe with cache for simulations writing checkpoints."
+    )
+    assert [name for name, _ in made.columns] == ["Node-local NVMe", "/dev/shm"]
+    best = cells(made)["Node-local NVMe"]
+    # 342 over 102: what the layer gains.
+    assert (best.word, best.factor) == ("use", "3.4×")
+    assert best.note == "with cache"
+    # Memory without the layer is compared with the storage without the layer: 1002 over 102.
+    assert (cells(made)["/dev/shm"].word, cells(made)["/dev/shm"].factor) == ("", "9.8×")
+
+
 def test_no_number_no_verdict(build_page):
     assert first_screen(Synthetic()) is None
     data = Synthetic()

@@ -29,14 +29,20 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.results.observations import collect as collect_tables
 
     results = _existing(site)
-    name = load_study(study, project_root()).study
+    known = load_study(study, project_root())
     observations, runs = collect_tables(results)
-    counted = set(current_runs(runs[runs["study"] == name])["configuration"])
+    counted = set(current_runs(runs[runs["study"] == known.study])["configuration"])
     of_study = observations[observations["configuration"].isin(counted)]
     try:
         write_dataset(of_study, results / "dataset.nc")
     except UserError as error:  # a huge sweep has no array; its table is whole
-        print(f"tiercel: no dataset.nc: {error}", file=sys.stderr)
+        print(f"tiercel: dataset.nc is without the points of sweeps: {error}", file=sys.stderr)
+        sampled = {name: set(e.sweep.workloads) for name, e in known.experiments.items() if e.sweep}
+        named = [
+            w not in sampled.get(e, ())
+            for e, w in zip(of_study["experiment"], of_study["workload"], strict=True)
+        ]
+        write_dataset(of_study[named], results / "dataset.nc")
 
 
 def report(site: Site = "local", study: Study = "quick") -> None:

@@ -28,7 +28,7 @@ WORDS: Mapping[Advice, str] = {
     "fastest": "fastest",
     "no gain": "no gain",
     "only": "only choice",
-    "nothing": "not compared",
+    "nothing": "",
 }
 #: A sign beside the word, so that no one needs to tell colours apart.
 SIGNS: Mapping[Advice, str] = {
@@ -113,8 +113,12 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
     if not found:
         return _sampled(results, site)
     stacks = [s for s in results.stacks if any(s in c.numbers for c in found)]
+    # A column for each storage: a layer in front of it shows where it decides something. A study without the
+    # plain storages is about the layers themselves.
+    plain = _storages(stacks)
+    stacks = plain if not any("+" in stack for stack in plain) else stacks
     stacks.sort(key=lambda s: (s in results.memory, -sum(c.ranking.reference == s for c in found)))
-    rows = [(c, [_place(results, c, stack) for stack in stacks]) for c in found]
+    rows = [(c, [_place(results, c, _shown(c, stack, stacks)) for stack in stacks]) for c in found]
     used = {place.advice for _, places in rows for place in places}
     # Sentences are about what was measured; a study without any speaks of what it has, and says so.
     origin = found[0].origin if all(c.origin != "measured" for c in found) else "measured"
@@ -176,15 +180,26 @@ def _column(results: Results, site: Site, stack: str) -> str:
 # Cells.
 
 
+def _shown(found: WorkloadClass, column: str, columns: Sequence[str]) -> str:
+    """Return the stack that a column shows: through a layer where that is the one to use."""
+    for stack in (found.ranking.reference, found.ranking.fastest):
+        same = stack not in columns and stack.partition("+")[0] == column
+        if same and found.ranking.advice[stack] in ("use", "only", "fastest"):
+            return stack
+    return column
+
+
 def _place(results: Results, found: WorkloadClass, stack: str) -> Place:
     number = found.numbers.get(stack)
     if number is None:
-        return Place("nothing", note="not measured")
+        return Place("nothing", note=words.MISSING)
     value, href = found.delivered(stack), number.anchor
     if number.invalid:
         return Place("nothing", note="did not pass a validity check", value=value, href=href)
     advice, standing = found.ranking.advice[stack], found.ranking.standings[stack]
     factor, interval, note = _factor(results, found, advice, standing)
+    if "+" in stack:
+        note = f"with {number.layer}{f', against {note}' if note else ''}"
     cached = not number.cold and stack not in results.memory
     return Place(advice, factor, interval, note, value, href, cached)
 
@@ -224,8 +239,9 @@ def _where(results: Results, found: Sequence[WorkloadClass]) -> str:
         return f"There is one storage system here, {name(stacks[0])}: nothing to choose between."
     if not lasting:
         return "Everything measured here is memory: it keeps no file over a restart."
-    if len(lasting) == 1:
-        return f"Keep your files on {name(lasting[0])}: it is the only storage here that keeps them."
+    if len(base := _storages(lasting)) == 1:
+        only = f"Keep your files on {name(base[0])}: it is the only storage here that keeps them."
+        return f"{only}{_through(results, found)}"
     best, anywhere = _places(found, lasting)
     if not best and not anywhere:
         return (
@@ -242,13 +258,34 @@ def _where(results: Results, found: Sequence[WorkloadClass]) -> str:
     return f"Put your files {'; '.join(parts)}.{rest}"
 
 
+def _storages(stacks: Sequence[str]) -> list[str]:
+    """Return one stack for each storage: the plain one, or else the first through a layer."""
+    found: dict[str, str] = {}
+    for stack in sorted(stacks, key=lambda s: "+" in s):
+        found.setdefault(stack.partition("+")[0], stack)
+    return [s for s in stacks if s in found.values()]
+
+
+def _through(results: Results, found: Sequence[WorkloadClass]) -> str:
+    """Say where a layer in front of a storage is ahead of everything else."""
+    best: dict[str, list[WorkloadClass]] = {}
+    for c in found:
+        if "+" in c.ranking.winner:
+            best.setdefault(c.ranking.winner, []).append(c)
+    parts = [f"as {results.name(s)} for {_classes(some, len(found))}" for s, some in best.items()]
+    return f" Use it {'; '.join(parts)}." if parts else ""
+
+
 def _places(
     found: Sequence[WorkloadClass], lasting: Sequence[str]
 ) -> tuple[dict[str, list[WorkloadClass]], list[WorkloadClass]]:
     """Return the decided classes by where their files go, in as few places as will do; and those that may go
     anywhere."""
     good = {c.key: [s for s in lasting if c.ranking.advice.get(s) == "use"] for c in found}
-    anywhere = [c for c in found if set(good[c.key]) == {s for s in lasting if s in c.ranking.standings}]
+    anywhere = [
+        c for c in found
+        if len(good[c.key]) > 1 and set(good[c.key]) == {s for s in lasting if s in c.ranking.standings}
+    ]  # fmt: skip
     left = [c for c in found if good[c.key] and c not in anywhere]
     best: dict[str, list[WorkloadClass]] = {}
     while left:
@@ -295,14 +332,15 @@ def _range(rows: Sequence[tuple[WorkloadClass, Record]]) -> str:
 
 def _mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
     said = []
-    memory = [s for s in stacks if s in results.memory]
+    memory = _storages([s for s in stacks if s in results.memory])
     if memory:
         verb = "is" if len(memory) == 1 else "are"
         said.append(
             f"{words.listed([results.name(s) for s in memory])} {verb} memory: files there are gone after a "
             "restart, take memory from programs and are seen on one node only."
         )
-    local = [s for s in stacks if s not in memory and (known := _storage(site, s)) and site.node_local(known)]
+    lasting = _storages([s for s in stacks if s not in results.memory])
+    local = [s for s in lasting if (known := _storage(site, s)) and site.node_local(known)]
     if local:
         verb = "is" if len(local) == 1 else "are"
         said.append(f"{words.listed([results.name(s) for s in local])} {verb} seen on one node only.")

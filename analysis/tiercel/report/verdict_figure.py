@@ -96,8 +96,9 @@ def _draw(
         )
         for s in order
     ]
+    longest = max(len(str(handle.get_label())) for handle in handles)
     cast(Figure, axes.figure).legend(
-        handles=handles, loc="outside lower left", ncols=2 if len(order) < 5 else 3
+        handles=handles, loc="outside lower left", ncols=2 if longest < 30 else 1
     )
 
 
