@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 from tiercel.report import words
@@ -59,6 +60,16 @@ def section(context: Context) -> Section | None:
     )
 
 
+#: How measurement and model go together, in words.
+_TOGETHER = {
+    "agree": "are decided alike by measurement and model",
+    "disagree": "otherwise by the model: trust the measurement",
+    "the measurement alone decides": "by the measurement alone",
+    "the model alone decides": "by the model alone (expected, not measured)",
+    "both undecided": "by neither",
+}
+
+
 def _texts(results: Results, made: list[Recommendation], model: list[Judgement]) -> list[str]:
     texts = []
     uses: dict[int, list[str]] = {}
@@ -89,11 +100,10 @@ def _texts(results: Results, made: list[Recommendation], model: list[Judgement])
             "takes longer than what memory saves."
         )
     if model:
-        agree = sum(j.agreement == "agree" for j in model)
-        against = sum(j.agreement == "disagree" for j in model)
+        count = Counter(j.agreement for j in model)
+        said = [f"{count[how]} {meaning}" for how, meaning in _TOGETHER.items() if count[how]]
         texts.append(
-            f"The placement model agrees with the measurement in {agree} of {words.count(len(model), 'pair')}"
-            f"{f' and contradicts it in {against}: trust the measurement' if against else ''}."
+            f"Of {words.count(len(model), 'pair')} of storages that the placement model knows, {words.listed(said)}."
         )
     else:
         texts.append(
