@@ -24,7 +24,7 @@ from tiercel.advice.units import PROGRAM_FILES, Unit, data_files, units_of
 from tiercel.advice.ways import AGAIN, HOME, Way, all_on
 from tiercel.advice.ways import home as home_way
 from tiercel.errors import RunFailed, UserError
-from tiercel.placement.compile import compile_trace
+from tiercel.placement.compile import NothingToReplay, compile_trace
 from tiercel.placement.groups import SYSTEM_FOLDERS
 from tiercel.placement.recipe import Recipe
 from tiercel.programs import program
@@ -40,10 +40,15 @@ Progress = Callable[[str], None]
 
 #: The replay at home repeats the trace when its I/O time is within this factor of the trace's own.
 FAITHFUL = 2.0
-#: I/O below this share of the run needs no such proof: whatever it is off by decides nothing.
-_MATTERS = 0.02
+#: I/O below this share of the run, or these seconds, needs no such proof: what it is off by decides nothing.
+_MATTERS, _MATTERS_S = 0.02, 0.05
+#: Kinds of calls that take less of the run than this are in no finding.
+_WORTH_A_WORD = 0.01
 #: What one program start can be replayed within the budget at least.
 _TIMEOUT_S = 3600.0
+#: Where a program waits for I/O less than this share of its run, no placement is tried.
+_LITTLE = 0.01
+_NO_TIME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -123,12 +128,14 @@ def advise(
     began = time.monotonic()
     notes = [*(capture.notes if capture else ()), *frame.warnings]
     cost = capture.call_cost if capture else 0.0
-    recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
-    findings = tuple(explain(_data(frame)))
+    try:
+        recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
+    except NothingToReplay:
+        return _nothing(frame, capture, trace, site, notes, time.monotonic() - began)
     home = _home(units)
     made = Advice(
         site, capture, trace, home, tuple(storages), recipe, tuple(units), (), None, None, pd.DataFrame(), "",
-        None, 1.0, "", left_out, findings, (), tuple(notes), 0.0,
+        None, 1.0, "", left_out, (), (), tuple(notes), 0.0,
     )  # fmt: skip
     binary = program("tiercel-replay")
     if binary is None:
@@ -137,16 +144,37 @@ def advise(
     with SiteLock(results) as lock, scratch_place() as place:
         bench = Bench(site, recipe, units, binary, Path(place), inherit=(lock.descriptor,))
         progress("replaying its I/O where its files are")
-        trials = _find_out(bench, frame, units, recipe, capture)
+        trials = _find_out(bench, units, recipe, capture is not None)
         if isinstance(trials, str):
-            return replace(made, notes=(*notes, trials), seconds=time.monotonic() - began)
-        took, warm = trials
+            return replace(
+                made, notes=(*notes, trials), findings=_findings(frame, None), seconds=time.monotonic() -
+                began
+            )  # fmt: skip
+        warm = _as_found(trials, _trace_seconds(frame, recipe, capture)["read"])
         bench.warm = bool(warm)
-        ways = [home_way(units), home_way(units, AGAIN), *_candidates(units, storages)]
-        left = budget - (time.monotonic() - began)
-        bench.think = took * len(ways) * LEAST <= left
-        found = measure(bench, ways, units, left, options.seed, progress)
-    return _judged(made, found, bench, frame, options, warm, time.monotonic() - began)
+        first = trials[bool(warm)]
+        way = home_way(units)
+        offset = _outside(capture, frame, recipe)
+        if _io_cost(recipe, [first], offset).share < _LITTLE:
+            # Whatever its files lie on: that is answered without trying.
+            found = Measured.of(bench, units, way, [first])
+        else:
+            ways = [way, home_way(units, AGAIN), *_candidates(units, storages)]
+            left = budget - (time.monotonic() - began)
+            bench.think = first.elapsed * len(ways) * LEAST <= left
+            found = measure(bench, ways, units, left, options.seed, progress)
+    answer = _judged(made, found, bench, frame, options, warm, time.monotonic() - began)
+    return replace(answer, findings=_findings(frame, answer.io))
+
+
+def _nothing(
+    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, notes: Sequence[str], seconds: float
+) -> Advice:
+    """Return the advice on a program without files of its own."""
+    return Advice(
+        site, capture, trace, "", (), Recipe(), (), (), None, None, pd.DataFrame(), "", None, 1.0, "", {},
+        _findings(frame, None), (), tuple(notes), seconds,
+    )  # fmt: skip
 
 
 def _prepare(
@@ -215,37 +243,51 @@ def _candidates(units: Sequence[Unit], storages: Sequence[str]) -> list[Way]:
     return [way for way in ways if dict(way.systems) != at_home]
 
 
-def _data(frame: IOFrame) -> IOFrame:
-    """Return the frame's calls on data: findings on libraries and devices help nobody."""
+def _findings(frame: IOFrame, io: IoCost | None) -> tuple[Finding, ...]:
+    """Return what the rules find in the program's calls on data, of the kinds that take time.
+
+    Findings on libraries and devices, and on reads that take a thousandth of the run, help nobody.
+    """
     system = " OR ".join(f"starts_with(file, {quoted(folder)})" for folder in SYSTEM_FOLDERS)
     parts = quoted(PROGRAM_FILES.pattern)
-    return frame.where(f"file IS NULL OR NOT ({system} OR regexp_matches(file, {parts}))")
+    data = frame.where(f"file IS NULL OR NOT ({system} OR regexp_matches(file, {parts}))")
+    if io is not None:
+        little = [kind for kind, seconds in io.by_kind.items() if seconds < _WORTH_A_WORD * io.run]
+        if little:
+            data = data.where(f"kind NOT IN ({', '.join(map(quoted, little))})")
+    return tuple(explain(data))
 
 
 # -- how the program found its files -------------------------------------------------------------------------
 
 
 def _find_out(
-    bench: Bench, frame: IOFrame, units: Sequence[Unit], recipe: Recipe, capture: Capture | None
-) -> tuple[float, bool | None] | str:
-    """Return seconds that one replay with its thinking takes, all in all, and whether inputs were in the page
-    cache; or, in a sentence, why nothing can be replayed."""
+    bench: Bench, units: Sequence[Unit], recipe: Recipe, both: bool
+) -> tuple[Trial, Trial] | tuple[Trial] | str:
+    """Return the first replays at home, with inputs evicted and (`both`, where it has inputs) in the page
+    cache;
+    or, in a sentence, why nothing can be replayed."""
     way = home_way(units)
-    began = time.monotonic()
     try:
         cold = bench.try_(way, _TIMEOUT_S)
-        took = time.monotonic() - began
-        read = sum(r.size for r in recipe.records if r.existed)
-        if not read or capture is None:
-            return took, None
+        if not both or not any(r.existed and r.size for r in recipe.records):
+            return (cold,)
         bench.warm = True
-        warm = bench.try_(way, _TIMEOUT_S)
+        return cold, bench.try_(way, _TIMEOUT_S)
     except RunFailed as failure:
         return f"its I/O could not be replayed where its files are: {failure}"
-    traced = _trace_seconds(frame, recipe, capture)["read"]
-    times = [float(t.files[:, 0].sum()) for t in (cold, warm)]
-    distance = [abs(np.log(max(traced, 1e-9) / max(t, 1e-9))) for t in times]
-    return took, bool(distance[1] < distance[0])
+
+
+def _as_found(trials: Sequence[Trial], traced: float) -> bool | None:
+    """Return whether inputs were in the page cache when the program read them: which of the replays reads
+    as long
+    as the trace says. None where it has none, or where that is not known."""
+    if len(trials) < 2:
+        return None
+    cold, warm = (
+        abs(np.log(max(traced, _NO_TIME) / max(float(t.files[:, 0].sum()), _NO_TIME))) for t in trials
+    )
+    return bool(warm < cold)
 
 
 def _trace_seconds(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
@@ -281,10 +323,10 @@ def _judged(
     fidelity = sum(traced.values()) / replayed if here and replayed > 0 else 1.0
     ways = results_of(found, options.runs, offset, fidelity)
     volatile = {s: made.site.storages[s].medium == "memory" for s in made.site.storages}
-    answer = verdict(ways, volatile)
     cost = _io_cost(bench.recipe, trials, offset)
+    answer = verdict(ways, volatile, cost.share * max(1.0, fidelity))
     refused = ""
-    if cost.calls > _MATTERS * cost.run and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
+    if cost.calls > max(_MATTERS * cost.run, _MATTERS_S) and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
         refused = (
             f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows "
             f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no "

@@ -32,8 +32,8 @@ Floats = npt.NDArray[np.float64]
 COPIES = 3
 #: A gain below this share of the run is not worth moving files for.
 WORTH = 0.03
-#: A unit is moved in a mixed way when that saves this share of all I/O time at home.
-_PART = 0.02
+#: A unit is moved in a mixed way when that saves this share of all I/O time at home, and of the run.
+_PART, _OF_RUN = 0.02, 0.005
 #: Storages this near to the fastest are as good: then the one that keeps its files is taken.
 _AS_GOOD = 0.05
 #: By so much a program's own run time varies at least, from run to run, beside what its I/O does.
@@ -125,11 +125,16 @@ def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> 
     return [head, *sorted(rest, key=lambda w: w.run.median + w.copies)]
 
 
-def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool]) -> Verdict | None:
-    """Return which of the ways to take; `volatile`: storages whose files are gone after a restart."""
+def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool], waited: float) -> Verdict | None:
+    """Return which of the ways to take.
+
+    `volatile`: storages whose files are gone after a restart. `waited`: share of the run that waits for I/O.
+    """
     if not ways:
         return None
     home, *others = ways
+    if waited < WORTH:
+        return Verdict(home, home, True, None, f"no storage can save more than {waited:.1%} of a run")
     better = [w for w in others if _better(w.comparison)]
     alive = [
         w for w in others if _better(w.living) and not any(volatile[s] for s in set(w.systems.values()) if s)
@@ -163,7 +168,7 @@ def decided(found: Measured, _units: Sequence[Unit]) -> bool:
 
 def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
     """Return for each unit the storage on which its own I/O, and copying it, took least."""
-    total = float(np.median(found.values(HOME, "io")))
+    least = _decides(found)
     wished = {}
     for unit in units:
         if not unit.storage or unit.stays:
@@ -178,7 +183,7 @@ def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
                     unit, way.moved(units)
                 )
         best = min(cost, key=lambda s: cost[s])
-        wished[unit.name] = best if cost[unit.storage] - cost[best] > _PART * total else unit.storage
+        wished[unit.name] = best if cost[unit.storage] - cost[best] > least else unit.storage
     return wished
 
 
@@ -186,6 +191,17 @@ def unit_seconds(found: Measured, way: str, unit: Unit) -> float:
     """Return the seconds in calls on a unit's files, in the median of a way's trials."""
     rows = found.rows[unit.name]
     return float(np.median([t.files[rows].sum() for t in found.trials[way]]))
+
+
+def matters(found: Measured, unit: Unit) -> bool:
+    """Return whether a unit's I/O at home is a part of it all that decides something."""
+    return unit_seconds(found, HOME, unit) > _decides(found)
+
+
+def _decides(found: Measured) -> float:
+    """Return the seconds of I/O below which nothing is moved."""
+    io, wall = (float(np.median(found.values(HOME, q))) for q in ("io", "wall"))
+    return max(_PART * io, _OF_RUN * wall)
 
 
 def _share(unit: Unit, moved: Sequence[Unit]) -> float:
@@ -213,7 +229,9 @@ def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
     low, high = difference_interval(own, walls)
     factors = (min(1.0, fidelity), max(1.0, fidelity))
     ends = [value * factor for value in (min(low, median), max(high, median)) for factor in factors]
-    return Span(median, min(ends) - noise, max(ends) + noise)
+    # No more can be saved than lies between the slowest run at home and the fastest of this way.
+    most = float(own.max() - walls.min()) + noise
+    return Span(median, min(min(ends) - noise, median), max(median, min(max(ends) + noise, most)))
 
 
 def _result(

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Trial:
     calls: npt.NDArray[np.float64]
     copy_in: float = 0.0
     copy_out: float = 0.0
+    elapsed: float = 0.0
+    """All that the trial took: making the files, too."""
 
     @property
     def io(self) -> float:
@@ -72,6 +74,7 @@ class Bench:
         `copies`: measure what staging in and out costs as well.
         """
         self._number += 1
+        began = time.monotonic()
         systems = sorted(
             {s for s in way.systems.values() if s} | {u.storage for u in self.units if u.storage}
         )
@@ -99,7 +102,7 @@ class Bench:
             result = json.loads(answer.read_text())
             check_totals(result, self.recipe.totals)
             copy_out = self._copy_out(way, data) if copies else 0.0
-        return self._trial(result, copy_in, copy_out)
+        return replace(self._trial(result, copy_in, copy_out), elapsed=time.monotonic() - began)
 
     def _trial(self, result: dict[str, Any], copy_in: float, copy_out: float) -> Trial:
         seconds = np.array([[f[g]["seconds"] for g in GROUPS] for f in result["files"]], dtype=np.float64)

@@ -76,6 +76,10 @@ _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
+class NothingToReplay(UserError):
+    """The trace shows no I/O on files that could be replayed."""
+
+
 def compile_trace(
     frame: IOFrame, data: str = "/", only: Collection[str] | None = None, per_call: float = 0.0
 ) -> Recipe:
@@ -86,7 +90,7 @@ def compile_trace(
     """
     events = _events(frame, data, only)
     if events.empty:
-        raise UserError(
+        raise NothingToReplay(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
@@ -105,6 +109,7 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
         "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
         f"WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) WHERE file IS NOT NULL AND {below} ORDER BY time"
     )
+    table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
     table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
     if only is not None:
         table = table[table["file"].isin(set(only))]
@@ -122,6 +127,15 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     if not table["letter"].isin(["R", "W"]).any():
         return table.iloc[:0]
     return table
+
+
+def _plain_names(names: pd.Series) -> pd.Series:
+    """Return paths without what changes nothing in them: ``/./``, ``//`` and a slash at the end."""
+    odd = names.str.contains(r"//|/\./|/\.?$", na=False)
+    changed = (
+        names[odd].str.replace(r"/(?:\.?/)+", "/", regex=True).str.replace(r"(?<=.)/\.?$", "", regex=True)
+    )
+    return names.where(~odd, changed.reindex(names.index))
 
 
 @dataclass

@@ -35,7 +35,7 @@ static bool fill(const char *path, int64_t size, const char *piece, bool warm)
 {
     int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (descriptor < 0)
-        return said(path);
+        return (errno == EISDIR && size == 0) || said(path); /* looked at under another name of a folder */
     bool good = true;
     for (int64_t at = 0; good && at < size;) {
         size_t count = size - at < PIECE ? (size_t)(size - at) : PIECE;
