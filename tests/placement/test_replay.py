@@ -77,6 +77,80 @@ def test_a_recipe_keeps_order_between_processes_and_knows_what_was_there_before(
     }  # fmt: skip
 
 
+SEARCH = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/inc/a.h", O_RDONLY) = -1 ENOENT (No such file) <0.000010>
+7 1700000010.001000 openat(AT_FDCWD, "/d/src/a.h", O_RDONLY) = 3</d/src/a.h> <0.000010>
+7 1700000010.002000 read(3</d/src/a.h>, ""..., 4096) = 100 <0.000100>
+7 1700000010.003000 close(3</d/src/a.h>) = 0 <0.000010>
+7 1700000010.004000 mkdir("/d/out", 0777) = 0 <0.000010>
+7 1700000010.005000 openat(AT_FDCWD, "/d/out/t", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3</d/out/t> <0.000010>
+7 1700000010.006000 copy_file_range(4</d/src/b>, NULL, 3</d/out/t>, NULL, 4096, 0) = 700 <0.000100>
+7 1700000010.007000 close(3</d/out/t>) = 0 <0.000010>
+7 1700000010.008000 rename("/d/out/t", "/d/out/r") = 0 <0.000010>
+7 1700000010.009000 newfstatat(AT_FDCWD, "/d/./src//a.h", {...}, 0) = 0 <0.000010>
+7 1700000010.019000 openat(AT_FDCWD, "/d/out/r", O_RDONLY) = 3</d/out/r> <0.000010>
+7 1700000010.020000 read(3</d/out/r>, ""..., 4096) = 700 <0.000100>
+7 1700000010.021000 unlinkat(AT_FDCWD, "/d/empty", AT_REMOVEDIR) = 0 <0.000010>
+"""
+
+
+@needs_replay
+def test_what_was_there_before_and_what_was_not(tmp_path: Path) -> None:
+    recipe = compile_trace(strace(tmp_path, SEARCH))
+    records = {r.name: r for r in recipe.records}
+    # A failed open makes no file in the replay: it is a look. Of a copy the source is read.
+    assert [o.kind for o in recipe.streams[0]] == list("TORCMORWCNTORX")
+    assert {n for n, r in records.items() if r.existed} == {"/d/src/a.h", "/d/src/b", "/d/empty"}
+    assert (records["/d/src/a.h"].size, records["/d/src/b"].size, records["/d/out/r"].size) == (100, 700, 0)
+    # The program makes /d/out itself, and what it leaves there is r, not t.
+    assert records["/d/out/r"].made_folder
+    assert records["/d/out/r"].remains
+    assert not records["/d/out/t"].remains
+    # 10 ms lie between the stat and the open after it: 9.99 from the end of one to the begin of the other.
+    assert recipe.streams[0][11].gap == pytest.approx(9_990_000, abs=1000)
+    (tmp_path / "r.txt").write_text(recipe.text())
+    result = replayed(tmp_path / "r.txt", tmp_path / "root")
+    check_totals(result, recipe.totals)
+    assert result["absent"] == 1  # the first open
+    assert (tmp_path / "root" / "d" / "out" / "r").stat().st_size == 700
+    assert not (tmp_path / "root" / "d" / "inc" / "a.h").exists()
+
+
+@needs_replay
+def test_thinking_is_kept_and_shortened_by_what_the_tracer_cost(tmp_path: Path) -> None:
+    frame = strace(tmp_path, SEARCH)
+    whole = sum(o.gap for o in compile_trace(frame).streams[0])
+    # 14 operations of 13 calls (a copy is two): between them 12 gaps, of 1 ms each but for one of 10 ms, less
+    # what the calls before took. Each is shorter by the 0.1 ms that the tracer delayed its call.
+    shorter = sum(o.gap for o in compile_trace(frame, per_call=1e-4).streams[0])
+    assert whole - shorter == pytest.approx(12 * 100_000, abs=2000)
+    (tmp_path / "r.txt").write_text(compile_trace(frame).text())
+    (tmp_path / "root").mkdir()
+    assert run(tmp_path / "r.txt", tmp_path / "root", "--prepare").returncode == 0
+    thinking = json.loads(run(tmp_path / "r.txt", tmp_path / "root", "--think").stdout)
+    assert thinking["wallSeconds"] >= whole / 1e9
+
+
+@needs_replay
+def test_a_helper_that_was_waited_for_is_waited_for_again(tmp_path: Path) -> None:
+    """Process 7 starts 8, waits for it, and goes on with another file; 9 runs beside both."""
+    text = """\
+7 1700000010.000000 newfstatat(AT_FDCWD, "/d/a", {...}, 0) = 0 <0.000010>
+9 1700000010.000100 newfstatat(AT_FDCWD, "/d/z", {...}, 0) = 0 <0.000010>
+8 1700000010.001000 openat(AT_FDCWD, "/d/b", O_WRONLY|O_CREAT, 0666) = 3</d/b> <0.000010>
+8 1700000010.002000 write(3</d/b>, ""..., 10) = 10 <0.000100>
+8 1700000010.003000 close(3</d/b>) = 0 <0.000010>
+7 1700000010.005000 newfstatat(AT_FDCWD, "/d/c", {...}, 0) = 0 <0.000010>
+9 1700000010.006000 newfstatat(AT_FDCWD, "/d/y", {...}, 0) = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    seven = recipe.streams[0]
+    assert (2, 3) in seven[1].waits  # all three calls of process 8
+    assert all(s != 1 for s, _ in seven[1].waits)  # not for 9, which began before and ended after
+    # It thinks since 8 ended, at 3.01 ms, not since its own first call.
+    assert seven[1].gap == pytest.approx(1_990_000, abs=1000)
+
+
 @needs_replay
 def test_the_replay_has_the_traces_totals(tmp_path: Path) -> None:
     write_recipe(strace(tmp_path, TWO_PROCESSES), tmp_path / "r.txt")

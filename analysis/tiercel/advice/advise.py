@@ -326,7 +326,12 @@ def _judged(
     cost = _io_cost(bench.recipe, trials, offset)
     answer = verdict(ways, volatile, cost.share * max(1.0, fidelity))
     refused = ""
-    if cost.calls > max(_MATTERS * cost.run, _MATTERS_S) and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
+    moves = answer is not None and answer.way is not answer.home
+    if (
+        moves
+        and cost.calls > max(_MATTERS * cost.run, _MATTERS_S)
+        and not 1 / FAITHFUL <= fidelity <= FAITHFUL
+    ):
         refused = (
             f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows "
             f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no "

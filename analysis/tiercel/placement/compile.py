@@ -213,6 +213,7 @@ class _Compiler:
 
     def _settle(self, file: _File, letter: str, flags: str | None, failed: bool | None) -> None:
         """Say whether a file was there before, by the first call that tells."""
+        file.record.folder |= letter in "GXM"
         if file.known:
             return
         if letter == "O":
@@ -223,9 +224,7 @@ class _Compiler:
         elif letter in "TGUXNAKY" and failed is False:
             file.known = file.record.existed = True
         elif letter == "M":
-            file.known, file.record.existed, file.record.folder = True, failed is True, True
-        elif letter in "GX":
-            file.record.folder = True
+            file.known, file.record.existed = True, failed is True
         elif letter == "W":
             file.known = True
 
