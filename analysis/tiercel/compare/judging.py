@@ -144,28 +144,13 @@ def ratio_of(strata: Iterable[tuple[Iterable[Any], Iterable[Any]]], floor: Floor
     """Compare pairs of samples so that the answer for b to a is that for a to b, turned around.
 
     The interval is drawn by chance, first of the one sample and then of the other: which is first must not
-    hang on which side the user named first.
+    hang on which side the user named first, so it is drawn both ways, and the wider one counts.
     """
     pairs = [(finite(a), finite(b)) for a, b in strata]
-    turned = [tuple(b) for _, b in pairs] < [tuple(a) for a, _ in pairs]
-    if not turned:
-        return compare_scales(pairs, floor)
-    return mirrored(compare_scales([(b, a) for a, b in pairs], floor))
-
-
-def mirrored(c: Comparison) -> Comparison:
-    """Return what b says against a, given what a says against b."""
-    verdict = {"higher": "lower", "lower": "higher"}.get(c.verdict, c.verdict)
-    return replace(
-        c,
-        ratio=1 / c.ratio,
-        low=1 / c.high,
-        high=1 / c.low,
-        effect=-c.effect,
-        n_a=c.n_b,
-        n_b=c.n_a,
-        verdict=verdict,  # type: ignore[arg-type]
-    )
+    one, turned = compare_scales(pairs, floor), compare_scales([(b, a) for a, b in pairs], floor)
+    if not math.isfinite(one.ratio):
+        return one
+    return judge([replace(one, low=min(one.low, 1 / turned.high), high=max(one.high, 1 / turned.low))])[0]
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
