@@ -6,8 +6,7 @@ comparison; the single scales are another. The noise is the wider of both sides'
 ran no A/A pair nothing can be claimed.
 
 Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
-Where they used more of the cores on one side than on the other, by the share from which on a machine counts
-as loaded, nothing is claimed either.
+Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ from tiercel.results.validity import LOADED
 from tiercel.statistics.comparison import Comparison, compare_scales, judge
 from tiercel.statistics.noise import UNKNOWN, Floor, lookup, widest
 from tiercel.statistics.summary import finite, summarize
+
+#: Loads of two machines are the same up to this share of the cores.
+_UNEVEN = 0.1
 
 Outcome = Literal["slower", "faster", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("slower", "faster", "undecided")
@@ -183,7 +185,7 @@ def _of_load(
     chosen = row.match.scales if row.scale is None else (row.scale,)
     one = load_base([row.match.base.scales[s] for s in chosen])
     two = load_other([row.match.other.scales[s] for s in chosen])
-    if row.outcome == "undecided" or not abs(one - two) > LOADED:
+    if row.outcome == "undecided" or not (max(one, two) > LOADED and abs(one - two) > _UNEVEN):
         return row
     reason = (
         f"other programs used {two:.0%} of the cores on {row.other_side} and {one:.0%} on {row.base_side}"
