@@ -67,6 +67,7 @@ rule all:
 
 include: "workflows/stack.smk"
 include: "workflows/measure.smk"
+include: "workflows/traces.smk"
 include: "workflows/results.smk"
 
 

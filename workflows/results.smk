@@ -21,6 +21,7 @@ rule report:
     input:
         observations=rules.collect.output.observations,
         runs=rules.collect.output.runs,
+        traces=TRACE_TABLES if TRACED else [],
     output:
         RESULTS / "report" / "index.html",
     params:

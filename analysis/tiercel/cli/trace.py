@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tiercel.cli.options import Json, size_of
+from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
 
@@ -257,6 +257,29 @@ def export_perfetto(
     print(output)
 
 
+@app.command()
+def collect(site: Site = "local", study: Study = "quick") -> None:
+    """Make traces.parquet, trace-groups.parquet and traces.nc from the traced runs in the raw folder."""
+    from tiercel.project import project_root, results_folder
+    from tiercel.study.load import load_study
+    from tiercel.traced import collect as collect_tables
+    from tiercel.traced import load_traces
+    from tiercel.traced.dataset import write_dataset
+
+    root = project_root()
+    results = results_folder(root, site)
+    name = load_study(study, root).study
+    if not results.is_dir():
+        raise UserError(f"{results}: nothing measured yet: run `tiercel evaluate --site {site}`")
+    collect_tables(results)
+    traces = load_traces(results, name)
+    write_dataset(traces, results / "traces.nc")
+    lost = traces[traces["reason"] != ""]
+    for run, reason in zip(lost["run"], lost["reason"], strict=True):
+        print(f"tiercel: {run}: {one_line(reason)}", file=sys.stderr)
+    print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} not whole")
+
+
 def _common_folder(names: list[str]) -> str:
     """Return the folder that all names begin with, and its slash; they are shown without it."""
     # Between the first and the last name in order lie all others: what these two share, all share.
@@ -291,20 +314,9 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    print(json.dumps(_strict(answer), allow_nan=False))
+    from tiercel.traces.analysis.common import plain
 
-
-def _strict(value: Any) -> Any:
-    """Return plain JSON values: no NaN, no infinity, no numpy."""
-    if isinstance(value, dict):
-        return {str(key): _strict(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    print(json.dumps(plain(answer), allow_nan=False))
 
 
 def _warn(warnings: list[str]) -> None:

@@ -24,7 +24,7 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     report = folder / "report"
     pictures = draw_all(results, report / "figures")
     parts = make_sections(Context(folder, report / "figures", site, everything))
-    drawn = [*pictures, *(p for part in parts for p in part.pictures)]
+    drawn = [*pictures, *(p for part in parts for p in part.all_pictures)]
     _remove_others(report / "figures", {p.name for p in drawn})
     _write_tables(everything, report / "tables")
     target = report / "index.html"

@@ -230,6 +230,10 @@ class Results:
         first, places = self._places[experiment]
         return first, places.get(workload, len(places)), workload, operation
 
+    def place(self, experiment: str, workload: str) -> tuple[int, int]:
+        """Return where a workload stands in the study file."""
+        return self._position({"experiment": experiment, "workload": workload, "operation": ""})[:2]
+
     @cached_property
     def _places(self) -> dict[str, tuple[int, dict[str, int]]]:
         """Return where each experiment stands in the study file, and each workload in it."""
@@ -240,7 +244,17 @@ class Results:
 
     @property
     def ok(self) -> int:
-        return int((self.runs["status"] == "ok").sum())
+        """Return how many runs gave numbers that count."""
+        return int(((self.runs["status"] == "ok") & ~self._traced).sum())
+
+    @property
+    def traced(self) -> int:
+        """Return how many traced runs there are; they give no number but those of their section."""
+        return int(((self.runs["status"] == "ok") & self._traced).sum())
+
+    @property
+    def _traced(self) -> pd.Series[bool]:
+        return self.runs["traced"].fillna(False).astype(bool)
 
     @cached_property
     def flags(self) -> dict[str, list[Number]]:

@@ -91,6 +91,8 @@ def environment() -> Environment:
 
 def _counts(results: Results) -> list[str]:
     said = [f"{words.count(results.ok, 'run')} with numbers"]
+    if results.traced:
+        said.append(f"{results.traced} traced")
     if results.failed:
         said.append(f"{len(results.failed)} failed")
     said.append(words.count(results.total, "number"))
@@ -175,7 +177,11 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
         ("Made by", f"tiercel {tiercel.__version__}"),
         ("Engines", words.listed(engines)),
         ("Measured", _time_range(results)),
-        ("Runs", f"{words.count(results.ok, 'run')} gave numbers, {len(results.failed)} failed"),
+        (
+            "Runs",
+            f"{words.count(results.ok, 'run')} gave numbers, {results.traced} were traced, "
+            f"{len(results.failed)} failed",
+        ),
         ("Time of all runs", format_duration(float(duration)) if duration else ""),
         ("Origin of the numbers", words.listed(origins)),
         (

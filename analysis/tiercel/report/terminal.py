@@ -47,7 +47,8 @@ def _print(results: Results, console: Console, folder: Path) -> None:
     for finding in top(find(results)):
         line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
         console.print(line.append(one_line(finding.sentence), style="not bold"))
-    runs = f"{words.count(results.ok, 'run')} gave numbers, {len(results.failed)} failed."
+    traced = f"{results.traced} traced, " if results.traced else ""
+    runs = f"{words.count(results.ok, 'run')} gave numbers, {traced}{len(results.failed)} failed."
     console.print(Text(runs, style="bold red" if results.failed else "bold"))
     page = folder / "report" / "index.html"
     if page.is_file():

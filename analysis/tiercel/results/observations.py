@@ -13,26 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import tiercel
 from tiercel.engines import Measurement
-from tiercel.errors import RunFailed, UserError
+from tiercel.errors import RunFailed
 from tiercel.results import schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
+from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import TOO_FEW, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _STAMP = "record_stamp"
-_ARROW = {
-    schema.WORD: pa.string(),
-    schema.COUNT: pa.int64(),
-    schema.NUMBER: pa.float64(),
-    schema.FLAG: pa.bool_(),
-    schema.WORDS: pa.list_(pa.string()),
-}
+_HOW = "tiercel collect"
 
 
 def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -55,36 +48,24 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     _mark_too_few(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
-    _write(results / "observations.parquet", observations, schema.OBSERVATIONS)
+    write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, _signature())
     stamp = schema.Column(_STAMP, schema.COUNT, "ns", "modification time of record.json when it was read")
-    _write(results / "runs.parquet", runs, (*schema.RUNS, stamp))
+    write_table(results / "runs.parquet", runs, (*schema.RUNS, stamp), _signature())
     return load_observations(results), load_runs(results)
 
 
 def load_observations(results: Path) -> pd.DataFrame:
     """Return the observations of a site; one row for each phase of each run, units in ``schema.UNITS``."""
-    return _load(results / "observations.parquet")
+    return load_table(results / "observations.parquet", _HOW)
 
 
 def load_runs(results: Path) -> pd.DataFrame:
     """Return the runs of a site; one row for each execution, failed ones included."""
-    return _load(results / "runs.parquet")
-
-
-def _load(path: Path) -> pd.DataFrame:
-    try:
-        table: pd.DataFrame = pq.read_table(path).to_pandas(types_mapper=_nullable)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file: run `tiercel collect`") from None
-    return table
-
-
-def _nullable(kind: pa.DataType) -> Any:
-    return {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get(kind)
+    return load_table(results / "runs.parquet", _HOW)
 
 
 def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    identity = _identity(raw.run)
+    identity = identity_of(raw.run)
     context = {name: raw.context.get(name) for name in _CONTEXT}
     status, reason = raw.record["status"], raw.record["reason"]
     measurements: list[Measurement] = []
@@ -109,7 +90,8 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return rows, run
 
 
-def _identity(run: dict[str, Any]) -> dict[str, Any]:
+def identity_of(run: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of ``schema.IDENTITY`` of the run in a ``run.json``."""
     storage, workload = run["storage"], run["workload"]
     return {
         "run": run["run"], "configuration": run["configuration"], "origin": "measured",
@@ -147,25 +129,7 @@ def _signature() -> str:
 
 
 def _known(results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    tables = []
-    for name in ("observations.parquet", "runs.parquet"):
-        try:
-            table = pq.read_table(results / name)
-        except (OSError, pa.ArrowInvalid):  # absent or torn: the raw folder has everything
-            return [], []
-        if (table.schema.metadata or {}).get(b"tiercel") != _signature().encode():
-            return [], []
-        tables.append(table.to_pylist())
-    return tables[0], tables[1]
-
-
-def _write(path: Path, rows: list[dict[str, Any]], columns: tuple[schema.Column, ...]) -> None:
-    fields = [
-        pa.field(c.name, _ARROW[c.kind], metadata={"unit": c.unit, "meaning": c.meaning}) for c in columns
-    ]
-    arrow = pa.schema(fields, metadata={"tiercel": _signature()})
-    table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(table, temporary, compression="zstd")
-    temporary.rename(path)
+    """Return the rows of both tables, or none: where one cannot be used the raw folder has everything."""
+    tables = [known_rows(results / name, _signature()) for name in ("observations.parquet", "runs.parquet")]
+    observations, runs = tables
+    return ([], []) if observations is None or runs is None else (observations, runs)

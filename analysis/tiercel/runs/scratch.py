@@ -18,7 +18,8 @@ from tiercel.units import format_size
 
 #: How often, and how long apart, a folder is tried in which a dying process still writes.
 _TRIES, _PAUSE_S = 10, 0.1
-_PREFIX = "tiercel-run-"
+#: A run's folder in the scratch folder: this, and the run's name.
+RUN_PREFIX = "tiercel-run-"
 _MARKER = ".tiercel-run"
 
 
@@ -27,7 +28,7 @@ class Scratch:
 
     def __init__(self, stack: Stack, run_id: str) -> None:
         self._root = stack.storage.scratch_path()
-        self._folder = self._root / f"{_PREFIX}{run_id}"
+        self._folder = self._root / f"{RUN_PREFIX}{run_id}"
         self.data = self._folder / "data"
 
     def __enter__(self) -> Scratch:
@@ -47,7 +48,7 @@ class Scratch:
 
 def remove_run_folder(folder: Path) -> None:
     """Remove a run's folder; UserError for one without our marker."""
-    if not folder.name.startswith(_PREFIX) or folder.is_symlink():
+    if not folder.name.startswith(RUN_PREFIX) or folder.is_symlink():
         raise UserError(f"{folder}: is not a run's folder, so it is left alone")
     if not (folder / _MARKER).exists():
         try:  # killed between mkdir and the marker: then it is empty
@@ -84,7 +85,7 @@ def leftovers(stack: Stack) -> list[Path]:
     root = stack.storage.scratch_path()
     if not root.is_dir():
         return []
-    return sorted(p for p in root.glob(f"{_PREFIX}*") if p.is_dir() and not p.is_symlink())
+    return sorted(p for p in root.glob(f"{RUN_PREFIX}*") if p.is_dir() and not p.is_symlink())
 
 
 def check_scratch(stack: Stack) -> None:

@@ -106,6 +106,12 @@ class IOFrame:
         """Seconds from the start of the first event to the end of the last, of the whole trace."""
         return self._end - self._start
 
+    @property
+    def began(self) -> float | None:
+        """The time of day of the frame's time 0, in seconds since 1970; None where the trace does not say."""
+        epoch = self.metadata.get("epoch")
+        return None if epoch is None else float(epoch) + self._start
+
     def select(self, rank: Ranks = None, filter: Filter = None) -> IOFrame:
         """Return a frame of the events of these ranks that meet the condition; nothing is copied.
 

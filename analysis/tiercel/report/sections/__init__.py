@@ -1,10 +1,12 @@
 """Sections of the report that belong to one subject. One file each."""
 
-from tiercel.report.sections import caching, ceilings, deep_learning, placement, sharing
-from tiercel.report.sections.base import Context, Section, make_sections, sections, table
+from tiercel.report.sections import caching, ceilings, deep_learning, placement, sharing, traces
+from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections, table
 
 __all__ = [
+    "Block",
     "Context",
+    "Point",
     "Section",
     "caching",
     "ceilings",
@@ -14,4 +16,5 @@ __all__ = [
     "sections",
     "sharing",
     "table",
+    "traces",
 ]

@@ -32,6 +32,31 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Point:
+    """One thing that was found: a word for how grave it is, the sentence, what to do, and the figures."""
+
+    severity: str
+    kind: str
+    """Style of the word, as for findings of the page: failure, caution, hint, fact..."""
+    sentence: str
+    advice: str = ""
+    evidence: Table | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a section under a heading of its own. All texts are plain."""
+
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    points: tuple[Point, ...] = ()
+    folded: tuple[tuple[str, tuple[Table, ...]], ...] = ()
+    """Tables that are shown when the reader opens them, each pile under its words."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of the page. All texts are plain: the page escapes them."""
 
@@ -42,6 +67,12 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences below the tables: limits, what is simulated, where the files are."""
+    blocks: tuple[Block, ...] = ()
+    """Below all that, one block for each thing of which the section has several."""
+
+    @property
+    def all_pictures(self) -> tuple[Picture, ...]:
+        return (*self.pictures, *(picture for block in self.blocks for picture in block.pictures))
 
 
 SectionMaker = Callable[[Context], Section | None]

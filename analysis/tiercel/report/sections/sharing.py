@@ -41,6 +41,7 @@ _MOST_PANELS = 12
 def sharing(context: Context) -> Section | None:
     """Return the section, or None for a study without competing jobs."""
     everything = context.results.observations
+    everything = everything[~everything["traced"].fillna(False).astype(bool)]
     rows = everything[everything["operation"].astype(str).str.startswith(_JOB)]
     if rows.empty or "share" not in rows:
         return None

@@ -1,0 +1,137 @@
+"""The timeline of a traced workload, one panel for each storage: small, because it is one picture of pixels.
+
+Each process has a line, in which a bin of time has the colour of the kinds of calls that it spent there, the
+stronger the more of the bin; below it, where the trace knows it, a thinner line for computation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from tiercel.report.picture import Picture, picture_of
+from tiercel.report.sections.trace_cells import Row
+from tiercel.traces.analysis.timeline import COLOURS
+from tiercel.units import format_latency
+
+_KINDS = {"read": "read", "write": "write", "metadata": "metadata", "sync": "sync", "compute": "computation"}
+#: Pixels of a process' line of calls, of its line of computation, and between processes.
+_CALLS, _COMPUTES, _BETWEEN = 6, 2, 1
+#: Time that a bin spent in calls is seen from here on, however short.
+_FAINTEST = 0.15
+#: A kind that never takes so much of a bin, in percent, colours nothing and is not in the legend.
+_SEEN = 10
+#: Beyond this ratio of times, each storage has an axis of its own.
+_ONE_AXIS = 25.0
+#: A phase is named where it is wider than this part of its axis.
+_NAMED = 0.11
+
+Pixels = npt.NDArray[np.float64]
+
+
+def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | None:
+    """Return the picture of a workload's timelines, or None where no trace took any time."""
+    drawn = [(row["label"], json.loads(row["timeline"])) for row in rows if isinstance(row["timeline"], str)]
+    if not drawn:
+        return None
+    lengths = [_length(timeline) for _, timeline in drawn]
+    one_axis = max(lengths) <= _ONE_AXIS * min(lengths)
+    kinds = [
+        kind for kind in _KINDS
+        if any(lane["kind"] == kind and max(lane["busy"]) >= _SEEN for _, t in drawn for lane in t["lanes"])
+    ]  # fmt: skip
+    many = any(lane["lane"] == "all" for _, t in drawn for lane in t["lanes"])
+    lines = "one line for all processes together" if many else "one line for each process"
+    below = ", the thin line below it is its computation" if "compute" in kinds else ""
+    axis = "" if one_axis else " Each storage has its own time axis."
+    return picture_of(
+        folder,
+        name,
+        f"What the processes did: {rows[0]['heading']}",
+        f"Time in calls, {lines}{below}.{axis}",
+        (7.2, 0.85 + 0.62 * len(drawn) + (0 if one_axis else 0.25 * len(drawn))),
+        lambda figure: _draw(figure, drawn, max(lengths) if one_axis else None, kinds),
+        rows[0]["experiment"],
+    )
+
+
+def _length(timeline: dict[str, Any]) -> float:
+    bins = len(timeline["lanes"][0]["busy"])
+    return float(timeline["width"]) * bins
+
+
+def _draw(
+    figure: Figure, drawn: Sequence[tuple[str, dict[str, Any]]], length: float | None, kinds: Sequence[str]
+) -> None:
+    panels = figure.subplots(len(drawn), 1, sharex=length is not None, squeeze=False)[:, 0]
+    for axes, (label, timeline) in zip(panels, drawn, strict=True):
+        _panel(axes, label, timeline, length)
+    _seconds(panels[-1])
+    for axes in panels[:-1]:
+        if length is None:
+            _seconds(axes)
+        else:
+            axes.tick_params(labelbottom=False, bottom=False)
+    patches = [Patch(color=COLOURS[kind], label=_KINDS[kind]) for kind in kinds]
+    figure.legend(handles=patches, loc="outside lower center", ncols=len(patches), handlelength=1)
+
+
+def _panel(axes: Axes, label: str, timeline: dict[str, Any], length: float | None) -> None:
+    own = _length(timeline)
+    # Pixels as they are: one for each bin, however wide the page.
+    axes.imshow(pixels(timeline), extent=(0, own, 0, 1), aspect="auto", interpolation="none")
+    axes.set(xlim=(0, length or own), ylim=(0, 1.28), yticks=[])
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8.5)
+    for phase in timeline["phases"] if len(timeline["phases"]) > 1 else ():
+        start, end = phase["start"] - timeline["start"], phase["end"] - timeline["start"]
+        axes.plot([start, start], [0, 1.2], linewidth=0.5, color="0.5")
+        if end - start >= _NAMED * (length or own):
+            words = phase["operation"].replace("-", " ")
+            axes.text(start, 1.04, f" {words}", fontsize=6.5, va="bottom", ha="left", color="0.45")
+
+
+def _seconds(axes: Axes) -> None:
+    low, high = axes.get_xlim()
+    ticks = [low + (high - low) * part / 4 for part in range(5)]
+    axes.set_xticks(ticks, ["0", *(format_latency(tick) for tick in ticks[1:])])
+
+
+def pixels(timeline: dict[str, Any]) -> Pixels:
+    """Return the picture of a timeline: rows of RGBA values, one column for each bin."""
+    bins = len(timeline["lanes"][0]["busy"])
+    names = list(dict.fromkeys(lane["lane"] for lane in timeline["lanes"]))
+    computes = any(lane["kind"] == "compute" for lane in timeline["lanes"])
+    rows = []
+    for name in names:
+        mine = {x["kind"]: np.array(x["busy"]) / 100 for x in timeline["lanes"] if x["lane"] == name}
+        calls = {kind: share for kind, share in mine.items() if kind != "compute"}
+        rows += [_mixed(calls, bins)] * _CALLS
+        if computes:
+            rows += [_mixed({k: s for k, s in mine.items() if k == "compute"}, bins)] * _COMPUTES
+        rows += [np.zeros((bins, 4))] * _BETWEEN
+    return np.array(rows[:-_BETWEEN])
+
+
+def _mixed(shares: dict[str, Pixels], bins: int) -> Pixels:
+    """Return one line of pixels: colours weighted by their shares, as strong as all shares together."""
+    line = np.zeros((bins, 4))
+    if not shares:
+        return line
+    weights = np.array(list(shares.values()))
+    colours = np.array([to_rgb(COLOURS[kind]) for kind in shares])
+    total = weights.sum(axis=0)
+    busy = total > 0
+    line[busy, :3] = (weights.T @ colours)[busy] / total[busy, None]
+    line[busy, 3] = np.clip(total[busy], _FAINTEST, 1)
+    return line

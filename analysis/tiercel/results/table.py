@@ -1,0 +1,62 @@
+"""Tables as Parquet files that carry unit and meaning of each column, and what code wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tiercel.errors import UserError
+from tiercel.results.schema import COUNT, FLAG, NUMBER, WORD, WORDS, Column
+
+_ARROW = {
+    WORD: pa.string(),
+    COUNT: pa.int64(),
+    NUMBER: pa.float64(),
+    FLAG: pa.bool_(),
+    WORDS: pa.list_(pa.string()),
+}
+
+
+def write_table(
+    path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str
+) -> None:
+    """Write rows (whole or not at all). `signature` names the code that made them, for `known_rows`."""
+    fields = [
+        pa.field(c.name, _ARROW[c.kind], metadata={"unit": c.unit, "meaning": c.meaning}) for c in columns
+    ]
+    arrow = pa.schema(fields, metadata={"tiercel": signature})
+    table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial")
+    pq.write_table(table, temporary, compression="zstd")
+    temporary.rename(path)
+
+
+def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:
+    """Return the rows of a table that the same code wrote; None where absent, torn or of other code."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid):
+        return None
+    if (table.schema.metadata or {}).get(b"tiercel") != signature.encode():
+        return None
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def load_table(path: Path, how: str) -> pd.DataFrame:
+    """Return the table at `path`; UserError that says `how` it is made when there is none."""
+    try:
+        table: pd.DataFrame = pq.read_table(path).to_pandas(types_mapper=_nullable)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file: run `{how}`") from None
+    return table
+
+
+def _nullable(kind: pa.DataType) -> Any:
+    return {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get(kind)

@@ -1,0 +1,146 @@
+"""Numbers of hand-made traces, each recounted beside it: overlap, phases, other folders, cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.traces.conftest import Event, call, compute, frame_of, hashed
+from tiercel.engines import Measurement
+from tiercel.results.raw import RawRun
+from tiercel.traced.cost import cost_of
+from tiercel.traced.row import numbers_of
+from tiercel.traces import IOFrame
+
+__all__ = ["frame_of"]
+
+FrameOf = Callable[[list[Event]], IOFrame]
+DATA = "/scratch/tiercel-run-r1/data"
+MS = 1000
+#: The clock at which `call(..., at=0)` begins: see tests/traces/conftest.py.
+ZERO = 1.0
+
+
+def raw_run(*argv: str) -> RawRun:
+    run = {
+        "run": "r1", "configuration": "c", "site": "s", "study": "t", "experiment": "e", "name": "w",
+        "workload": {"title": "W"}, "storage": {"name": "main", "label": "", "type": "xfs", "medium": "disk"},
+        "layers": [], "engine": "dlkernel", "engine_version": "1", "launcher": "fork", "nodes": 1,
+        "processes_per_node": 1, "repetition": 0, "twin": "a", "traced": True,
+    }  # fmt: skip
+    steps = [{"argv": list(argv)}] if argv else []
+    return RawRun(Path("/raw/r1"), run, {"status": "ok", "reason": "", "steps": steps}, {})
+
+
+def numbers(frame: IOFrame, *measurements: Measurement, argv: tuple[str, ...] = ()) -> tuple[Any, Any]:
+    return numbers_of({"reason": ""}, frame, raw_run(*argv), list(measurements))
+
+
+def test_io_behind_computation(frame_of: FrameOf) -> None:
+    """Reads at 0-40 and 60-80 ms, computation at 30-70 ms: 20 of 60 ms of I/O are hidden."""
+    frame = frame_of(
+        [
+            hashed("f", f"{DATA}/train/a.npz"),
+            call("pread", 0, 40 * MS, fhash="f", ret=3_000_000, offset=0),
+            compute(30 * MS, 40 * MS),
+            call("pread", 60 * MS, 20 * MS, fhash="f", ret=1_000_000, offset=3_000_000),
+        ]
+    )
+    row, groups = numbers(frame)
+    assert row["part"] == "whole trace" and row["files"] == 1
+    assert row["io_s"] == pytest.approx(0.060) and row["compute_s"] == pytest.approx(0.040)
+    assert row["overlapped_io_s"] == pytest.approx(0.020)
+    assert row["nonoverlapped_io_s"] == pytest.approx(0.040)
+    assert row["app_throughput"] == pytest.approx(4e6 / 0.040)
+    assert row["system_throughput"] == pytest.approx(4e6 / 0.060)
+    # 80 ms in 200 bins of 0.4 ms: reading fills bins 0 to 99 and 150 to 199.
+    (reading,) = (lane for lane in json.loads(row["timeline"])["lanes"] if lane["kind"] == "read")
+    assert reading["busy"] == [100] * 100 + [0] * 50 + [100] * 50
+    assert [group["group"] for group in groups] == ["train/a.npz"]
+
+
+def test_phases_part_the_calls(frame_of: FrameOf) -> None:
+    """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on."""
+    frame = frame_of(
+        [
+            hashed("f", f"{DATA}/a"),
+            call("pwrite", 0, 5 * MS, fhash="f", ret=10, offset=0),
+            call("pread", 10 * MS, 2 * MS, fhash="f", ret=10, offset=0),
+            # The slower process: it begins its last call after the first one's clock stopped.
+            call("pread", 20 * MS + 300, 1 * MS, fhash="f", ret=10, offset=0),
+            call("unlink", 20 * MS + 600, 1 * MS, fhash="f", ret=0),
+        ]
+    )
+    row, _ = numbers(
+        frame,
+        Measurement("write", role="setup", began=ZERO, total_time=0.01),
+        Measurement("read", began=ZERO + 0.01, total_time=0.01, operations=2, bytes_moved=20),
+        Measurement("remove", role="setup", began=ZERO + 0.0205, total_time=0.01),
+    )
+    assert row["part"] == "measured phases" and row["measured_s"] == pytest.approx(0.01)
+    assert (row["calls"], row["reads"], row["writes"], row["bytes_read"]) == (2, 2, 0, 20)
+    assert row["warnings"] == []
+
+
+def test_lost_bytes_are_said(frame_of: FrameOf) -> None:
+    frame = frame_of([hashed("f", f"{DATA}/a"), call("pread", 0, 5, fhash="f", ret=10, offset=0)])
+    row, _ = numbers(frame, Measurement("read", began=ZERO, total_time=0.01, operations=1, bytes_moved=1000))
+    assert row["warnings"] == [
+        "the trace holds 10 of the 1,000 bytes of operation read: the rest was lost, or moved by calls that "
+        "the tracer does not see (io_uring, mmap)"
+    ]
+
+
+def test_files_elsewhere_are_counted_and_left_out(frame_of: FrameOf) -> None:
+    frame = frame_of(
+        [
+            hashed("a", f"{DATA}/x/out.10.bin"),
+            hashed("b", f"{DATA}/x/out.20.bin"),
+            hashed("c", "/usr/lib/python3/os.py"),
+            hashed("d", f"{DATA}-other/file"),
+            call("write", 0, 5, fhash="a", ret=100),
+            call("write", 5, 5, fhash="b", ret=100),
+            call("read", 10, 5, fhash="c", ret=1_000_000),
+            call("read", 20, 5, fhash="d", ret=1_000_000),
+        ]
+    )
+    row, groups = numbers(frame, argv=("env", f"DFTRACER_DATA_DIR={DATA}/", "program"))
+    assert (row["files"], row["files_elsewhere"]) == (2, 2)
+    assert (row["calls"], row["bytes_written"], row["bytes_read"]) == (2, 200, 0)
+    assert [(g["group"], g["files"]) for g in groups] == [("x/out.*.bin", 2)]
+
+
+def test_cost_over_several_phases() -> None:
+    """Traced: 100 creates in 1 s, 400 stats in 1 s. Untraced run 1 does 200/s and 800/s: the same work in
+    1 s instead of 2, twice the rate. Run 2 does 100/s and 200/s: 1 s + 2 s instead of 2, two thirds."""
+
+    def row(run: str, phase: int, rate: float, seconds: float, traced: bool, **more: Any) -> dict[str, Any]:
+        return {
+            "run": run, "configuration": "c", "role": "measured", "origin": "measured", "phase": phase,
+            "operation": ("file-create", "file-stat")[phase], "operation_rate": rate, "bandwidth": None,
+            "samples_per_second": None, "total_time": seconds, "traced": traced, "flags": [], **more,
+        }  # fmt: skip
+
+    table = pd.DataFrame(
+        [
+            row("t", 0, 100.0, 1.0, True), row("t", 1, 400.0, 1.0, True),
+            row("1", 0, 200.0, 9.0, False), row("1", 1, 800.0, 9.0, False),
+            row("2", 0, 100.0, 9.0, False), row("2", 1, 200.0, 9.0, False),
+            # Not counted: a number that is not valid, a phase that is missing, another configuration.
+            row("3", 0, 1.0, 9.0, False, flags=["cache-not-cold"]), row("3", 1, 1.0, 9.0, False),
+            row("4", 0, 1.0, 9.0, False),
+            row("5", 0, 1.0, 9.0, False, configuration="d"),
+        ]
+    )  # fmt: skip
+    cost = cost_of("t", "c", table)
+    assert cost["rate_metric"] == "operation_rate" and cost["untraced_runs"] == 2
+    assert cost["traced_rate"] == pytest.approx(250)  # 500 operations in 2 s
+    assert (cost["cost_low"], cost["cost_high"]) == pytest.approx((2 / 3, 2.0))
+    assert cost["cost"] == pytest.approx((2 / 3 + 2) / 2)
+    assert cost["cost_coverage"] == pytest.approx(1 / 3)
+    assert cost_of("unknown", "c", table)["cost"] is None
