@@ -42,6 +42,6 @@ def test_the_page_works(whole, tmp_path, width):
         ],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    # Sorted up and down, nothing loaded, nine figures, and no sideways scrolling of the page.
-    assert "<title>probe true true 0 9 true</title>" in ended.stdout, ended.stderr[-2000:]
+    # Sorted up and down, nothing loaded, ten figures, and no sideways scrolling of the page.
+    assert "<title>probe true true 0 10 true</title>" in ended.stdout, ended.stderr[-2000:]
     assert "CONSOLE" not in ended.stderr, ended.stderr[-2000:]

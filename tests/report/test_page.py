@@ -57,8 +57,8 @@ def test_ids_are_unique_and_every_link_leads_somewhere(whole):
 
 def test_figures_are_files_that_parse_and_name_themselves(whole):
     files = sorted((whole.path.parent / "figures").glob("*.svg"))
-    # Three scaling panels, fsync with its latency, metadata, and three pairs of storages.
-    assert len(files) == 3 + 2 + 1 + 3
+    # The verdict, three scaling panels, fsync with its latency, metadata, and three pairs of storages.
+    assert len(files) == 1 + 3 + 2 + 1 + 3
     for path in files:
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
     labels = [v for tag, name, v in whole.page.attributes if (tag, name) == ("svg", "aria-label")]
@@ -209,8 +209,8 @@ def test_the_points_of_a_sample_are_counted_not_listed(build_page):
     assert [row["Workload"] for row in shown] == ["Write", "Write"]
     assert all(rows[row["No."]]["workload"] == "scientific" for row in shown)
     assert f"{2 * len(points)} numbers of designed samples" in made.page.text
-    # The workload, and the pair of storages.
-    assert len(list((made.path.parent / "figures").glob("*.svg"))) == 2
+    # The verdict, the workload, and the pair of storages.
+    assert len(list((made.path.parent / "figures").glob("*.svg"))) == 3
     ids = made.page.ids
     assert [v for t, n, v in made.page.attributes if n == "href" and v[0] == "#" and v[1:] not in ids] == []
     # A check counts them too, and links to the one that the page has.

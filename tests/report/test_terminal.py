@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from tests.report.synthetic import Synthetic, study
+from tests.report.synthetic import Synthetic, site, study
 
 from tiercel.report.terminal import print_summary
 
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 
 def printed(data, folder, out):
-    print_summary(data.write(folder), study(), out)
+    print_summary(data.write(folder), site(), study(), out)
     return out.getvalue()
 
 

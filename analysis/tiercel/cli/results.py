@@ -53,7 +53,7 @@ def show(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.report.terminal import print_summary
 
     root = project_root()
-    print_summary(_existing(site), load_study(study, root))
+    print_summary(_existing(site), load_site(site, root), load_study(study, root))
 
 
 def _existing(site: str) -> Path:

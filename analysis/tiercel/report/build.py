@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.privacy import private
+from tiercel.report.classes import classes
 from tiercel.report.data import FlagText, Number, Record, Results
 from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
-from tiercel.report.html import page
+from tiercel.report.html import FirstScreen, page
 from tiercel.report.sections import Context, make_sections
+from tiercel.report.verdict import verdict
+from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
 from tiercel.study.model import Study
 
@@ -22,13 +25,16 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     everything = Results.from_folder(folder, study, flags)
     results = everything.named()
     report = folder / "report"
+    found = classes(results)
+    first = FirstScreen(verdict(results, site, found), verdict_picture(results, report / "figures", found))
     pictures = draw_all(results, report / "figures")
     parts = make_sections(Context(folder, report / "figures", site, everything))
-    drawn = [*pictures, *(p for part in parts for p in part.all_pictures)]
+    drawn = [*([first.picture] if first.picture else []), *pictures]
+    drawn += [p for part in parts for p in part.all_pictures]
     _remove_others(report / "figures", {p.name for p in drawn})
     _write_tables(everything, report / "tables")
     target = report / "index.html"
-    text = page(results, site, pictures, find(results), parts)
+    text = page(results, site, first, pictures, find(results), parts)
     partial = target.with_name(".index.html.partial")
     # The tables are clean (results.raw); what the site's file says of mounts may not be.
     partial.write_text(private().text(text), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,16 +117,14 @@ class Results:
 
     @cached_property
     def numbers(self) -> list[Number]:
-        table = _records(tables.summary_table(self.observations))
-        rows = sorted(table, key=lambda row: (*self._position(row), ORIGINS.index(row["origin"])))
-        return [
-            Number(
-                f"number-{i}",
-                row | {"stack": stack_key(row["storage"], row["layer"])},
-                {code: self.flag(code) for code in row["flags"]},
-            )
-            for i, row in enumerate(rows, 1)
-        ]
+        table = records(tables.summary_table(self.observations))
+        rows = sorted(table, key=lambda row: (*self.position(row), ORIGINS.index(row["origin"])))
+        return [self.number(f"number-{i}", row) for i, row in enumerate(rows, 1)]
+
+    def number(self, anchor: str, row: Record) -> Number:
+        """Return a row of a summary as a number of this report."""
+        found = row | {"stack": stack_key(row["storage"], row["layer"])}
+        return Number(anchor, found, {code: self.flag(code) for code in row["flags"]})
 
     @cached_property
     def total(self) -> int:
@@ -160,7 +158,7 @@ class Results:
         return row["workload"] in self.samples.get(str(row["experiment"]), ())
 
     @cached_property
-    def _named_rows(self) -> pd.DataFrame:
+    def named_rows(self) -> pd.DataFrame:
         """Observations without those of samples, whose points are no series of one factor or scale."""
         rows = self.observations
         if not self.samples or rows.empty:
@@ -189,39 +187,36 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Record]:
-        found = _records(tables.comparisons(self.observations, self.excluded, self._floors))
-        for row in found:
-            for side in "ab":
-                row[f"stack_{side}"] = stack_key(row[f"storage_{side}"], row[f"layer_{side}"])
-        return sorted(found, key=self._position)
+        found = tables.comparisons(self.observations, self.excluded, self._floors)
+        return sorted(with_sides(found), key=self.position)
 
     @cached_property
     def contrasts(self) -> list[Record]:
-        return _with_stack(_records(contrasts.contrasts(self._named_rows, self.excluded, self._floors)))
+        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded, self._floors)))
 
     @cached_property
     def scaling(self) -> list[Record]:
-        found = _with_stack(_records(contrasts.scaling(self._named_rows, self.excluded, self._floors)))
-        return sorted(found, key=self._position)
+        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded, self._floors)))
+        return sorted(found, key=self.position)
 
     @cached_property
     def floors(self) -> list[Record]:
-        found = _with_stack(_records(self._floors))
-        return sorted(found, key=lambda row: (*self._position(row), row["stack"]))
+        found = _with_stack(records(self._floors))
+        return sorted(found, key=lambda row: (*self.position(row), row["stack"]))
 
     @cached_property
     def agreement(self) -> list[Record]:
-        return _with_stack(_records(tables.agreement(self._named_rows, self.excluded, self._floors)))
+        return _with_stack(records(tables.agreement(self.named_rows, self.excluded, self._floors)))
 
     @cached_property
     def failed(self) -> list[Record]:
-        return _records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
+        return records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
 
     @cached_property
     def _floors(self) -> pd.DataFrame:
         return noise.floors(self.observations, self.excluded)
 
-    def _position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
+    def position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
         """Return where a row stands in the order of the study file; sorting by it is stable."""
         experiment, workload = str(row["experiment"]), str(row["workload"])
         operation = words.operation_rank(str(row["operation"]))
@@ -316,32 +311,30 @@ def _with_stack(records: list[Record]) -> list[Record]:
     return [row | {"stack": stack_key(row["storage"], row["layer"])} for row in records]
 
 
-def _records(table: pd.DataFrame) -> list[Record]:
+def with_sides(comparisons: pd.DataFrame) -> list[Record]:
+    """Return comparisons as rows, with the names of both stacks in stack_a and stack_b."""
+    found = records(comparisons)
+    for row in found:
+        for side in "ab":
+            row[f"stack_{side}"] = stack_key(row[f"storage_{side}"], row[f"layer_{side}"])
+    return found
+
+
+def records(table: pd.DataFrame) -> list[Record]:
     """Return rows as dicts of plain values, missing ones as NaN."""
     return [{str(k): v for k, v in row.items()} for row in table.to_dict("records")]
 
 
-def reverse(row: Record) -> Record:
-    """Return a comparison of a to b as one of b to a."""
-    swapped = dict(row)
-    for name in [k for k in row if k.endswith("_a")]:
-        other = f"{name[:-2]}_b"
-        swapped[name], swapped[other] = row[other], row[name]
-    opposite = {"higher": "lower", "lower": "higher"}
-    return swapped | {
-        "ratio": 1 / row["ratio"],
-        "low": 1 / row["high"],
-        "high": 1 / row["low"],
-        "effect": -row["effect"],
-        "verdict": opposite.get(row["verdict"], row["verdict"]),
-    }
-
-
 def overall(results: Results) -> list[Record]:
     """Return one comparison for each pair, workload and operation: over all scales, or the only one."""
+    return over_scales(results.comparisons)
+
+
+def over_scales(comparisons: Iterable[Record]) -> list[Record]:
+    """Return, of comparisons at each scale and over all, one for each pair, workload and operation."""
     chosen: dict[tuple[str, ...], Record] = {}
     same = ("origin", "experiment", "workload", "operation", "engine", "stack_a", "stack_b")
-    for row in results.comparisons:
+    for row in comparisons:
         key = tuple(str(row[name]) for name in same)
         if row["scope"] == "all" or key not in chosen:
             chosen[key] = row

@@ -27,9 +27,10 @@ from tiercel.report.axes import (
     x_value_axis,
     y_axis,
 )
-from tiercel.report.data import ORIGINS, Number, Record, Results, overall, reverse
+from tiercel.report.data import ORIGINS, Number, Record, Results, overall
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
+from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
 
 _PAIRS_SHOWN = 6
@@ -269,7 +270,7 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
         name = results.title(row["experiment"], row["workload"])
         if row["metric"] != "bandwidth":
             name = f"{words.operation(row['operation'])}: {name}"
-        names.append(_clipped(name, 42))
+        names.append(words.clipped(name, 42))
     draw_ratios(axes, rows, names)
 
 
@@ -381,10 +382,6 @@ def _by(results: Results, engine: str) -> str:
 
 def _file_name(*parts: str) -> str:
     return ".".join("".join(c if c.isalnum() or c in "-+" else "-" for c in part) for part in parts)
-
-
-def _clipped(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def _wrapped(text: str, width: int) -> str:

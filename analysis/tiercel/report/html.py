@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
+from tiercel.report.verdict import Verdict
 from tiercel.site.model import Site
 from tiercel.units import format_duration, format_size
 
@@ -32,9 +34,18 @@ SEVERITIES = {
 _SHOWN = 8
 
 
+@dataclass(frozen=True)
+class FirstScreen:
+    """What a reader sees before anything else; None where the study has nothing of it."""
+
+    verdict: Verdict | None
+    picture: Picture | None
+
+
 def page(
     results: Results,
     site: Site,
+    first: FirstScreen,
     pictures: list[Picture],
     findings: list[Finding],
     parts: Sequence[Section] = (),
@@ -48,6 +59,7 @@ def page(
             title=study.title or study.study,
             study=study,
             site=site,
+            first=first,
             results=results,
             counts=_counts(results),
             sampled=_sampled(results),

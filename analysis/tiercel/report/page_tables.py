@@ -13,6 +13,7 @@ from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
+from tiercel.statistics.ranking import rank
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -79,18 +80,13 @@ def glance(results: Results) -> Table | None:
 
 def _best(results: Results) -> dict[tuple[str, ...], str]:
     """Return the stack that is claimed ahead of every other one that keeps its files."""
-    wins: dict[tuple[str, ...], dict[str, set[bool]]] = {}
+    groups: dict[tuple[str, ...], list[Record]] = {}
     for row in overall(results):
-        engine = results.main_engine(row["experiment"], row["workload"])
-        if row["engine"] != engine or {row["stack_a"], row["stack_b"]} & results.memory:
-            continue
-        key = (row["experiment"], row["workload"], row["operation"], row["origin"])
-        for side, verdict in (("a", "higher"), ("b", "lower")):
-            won = wins.setdefault(key, {}).setdefault(row[f"stack_{side}"], set())
-            won.add(row["verdict"] == verdict)
-    return {
-        key: stack for key, stacks in wins.items() for stack, outcomes in stacks.items() if outcomes == {True}
-    }
+        if row["engine"] == results.main_engine(row["experiment"], row["workload"]):
+            key = (row["experiment"], row["workload"], row["operation"], row["origin"])
+            groups.setdefault(key, []).append(row)
+    found = {key: rank(rows, results.memory) for key, rows in groups.items()}
+    return {key: r.winner for key, r in found.items() if r and r.winner and r.winner not in results.memory}
 
 
 def numbers(results: Results) -> Table | None:

@@ -13,40 +13,50 @@ from rich.text import Text
 
 from tiercel.errors import one_line
 from tiercel.report import words
+from tiercel.report.classes import classes
 from tiercel.report.data import Number, Results
 from tiercel.report.figures import largest
 from tiercel.report.findings import find, top
 from tiercel.report.html import SEVERITIES
+from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
+from tiercel.site.model import Site
 from tiercel.study.model import Study
 from tiercel.units import format_latency
 
 _WIDTH = 80
 
 
-def print_summary(folder: Path, study: Study, file: IO[str] | None = None) -> None:
+#: Cautions on numbers; those for users are in the verdict.
+_CAUTION = ("caution", "engineer")
+
+
+def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None = None) -> None:
     """Print the results of a study in at most 80 columns; plain text where it is no terminal."""
     results = Results.from_folder(folder, study, FLAGS).named()
     out = file or sys.stdout
     if out.isatty():
         width = min(_WIDTH, Console(file=out).width)
-        _print(results, Console(file=out, width=width, highlight=False), folder)
+        _print(results, site, Console(file=out, width=width, highlight=False), folder)
         return
     plain = io.StringIO()
-    _print(results, Console(file=plain, width=_WIDTH, highlight=False, color_system=None), folder)
+    _print(results, site, Console(file=plain, width=_WIDTH, highlight=False, color_system=None), folder)
     out.write("".join(f"{line.rstrip()}\n" for line in plain.getvalue().splitlines()))
 
 
-def _print(results: Results, console: Console, folder: Path) -> None:
+def _print(results: Results, site: Site, console: Console, folder: Path) -> None:
     if results.numbers:
         console.print(_table(results))
         marks = [mark for mark in _MARKS if any(mark in _marks(n) for n in results.numbers)]
         if marks:
             console.print(Text("; ".join(f"{mark} {_MARKS[mark]}" for mark in marks), style="dim"))
         console.print()
-    for finding in top(find(results)):
+    # What the verdict says (and what it leaves open) is not said twice.
+    worth = [f for f in find(results) if f.severity == "failure" or (f.severity, f.audience) == _CAUTION]
+    for finding in top(worth, 2):
         line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
         console.print(line.append(one_line(finding.sentence), style="not bold"))
+    _verdict(results, site, console)
     traced = f"{results.traced} traced, " if results.traced else ""
     runs = f"{words.count(results.ok, 'run')} gave numbers, {traced}{len(results.failed)} failed."
     console.print(Text(runs, style="bold red" if results.failed else "bold"))
@@ -54,6 +64,36 @@ def _print(results: Results, console: Console, folder: Path) -> None:
     if page.is_file():
         # Not wrapped: a path in two lines cannot be opened.
         console.print(Text(f"Report: {page}"), soft_wrap=True)
+
+
+def _verdict(results: Results, site: Site, console: Console) -> None:
+    """Print the report's first screen in a few lines: the best place of each workload, what to mind."""
+    found = verdict(results, site, classes(results))
+    if found is None:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
+    table.add_column("where to put which files", overflow="fold", ratio=5)
+    table.add_column("keep on", overflow="fold", ratio=3)
+    table.add_column("faster, but gone after a restart", overflow="fold", ratio=4)
+    for of, places in found.rows:
+        best = of.ranking.advice[of.ranking.reference]
+        home = results.name(of.ranking.reference)
+        by_stack = dict(zip(found.stacks, places, strict=True))
+        fast = [
+            f"{results.name(s)} {by_stack[s].factor} ({by_stack[s].interval})"
+            for s in found.stacks if by_stack[s].advice == "fastest"
+        ]  # fmt: skip
+        open_ones = [s for s in found.stacks if s in results.memory and by_stack[s].advice == "undecided"]
+        table.add_row(
+            Text(one_line(of.name)),
+            Text(one_line(home if best in ("use", "only") else f"{home}? (undecided)")),
+            Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
+        )
+    console.print()
+    console.print(table)
+    for sentence in (found.where, found.gain, found.mind):
+        if sentence:
+            console.print(Text(one_line(sentence)))
 
 
 _MARKS = {

@@ -161,5 +161,20 @@ def told_apart(labels: Sequence[str], length: int) -> list[str]:
     return cut if len(set(cut)) == len(set(labels)) else list(labels)
 
 
+def whole(number: float) -> str:
+    """Return three digits of a number, written out: ``53 600``, ``936``, ``2.75``."""
+    if not math.isfinite(number):
+        return MISSING
+    if abs(number) < 100:
+        return f"{number:.3g}"
+    places = len(str(int(abs(number)))) - 3
+    return f"{round(number, -places):,.0f}".replace(",", " ")
+
+
+def clipped(text: str, length: int) -> str:
+    """Return a text that is no longer than that, its end cut off where it was."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
 def _digits(number: float) -> str:
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

@@ -63,9 +63,9 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
             adapters[name], found[name] = adapter, installation
         elif name in study.engines:
             raise UserError(f"engine {name}: not installed: neither beside Python nor on PATH")
-    if study.trace and preload_library() is None:
+    if any(study.traced(name) for name in study.experiments) and preload_library() is None:
         notes.append("no traces: DFTracer is not installed for this machine and Python")
-        study = study.model_copy(update={"trace": False})
+        study = _untraced(study)
 
     def unsupported(engine: str, workload: Workload, nodes: int) -> str | None:
         if adapters[engine].needs_mpi and not launcher.mpi:
@@ -100,13 +100,29 @@ def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -
     return max(1, min(PART_SIZE, int(site.scheduler.walltime / 2 / mean)))
 
 
+def _untraced(study: Study) -> Study:
+    without = {name: e.model_copy(update={"trace": False}) for name, e in study.experiments.items()}
+    return study.model_copy(update={"trace": False, "experiments": without})
+
+
 def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installation]]:
-    """Return the layers that a study's stacks name; UserError for one that is unknown or not installed."""
+    """Return the layers that a study's stacks name; UserError for one that is unknown or not installed.
+
+    An optional experiment goes without a layer that is not installed (study.expand says so).
+    """
     found: dict[str, tuple[Layer, Installation]] = {}
-    for stack in [] if study.stacks == "all" else study.stacks:
-        for choice in [] if isinstance(stack, str) else stack.choices():
+    for name, experiment in study.experiments.items():
+        stacks = study.stacks_of(name)
+        choices = [
+            choice
+            for stack in ([] if stacks == "all" else stacks)
+            for choice in ([] if isinstance(stack, str) else stack.choices())
+        ]
+        for choice in choices:
             layer = layers.get(choice.layer)()
             installation = layer.find()
+            if installation is None and experiment.optional:
+                continue
             if installation is None:
                 raise UserError(
                     f"study {study.study}: layer {choice.layer}: not installed: {layer.how_to_build()}"

@@ -102,12 +102,12 @@ def flag_list(flags: object) -> list[str]:
 
 
 def metric_of(group: pd.DataFrame) -> str:
-    """Return the column that says how good a row is: bandwidth of data, samples a second of training,
-    operations per second else."""
+    """Return the column that says how good a row is: bandwidth of data and of what has no rate, samples a
+    second of training, operations per second else."""
     operation = str(group["operation"].iloc[0])
     if operation in _TRAINING and bool(group["samples_per_second"].notna().any()):
         return "samples_per_second"
-    if operation in _DATA and bool(group["bandwidth"].notna().any()):
+    if (operation in _DATA or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
         return "bandwidth"
     return "operation_rate"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Stack
@@ -17,25 +17,43 @@ Unsupported = Callable[[str, Workload, int], str | None]
 LayerUnsupported = Callable[[str, str, Workload, int], str | None]
 
 
-def stacks_of(study: Study, site: Site, layer_versions: Mapping[str, str]) -> list[Stack]:
-    """Return the stacks that a study names; UserError for a storage that is not there.
+def stacks_of(
+    study: Study,
+    experiment: str,
+    site: Site,
+    layer_versions: Mapping[str, str],
+    notes: list[str] | None = None,
+) -> list[Stack]:
+    """Return the stacks of an experiment; UserError for a storage that is not there.
 
-    `layer_versions` has the version of every layer that the study names.
+    `layer_versions` has the version of every layer that is installed. An optional experiment goes without the
+    stacks whose layers are not, and altogether where none of its layers is: a sentence in `notes` says so.
     """
-    if study.stacks == "all":
+    wanted = study.stacks_of(experiment)
+    if wanted == "all":
         return [Stack(name, storage) for name, storage in site.storages.items()]
-    stacks = []
-    for choice in study.stacks:
+    stacks: list[Stack] = []
+    lacking: dict[str, None] = {}
+    for choice in wanted:
         name, layers = (choice, []) if isinstance(choice, str) else (choice.storage, choice.choices())
         if name not in site.storages and name != "all":
             raise UserError(
                 f"study {study.study}: stacks: no storage named {name!r} on site {site.site}: "
                 + suggest(name, site.storages)
             )
+        missing = [c.layer for c in layers if c.layer not in layer_versions]
+        if missing and study.experiments[experiment].optional:
+            lacking |= dict.fromkeys(missing)
+            continue
         versions = tuple(layer_versions[c.layer] for c in layers)
         for each in site.storages if name == "all" else [name]:
             stacks.append(Stack(each, site.storages[each], tuple(layers), versions))
-    return stacks
+    whole = bool(lacking) and not any(stack.layers for stack in stacks)
+    if lacking:
+        names = " and ".join(f"layer {layer}" for layer in lacking)
+        how = "is left out" if whole else "goes on"
+        note(notes, f"{experiment} {how} without {names}: not installed (make layers)")
+    return [] if whole else stacks
 
 
 def expand(
@@ -51,23 +69,29 @@ def expand(
     """Return every configuration of `study` on `site`.
 
     `versions` maps each engine that is there to its version. A workload that none of them can do, and
-    a scale that the site does not have, are UserErrors. A workload that a layer has no part in (an
+    a scale that the site does not have, are UserErrors, but for an optional experiment, which goes without
+    them. A workload that a layer has no part in (an
     HDF5 layer and metadata) does not run on that layer's stacks; what node-local storage cannot
     do over several nodes is left out there, with a sentence in `notes`.
     """
     found = []
-    stacks = stacks_of(study, site, layer_versions or {})
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
-        for nodes, processes in _scales(experiment, site, where):
+        stacks = stacks_of(study, experiment_name, site, layer_versions or {}, notes)
+        if not stacks:
+            continue
+        chosen = [e for e in versions if not experiment.engines or e in experiment.engines]
+        if not chosen and not experiment.optional:
+            raise UserError(f"{where}.engines: none of {', '.join(experiment.engines)} is installed")
+        for nodes, processes in _scales(experiment, site, where, notes):
             for workload_name, workload in experiment.all_workloads().items():
-                reasons = {e: unsupported(e, workload, nodes) for e in versions}
+                reasons = {e: unsupported(e, workload, nodes) for e in chosen}
                 if experiment.launcher == "fork" and getattr(workload, "api", "posix") != "posix":
                     raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
                 if all(reasons.values()):
-                    why = "; ".join(f"{e}: {r}" for e, r in reasons.items())
-                    if notes is not None and getattr(workload, "optional", False):
-                        notes.append(f"{experiment_name}: {workload_name} is left out ({why})")
+                    why = "; ".join(f"{e}: {r}" for e, r in reasons.items()) or "no engine is installed"
+                    if notes is not None and (experiment.optional or getattr(workload, "optional", False)):
+                        note(notes, f"{experiment_name}: {workload_name} is left out ({why})")
                         continue
                     raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
                 found += [
@@ -101,23 +125,44 @@ def _on_stacks(
         if not site.node_local(stack.storage):
             yield stack, workload
             continue
-        each, note = node_local(workload, nodes)
-        if note and notes is not None and (sentence := f"{name} on {stack.name}: {note}") not in notes:
-            notes.append(sentence)
+        each, said = node_local(workload, nodes)
+        if said:
+            note(notes, f"{name} on {stack.name}: {said}")
         if each is not None:
             yield stack, each
 
 
-def _scales(experiment: Experiment, site: Site, where: str) -> Iterator[tuple[int, int]]:
+def note(notes: list[str] | None, sentence: str) -> None:
+    """Add a sentence, once."""
+    if notes is not None and sentence not in notes:
+        notes.append(sentence)
+
+
+def _scales(
+    experiment: Experiment, site: Site, where: str, notes: list[str] | None
+) -> Iterator[tuple[int, int]]:
     words = {"half": max(1, site.processes_per_node // 2), "max": site.processes_per_node}
-    wanted = [words.get(p, p) if isinstance(p, str) else p for p in experiment.processes_per_node]
-    for nodes in dict.fromkeys(experiment.nodes):
-        if nodes > site.nodes:
-            raise UserError(f"{where}.nodes: {nodes} is more than the {site.nodes} of site {site.site}")
-        for processes in dict.fromkeys(wanted):
-            if int(processes) > site.processes_per_node:
-                raise UserError(
-                    f"{where}.processes_per_node: {processes} is more than the "
-                    f"{site.processes_per_node} of site {site.site}"
-                )
-            yield nodes, int(processes)
+    wanted = [int(words.get(p, p)) if isinstance(p, str) else p for p in experiment.processes_per_node]
+    many_nodes = _too_many(experiment.nodes, site.nodes)
+    many_processes = _too_many(wanted, site.processes_per_node)
+    if many_nodes and not experiment.optional:
+        raise UserError(f"{where}.nodes: {many_nodes[0]} is more than the {site.nodes} of site {site.site}")
+    if many_processes and not experiment.optional:
+        raise UserError(
+            f"{where}.processes_per_node: {many_processes[0]} is more than the "
+            f"{site.processes_per_node} of site {site.site}"
+        )
+    for numbers, what in ((many_nodes, "nodes"), (many_processes, "processes on a node")):
+        if numbers:
+            said = ", ".join(map(str, numbers))
+            note(
+                notes,
+                f"{where.partition('experiments.')[2]} goes on without {said} {what}: the site has fewer",
+            )
+    for nodes in dict.fromkeys(n for n in experiment.nodes if n not in many_nodes):
+        for processes in dict.fromkeys(p for p in wanted if p not in many_processes):
+            yield nodes, processes
+
+
+def _too_many(numbers: Iterable[int], most: int) -> list[int]:
+    return [n for n in dict.fromkeys(numbers) if n > most]

@@ -32,6 +32,17 @@ class Repetitions(Document):
         return self
 
 
+class StackChoice(Document):
+    """A stack named in a study: a storage of the site and the layers in front of it."""
+
+    storage: Name
+    layers: list[Name | LayerChoice] = []
+
+    def choices(self) -> list[LayerChoice]:
+        """Return the layers, from the program to the storage."""
+        return [c if isinstance(c, LayerChoice) else LayerChoice(layer=c) for c in self.layers]
+
+
 class Experiment(Document):
     """Workloads over scales."""
 
@@ -44,6 +55,15 @@ class Experiment(Document):
     workloads: dict[Name, AnyWorkload] = {}
     sweep: Sweep | None = Field(default=None, description="a designed sample of workloads beside the named")
     repetitions: Repetitions | None = None
+    # What an experiment has of its own; without it, the study's.
+    stacks: Literal["all"] | list[Name | StackChoice] | None = None
+    engines: list[Name] = Field(default=[], description="of the study's, those that run it")
+    twins: bool | None = None
+    trace: bool | None = None
+    optional: bool = Field(
+        default=False,
+        description="what the site lacks of it (nodes, processes, layers, engines) is left out with a note",
+    )
 
     @model_validator(mode="after")
     def _some(self) -> Experiment:
@@ -56,17 +76,6 @@ class Experiment(Document):
     def all_workloads(self) -> dict[str, Workload]:
         """Return the named workloads and those of the sweep."""
         return {**self.workloads, **(self.sweep.workloads if self.sweep else {})}
-
-
-class StackChoice(Document):
-    """A stack named in a study: a storage of the site and the layers in front of it."""
-
-    storage: Name
-    layers: list[Name | LayerChoice] = []
-
-    def choices(self) -> list[LayerChoice]:
-        """Return the layers, from the program to the storage."""
-        return [c if isinstance(c, LayerChoice) else LayerChoice(layer=c) for c in self.layers]
 
 
 class Study(Document):
@@ -97,7 +106,26 @@ class Study(Document):
             raise ValueError("engines: at least one is required")
         if self.stacks != "all" and not self.stacks:
             raise ValueError("stacks: write all, or name at least one storage")
+        known = {*self.engines, *self.engines_where_found}
+        for name, experiment in self.experiments.items():
+            if experiment.stacks == []:
+                raise ValueError(f"experiments.{name}.stacks: write all, or name at least one storage")
+            if other := [e for e in experiment.engines if e not in known]:
+                raise ValueError(f"experiments.{name}.engines: {other[0]} is none of the study's engines")
         return self
+
+    def stacks_of(self, experiment: str) -> Literal["all"] | list[Name | StackChoice]:
+        """Return the stacks that an experiment names, or else those of the study."""
+        own = self.experiments[experiment].stacks
+        return self.stacks if own is None else own
+
+    def twinned(self, experiment: str) -> bool:
+        own = self.experiments[experiment].twins
+        return self.twins if own is None else own
+
+    def traced(self, experiment: str) -> bool:
+        own = self.experiments[experiment].trace
+        return self.trace if own is None else own
 
     def repetitions_of(self, experiment: str) -> Repetitions:
         return self.experiments[experiment].repetitions or self.repetitions

@@ -183,14 +183,13 @@ def order_runs(
             bounds = study.repetitions_of(c.experiment)
             if number < bounds.maximum:
                 runs.append(Run(c, number))
-            if study.twins and c.key in largest and number < bounds.minimum:
+            if study.twinned(c.experiment) and c.key in largest and number < bounds.minimum:
                 runs.append(Run(c, number, twin="b"))
         # The shuffle hangs on the study's seed and the round, not on what else is planned before it.
         random.Random(f"{study.study}:{study.seed}:{number}").shuffle(runs)
         batches += _cut(runs, number, part_size)
-    if study.trace:
-        traced = [Run(c, traced=True) for c in configurations if c.key in largest]
-        batches += _cut(traced, rounds, part_size)
+    traced = [Run(c, traced=True) for c in configurations if c.key in largest and study.traced(c.experiment)]
+    batches += _cut(traced, rounds, part_size)
     return Plan(site, study, configurations, tuple(batches))
 
 

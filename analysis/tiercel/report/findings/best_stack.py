@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable
 
 from tiercel.report import words
-from tiercel.report.data import Number, Record, Results, overall, reverse
+from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Severity
-from tiercel.report.findings.phrases import both, few, is_hint, of_origin, row_evidence
+from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.statistics.ranking import both, rank, reverse, toward
 
 
 def best_stack(results: Results) -> Iterable[Finding]:
@@ -22,15 +23,14 @@ def best_stack(results: Results) -> Iterable[Finding]:
             groups.setdefault((row["experiment"], row["workload"], row["origin"]), []).append(row)
     against_memory = []
     for (experiment, workload, origin), rows in groups.items():
-        title = results.title(experiment, workload)
-        prefix = f"{title}{of_origin(origin)}"
-        lasting = [row for row in rows if not both(row) & results.memory]
-        stacks = list(dict.fromkeys(stack for row in rows for stack in (row["stack_a"], row["stack_b"])))
-        kept = [stack for stack in stacks if stack not in results.memory]
-        best = _best(lasting) if lasting else kept[0] if kept else _best(rows)
-        for other in stacks:
-            pair = [_toward(row, best) for row in rows if both(row) == {best, other}]
-            if not pair:
+        ranking = rank(rows, results.memory)
+        if ranking is None:
+            continue
+        prefix = f"{results.title(experiment, workload)}{of_origin(origin)}"
+        best = ranking.reference
+        for other in dict.fromkeys(stack for row in rows for stack in (row["stack_a"], row["stack_b"])):
+            pair = [toward(row, best) for row in rows if both(row) == {best, other}]
+            if not pair or other == best:
                 continue
             found = _pair(results, prefix, best, other, pair)
             if other in results.memory and best not in results.memory:
@@ -38,19 +38,6 @@ def best_stack(results: Results) -> Iterable[Finding]:
             else:
                 yield found
     yield from against_memory
-
-
-def _best(rows: list[Record]) -> str:
-    """Return the stack with the highest numbers over all comparisons of a workload."""
-    score: dict[str, float] = {}
-    for row in rows:
-        score[row["stack_a"]] = score.get(row["stack_a"], 0) + math.log(row["ratio"])
-        score[row["stack_b"]] = score.get(row["stack_b"], 0) - math.log(row["ratio"])
-    return max(score, key=lambda stack: score[stack])
-
-
-def _toward(row: Record, stack: str) -> Record:
-    return row if row["stack_a"] == stack else reverse(row)
 
 
 def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Record]) -> Finding:

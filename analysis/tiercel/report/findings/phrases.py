@@ -16,10 +16,6 @@ def few(row: Record) -> str:
     return f"{row['n_a']} repetitions against {row['n_b']} are too few to claim it"
 
 
-def both(row: Record) -> set[str]:
-    return {row["stack_a"], row["stack_b"]}
-
-
 def of_origin(origin: str) -> str:
     """Return the word that every number which was not measured here carries."""
     return "" if origin == "measured" else f" ({origin})"

@@ -1,6 +1,14 @@
 """Sections of the report that belong to one subject. One file each."""
 
-from tiercel.report.sections import caching, ceilings, deep_learning, placement, sharing, traces
+from tiercel.report.sections import (
+    caching,
+    ceilings,
+    deep_learning,
+    placement,
+    recommendations,
+    sharing,
+    traces,
+)
 from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections, table
 
 __all__ = [
@@ -13,6 +21,7 @@ __all__ = [
     "deep_learning",
     "make_sections",
     "placement",
+    "recommendations",
     "sections",
     "sharing",
     "table",

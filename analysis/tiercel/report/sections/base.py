@@ -67,6 +67,8 @@ class Section:
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences below the tables: limits, what is simulated, where the files are."""
+    early: bool = False
+    """It answers the reader's question: shown right after the first screen."""
     blocks: tuple[Block, ...] = ()
     """Below all that, one block for each thing of which the section has several."""
 

@@ -1,0 +1,197 @@
+"""Workload classes: what a study's workloads stand for in plain words, and how storage systems serve each.
+
+One class is one named workload of the study (of a training, its cold first epoch; of a metadata workload,
+the whole life of a file), by the study's main engine, of one origin. The first screen, the terminal's verdict
+and the recommendations are made of these, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tiercel.report import words
+from tiercel.report.data import ORIGINS, Number, Record, Results, over_scales, records, with_sides
+from tiercel.statistics import tables
+from tiercel.statistics.lives import LIFE, lives
+from tiercel.statistics.ranking import Ranking, rank
+
+#: Experiment, workload, operation, origin.
+Key = tuple[str, str, str, str]
+#: Transfers smaller than this are called small.
+_SMALL = 64 * 1024
+#: Of a training only its first epoch counts: later ones may come from memory.
+_TRAINING = ("train-later", "evaluate", "generate")
+
+
+@dataclass(frozen=True)
+class WorkloadClass:
+    """One row of the verdict."""
+
+    experiment: str
+    workload: str
+    operation: str
+    origin: str
+    name: str
+    """In plain words, different from that of every other class of the results."""
+    detail: str
+    """More of a training: what its files are."""
+    ranking: Ranking
+    numbers: Mapping[str, Number]
+    """By stack: its number at the largest scale."""
+    configuration: Mapping[str, Any]
+    """An observation of the class: the workload's features."""
+
+    def delivered(self, stack: str) -> str:
+        """Return what a stack gave at the largest scale: ``1.4 GiB/s``, ``53 600 files/s``."""
+        number = self.numbers[stack]
+        noun = {LIFE: "files/s", "train": "samples/s"}.get(self.operation)
+        return f"{words.whole(number.median)} {noun}" if noun else number.value
+
+    @property
+    def key(self) -> Key:
+        return self.experiment, self.workload, self.operation, self.origin
+
+
+def classes(results: Results) -> list[WorkloadClass]:
+    """Return the classes of `results` in the order of the study; measured ones come first."""
+    rows, numbers = _rows(results), _numbers(results)
+    compared: dict[Key, list[Record]] = {}
+    for row in rows:
+        compared.setdefault(_key(row), []).append(row)
+    by_class: dict[Key, list[Number]] = {}
+    for n in numbers:
+        by_class.setdefault(_key(n.row), []).append(n)
+    first = _first_rows(results)
+    made = []
+    for key, some in by_class.items():
+        ranking = rank(compared.get(key, []), results.memory, dict.fromkeys(n.stack for n in some))
+        if ranking is None:
+            continue
+        at: dict[str, Number] = {}
+        for n in sorted(some, key=lambda n: (n.processes, n.nodes)):
+            at[n.stack] = n
+        seen = first[some[0].configuration, key[2]]
+        made.append((key, ranking, at, seen))
+    names = _names(results, [(key, seen) for key, _, _, seen in made])
+    return [
+        WorkloadClass(*key, name, detail, ranking, at, seen)
+        for (key, ranking, at, seen), (name, detail) in zip(made, names, strict=True)
+    ]
+
+
+def purpose(operation: str, features: Mapping[str, Any], title: str) -> str:
+    """Return what a workload stands for, in words that need no knowledge of I/O; its title where none fit."""
+    pattern, fsync = _text(features.get("pattern")), _text(features.get("fsync"))
+    transfer = features.get("transfer_size")
+    small = pd.notna(transfer) and float(transfer) < _SMALL
+    if operation == "write":
+        if fsync == "write":
+            return "Databases and logs (synced writes)"
+        scattered = pattern == "random" or small
+        return "Small or scattered writes" if scattered else "Simulations writing checkpoints"
+    if operation == "read":
+        if pattern == "random":
+            return "Random reads from large files"
+        return "Reading in small pieces" if small else "Analyses reading large files"
+    if operation == LIFE:
+        return "Many small files"
+    if operation == "train":
+        return f"Training: {in_sentence(title.partition(' (')[0])}"
+    return f"{title}: {words.operation(operation)}"
+
+
+def _names(results: Results, made: list[tuple[Key, Mapping[str, Any]]]) -> list[tuple[str, str]]:
+    """Return (name, detail) of each class; those with one name take their title or their experiment's."""
+    found = []
+    for (experiment, workload, operation, origin), features in made:
+        title = results.title(experiment, workload)
+        found.append(
+            [purpose(operation, features, title), title, results.experiment_title(experiment), origin]
+        )
+    for position in (1, 2):
+        plain = [(name, origin) for name, _, _, origin in found]
+        for each, own in zip(found, plain, strict=True):
+            if plain.count(own) > 1 and each[position] not in each[0]:
+                each[0] = f"{each[0]}: {in_sentence(each[position])}"
+    return [
+        (
+            name + ("" if origin == "measured" else f" ({origin})"),
+            _detail(title) if name.startswith("Training") else "",
+        )
+        for name, title, _, origin in found
+    ]
+
+
+def _detail(title: str) -> str:
+    """Return what stands in brackets at the end of a title."""
+    return title.partition(" (")[2].removesuffix(")")
+
+
+def in_sentence(title: str) -> str:
+    """Return a title as it goes on within a sentence: ``Empty`` as ``empty``, ``ResNet-50`` as it is."""
+    first = title.partition(" ")[0]
+    return title[:1].lower() + title[1:] if len(first) > 1 and first[1:].islower() else title
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return row["experiment"], row["workload"], row["operation"], row["origin"]
+
+
+def _rows(results: Results) -> list[Record]:
+    """Return the comparisons of all classes: the study's own, and those of lives in place of their phases."""
+    life = over_scales(with_sides(tables.comparisons(_lives(results), results.excluded)))
+    found = [row for row in over_scales(results.comparisons) if _counts(results, row)]
+    return [row for row in (*found, *life) if _main(results, row)]
+
+
+def _numbers(results: Results) -> list[Number]:
+    life = records(tables.summary_table(_lives(results)))
+    made = [results.number(_anchor(results, row), row) for row in life]
+    found = [n for n in results.numbers if _counts(results, n.row)]
+    both = [n for n in (*found, *made) if _main(results, n.row)]
+    return sorted(both, key=lambda n: (*results.position(n.row), ORIGINS.index(n.origin)))
+
+
+def _first_rows(results: Results) -> dict[tuple[str, str], Record]:
+    """Return the first observation of each configuration and operation; for a life, that of a phase."""
+    rows = records(results.named_rows.drop_duplicates(["configuration", "operation"]))
+    found = {(row["configuration"], str(row["operation"])): row for row in rows}
+    return {(row["configuration"], LIFE): row for row in rows} | found
+
+
+def _anchor(results: Results, life: Record) -> str:
+    """Return the place in the page of the first phase of a life."""
+    phases = results.of_workload(life["experiment"], life["workload"])
+    return next((n.anchor for n in phases if n.configuration == life["configuration"]), "")
+
+
+def _lives(results: Results) -> pd.DataFrame:
+    return lives(results.named_rows)
+
+
+def _counts(results: Results, row: Mapping[str, Any]) -> bool:
+    """Return whether a row stands for its class: not where another operation of the workload does."""
+    operation = str(row["operation"])
+    others = {n.operation for n in results.of_workload(row["experiment"], row["workload"])}
+    if operation in _TRAINING or operation.startswith("checkpoint-"):
+        return "train" not in others and operation != "generate"
+    if operation.startswith(("file-", "directory-")):
+        return len([o for o in others if o.startswith("file-")]) < 2
+    return not operation.startswith("job-")
+
+
+def _main(results: Results, row: Mapping[str, Any]) -> bool:
+    return bool(row["engine"] == results.main_engine(row["experiment"], row["workload"]))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None or pd.isna(value) else str(value)
+
+
+def undecided(found: Iterable[WorkloadClass]) -> list[WorkloadClass]:
+    """Return the classes for which no storage system can be named."""
+    return [c for c in found if "undecided" in c.ranking.advice.values()]

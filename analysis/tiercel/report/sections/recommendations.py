@@ -1,0 +1,254 @@
+"""The section of recommendations: where files belong, what decided it, and whether copying them pays."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from tiercel.report import words
+from tiercel.report.classes import classes, in_sentence
+from tiercel.report.data import Results
+from tiercel.report.page_tables import Table
+from tiercel.report.recommend import (
+    GroupAdvice,
+    Judgement,
+    Recommendation,
+    as_json,
+    recommendations,
+)
+from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.statistics.lives import LIFE
+from tiercel.units import format_latency, format_size
+
+FILE = "recommendations.json"
+
+
+@sections.register("recommendations")
+def section(context: Context) -> Section | None:
+    """Return the section and write FILE beside the page; None where no measured workload has a number."""
+    results = context.results.named()
+    made, groups, notes = recommendations(results, context.site, context.folder, classes(results))
+    target = context.figures.parent / FILE
+    if not made:
+        target.unlink(missing_ok=True)
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    content = as_json(results, made, groups, notes)
+    target.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    tables = [_workloads(results, made)]
+    if groups:
+        tables.append(_groups(results, groups))
+    model = [j for r in made for j in r.judgements.values() if j.opinion is not None]
+    if model:
+        tables.append(_models(results, made))
+    return Section(
+        "recommendations",
+        "Recommendations",
+        tuple(_texts(results, made, model)),
+        tables=tuple(tables),
+        notes=(
+            "Copying is counted at the rates that this study measured on both storages, one step after the "
+            "other; what is saved follows from the medians at the largest scale. Where a workload has no "
+            "traced run, its copy is counted for 1 GiB.",
+            *notes,
+            f"The same for programs: {FILE}, beside this page.",
+        ),
+        early=True,
+    )
+
+
+def _texts(results: Results, made: list[Recommendation], model: list[Judgement]) -> list[str]:
+    texts = []
+    uses: dict[int, list[str]] = {}
+    never, own = [], []
+    for r in made:
+        if r.staging is None:
+            continue
+        if _nothing_to_copy(r):
+            own.append(in_sentence(r.of.name))
+        elif r.staging.pays_from is None:
+            never.append(in_sentence(r.of.name))
+        else:
+            uses.setdefault(r.staging.pays_from, []).append(in_sentence(r.of.name))
+    if uses:
+        parts = [
+            f"{words.listed(names)} from the {_nth(use)} use of the files"
+            for use, names in sorted(uses.items())
+        ]
+        texts.append(f"Copying into memory pays for {'; for '.join(parts)}.")
+    if own:
+        texts.append(
+            "Files that a program makes and removes itself need no copying, only another folder: "
+            f"{words.listed(own)}."
+        )
+    if never:
+        texts.append(
+            f"For {words.listed(never)} copying pays only where nobody keeps the results: bringing them home "
+            "takes longer than what memory saves."
+        )
+    if model:
+        agree = sum(j.agreement == "agree" for j in model)
+        against = sum(j.agreement == "disagree" for j in model)
+        texts.append(
+            f"The placement model agrees with the measurement in {agree} of {words.count(len(model), 'pair')}"
+            f"{f' and contradicts it in {against}: trust the measurement' if against else ''}."
+        )
+    else:
+        texts.append(
+            "All this rests on measurements of this study. A placement model of this site would judge files "
+            "of other sizes and patterns too: tiercel evaluate --study placement-quick, then tiercel "
+            "placement train."
+        )
+    return texts
+
+
+def _nothing_to_copy(r: Recommendation) -> bool:
+    return r.of.operation == LIFE and not r.amount.bytes_in and not r.amount.bytes_out
+
+
+def _workloads(results: Results, made: list[Recommendation]) -> Table:
+    rows = []
+    for r in made:
+        home, faster = r.judgements[r.home], r.judgements.get(r.faster)
+        rows.append([
+            r.of.name,
+            results.name(r.home) if r.decided else f"{results.name(r.home)}?",
+            _gain(results, home) if r.decided else "undecided",
+            f"{results.name(r.faster)}: {_gain(results, faster)}" if faster else _open_memory(results, r),
+            _copy(r),
+            _decided(home, faster, r.decided),
+            _mind(results, r),
+        ])  # fmt: skip
+    return table(
+        "By workload. A question mark: not proven better than another place that keeps files.",
+        ("Workload", "Files live on", "Gain there", "Faster, not kept", "Copying pays", "Decided by", "Mind"),
+        rows,
+    )
+
+
+def _open_memory(results: Results, r: Recommendation) -> str:
+    """Return what is to be said of memory that is not proven to be ahead."""
+    said = [
+        f"{results.name(s)}: {'no gain' if j.outcome in ('same', 'lower') else 'undecided'}"
+        for s, j in r.judgements.items()
+        if s in results.memory and s != r.home and j.standing.rows
+    ]
+    return "; ".join(said)
+
+
+def _gain(results: Results, judgement: Judgement) -> str:
+    """Return ``2.1× (1.9–2.3) NFS``, by what decided it."""
+    standing = judgement.standing
+    if not standing.rows:
+        return "the only place that keeps files"
+    if judgement.decided_by == "model" and judgement.opinion is not None:
+        o = judgement.opinion
+        return f"{words.times(o.ratio)} ({words.factors(o.low, o.high)}, expected) {results.name(o.against)}"
+    if judgement.outcome == "same":
+        return f"as good as {results.name(standing.against)}"
+    row, against = standing.rows[0], results.name(standing.against)
+    return f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])}) {against}"
+
+
+def _decided(home: Judgement, faster: Judgement | None, decided: bool) -> str:
+    by = [j.decided_by for j in (home, faster) if j is not None and j.decided_by]
+    said = " and ".join(dict.fromkeys(by)) or (
+        "no other place" if decided and not home.standing.rows else "nothing"
+    )
+    opinions = {j.agreement for j in (home, faster) if j is not None and j.agreement}
+    if "disagree" in opinions:
+        return f"{said}; the model says otherwise"
+    return f"{said}; the model agrees" if opinions == {"agree"} else said
+
+
+def _copy(r: Recommendation) -> Any:
+    if r.staging is None:
+        return ("", -1.0)
+    if _nothing_to_copy(r):
+        return ("at once: nothing to copy", 0.0)
+    pays = r.staging.pays_from
+    size = format_size(r.amount.bytes_in or r.amount.bytes_out)
+    cost = r.staging.seconds_in + r.staging.seconds_out
+    detail = f"{size} costs {_seconds(cost)}, saves {_seconds(r.staging.saved)}"
+    when = f"from use {pays}" if pays is not None else "only if not kept"
+    return (f"{when}: {detail}", float(pays or math.inf))
+
+
+def _seconds(seconds: float) -> str:
+    return format_latency(seconds) if math.isfinite(seconds) else "unknown time"
+
+
+def _mind(results: Results, r: Recommendation) -> str:
+    said = []
+    if r.faster:
+        said.append(f"{results.name(r.faster)}: gone after a restart")
+    if not r.keeps:
+        said.append("all storage here is memory")
+    if not r.everywhere:
+        said.append(f"{results.name(r.home)} is seen by one node only")
+    if r.free is not None:
+        said.append(f"{format_size(r.free)} free")
+    return "; ".join(said)
+
+
+def _groups(results: Results, groups: list[GroupAdvice]) -> Table:
+    stacks = list(dict.fromkeys(s for g in groups for s in g.seconds))
+    rows = [
+        [
+            g.of.name, g.group, g.files, (format_size(g.size), g.size),
+            *((_seconds(g.seconds[s]), g.seconds[s]) if s in g.seconds else ("", -1.0) for s in stacks),
+            f"{results.name(g.target)}{'' if g.fits else ' (no room)'}",
+            _use(g),
+        ]
+        for g in groups
+    ]  # fmt: skip
+    return table(
+        "By group of files, from the traced runs (one each: times in calls, summed over processes, show what "
+        "a group costs; the choice follows the measured workload).",
+        (
+            "Workload",
+            "Files",
+            "of",
+            "Size",
+            *(f"On {results.name(s)}" for s in stacks),
+            "Use on",
+            "Copying pays",
+        ),
+        rows,
+        ("of", "Size", *(f"On {results.name(s)}" for s in stacks)),
+    )
+
+
+def _use(g: GroupAdvice) -> str:
+    if g.staging is None:
+        return "" if g.share >= 0.01 else "costs no time: decides nothing"
+    if not g.staging.seconds_in and not g.staging.seconds_out:
+        return "nothing to copy"
+    pays = g.staging.pays_from
+    return f"from use {pays}" if pays is not None else "only if not kept"
+
+
+def _models(results: Results, made: list[Recommendation]) -> Table:
+    rows = []
+    for r in made:
+        for j in r.judgements.values():
+            if j.opinion is None:
+                continue
+            row, o = j.standing.rows[0], j.opinion
+            rows.append([
+                r.of.name, f"{results.name(j.stack)} over {results.name(o.against)}",
+                (f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])})", row["ratio"]),
+                (f"{words.times(o.ratio)} ({words.factors(o.low, o.high)})", o.ratio),
+                f"{o.confidence:.0%}", j.agreement, o.outside,
+            ])  # fmt: skip
+    return table(
+        "Measured (95 % interval) beside what the placement model expects (90 %).",
+        ("Workload", "Storages", "Measured", "Model", "Sure", "Together", "Outside what it learnt"),
+        rows,
+        ("Measured", "Model", "Sure"),
+    )
+
+
+def _nth(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")

@@ -1,0 +1,112 @@
+"""The picture of the first screen: how fast each storage is beside the best one that keeps files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tiercel.report import style, words
+from tiercel.report.axes import log_ticks
+from tiercel.report.classes import WorkloadClass
+from tiercel.report.data import Results
+from tiercel.report.picture import Picture, picture
+from tiercel.report.style import INK, PAPER
+from tiercel.statistics.ranking import Standing
+
+#: One shape for each storage, so that colour is not needed to tell them apart.
+SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p")
+NAME = "verdict-factors"
+_WIDTH, _ROW = 5.0, 0.46
+_LABEL = 58
+
+
+def verdict_picture(results: Results, folder: Path, found: Sequence[WorkloadClass]) -> Picture | None:
+    """Return the picture; None where nothing is compared."""
+    rows = [(c, _points(c)) for c in found]
+    rows = [(c, points) for c, points in rows if points]
+    if not rows:
+        return None
+    several = len({c.ranking.reference for c, _ in rows}) > 1
+    base = "the best storage that keeps files"
+    if not several:
+        base = results.name(rows[0][0].ranking.reference)
+    most = max(len(points) for _, points in rows)
+    return picture(
+        folder,
+        NAME,
+        f"How many times as fast as {base}",
+        "Right of 1× is faster, left is slower. Bars: where the true factor lies with 95 % certainty. "
+        "Filled: decided; hollow: could be chance. Logarithmic axis.",
+        (_WIDTH, 1.0 + (_ROW + 0.05 * max(0, most - 2)) * len(rows)),
+        lambda axes: _draw(results, axes, rows, several),
+    )
+
+
+def _points(found: WorkloadClass) -> list[Standing]:
+    ranking = found.ranking
+    return [s for s in ranking.standings.values() if s.rows and s.against == ranking.reference]
+
+
+def _draw(
+    results: Results, axes: Axes, rows: Sequence[tuple[WorkloadClass, list[Standing]]], several: bool
+) -> None:
+    stacks = list(results.stacks)
+    colours = style.colours(stacks)
+    shape = {stack: SHAPES[i % len(SHAPES)] for i, stack in enumerate(stacks)}
+    edges = [1.0]
+    shown: dict[str, None] = {}
+    for y, (found, points) in enumerate(rows):
+        if y % 2 == 0:
+            axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.045, linewidth=0)
+        axes.text(
+            0.012, y - 0.24, words.clipped(found.name, _LABEL), transform=axes.get_yaxis_transform(),
+            va="center", fontsize=8.5,
+        )  # fmt: skip
+        axes.plot([1, 1], [y - 0.04, y + 0.4], color=INK, linewidth=1.2, zorder=1)
+        if several:
+            best = found.ranking.reference
+            shown[best] = None
+            axes.plot(1, y + 0.16, shape[best], color=colours[best], markersize=6.5, zorder=4)
+        for standing, place in zip(points, _beside(y + 0.16, len(points)), strict=True):
+            row, stack = standing.rows[0], standing.stack
+            shown[stack] = None
+            edges += [row["low"], row["high"]]
+            decided = standing.outcome != "undecided"
+            axes.plot([row["low"], row["high"]], [place] * 2, color=colours[stack], linewidth=1.6)
+            axes.plot(
+                row["ratio"], place, shape[stack], color=colours[stack], markersize=7,
+                markerfacecolor=colours[stack] if decided else PAPER, zorder=3,
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xlim(min(min(edges) / 1.2, 0.8), max(max(edges) * 1.2, 1.25))
+    log_ticks(axes.xaxis, lambda v: f"{v:g}×")
+    axes.set_yticks([])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    order = [stack for stack in stacks if stack in shown]
+    handles = [
+        Line2D(
+            [], [], color=colours[s], marker=shape[s], linestyle="", markersize=6.5, label=_label(results, s)
+        )
+        for s in order
+    ]
+    cast(Figure, axes.figure).legend(
+        handles=handles, loc="outside lower left", ncols=2 if len(order) < 5 else 3
+    )
+
+
+def _beside(middle: float, count: int) -> list[float]:
+    """Return a height for each point of a row, so that none hides another."""
+    step = min(0.12, 0.4 / max(count, 1))
+    return [middle + (i - (count - 1) / 2) * step for i in range(count)]
+
+
+def _label(results: Results, stack: str) -> str:
+    name = words.clipped(results.name(stack), 36)
+    return f"{name} (memory)" if stack in results.memory and "memory" not in name.lower() else name
