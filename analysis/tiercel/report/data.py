@@ -227,7 +227,7 @@ class Results:
 
     def place(self, experiment: str, workload: str) -> tuple[int, int]:
         """Return where a workload stands in the study file."""
-        return self._position({"experiment": experiment, "workload": workload, "operation": ""})[:2]
+        return self.position({"experiment": experiment, "workload": workload, "operation": ""})[:2]
 
     @cached_property
     def _places(self) -> dict[str, tuple[int, dict[str, int]]]:
