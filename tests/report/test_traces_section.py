@@ -81,9 +81,11 @@ def traced() -> Traced:
 @pytest.fixture(scope="module")
 def built(build_page: Build) -> Any:
     data = traced()
-    one = {c.name: None for c in GROUPS} | {c.name: data.rows[0][c.name] for c in TRACES if c.name in
-           {g.name for g in GROUPS}}  # fmt: skip
-    data.groups = [{**one, "group": "train/*.npz", "files": 16, "access": "RO", "random_share": 0.25}]
+    known = NUMBERS | {c.name: data.rows[0][c.name] for c in TRACES if data.rows[0][c.name] is not None}
+    # A group's counts are never missing.
+    group = {c.name: known.get(c.name, 0) for c in GROUPS}
+    own = {"group": "train/*.npz", "files": 16, "access": "RO", "random_share": 0.25, "size": 64 * MIB}
+    data.groups = [group | own]
     return build_page(data)
 
 
