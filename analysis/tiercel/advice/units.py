@@ -31,6 +31,8 @@ _SHARED = ("/", "/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/scratch", "/
 _OTHER_TIMES, _OTHER_BYTES = 4, 1 << 30
 #: More units than this are not tried one by one.
 _MOST = 40
+#: So many folders of inputs side by side are one.
+_SIBLINGS = 4
 #: Kinds of operations after which a folder holds other names.
 _MAKING = frozenset("UNMXY")
 
@@ -139,7 +141,7 @@ def _with_others(units: list[Unit], names: list[str], storage_of: Callable[[str]
 
 def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool], list[str]]:
     """Return folders with the innermost put into those above them, until there are few enough to try."""
-    members = dict(members)
+    members = _inputs_together(members)
     while len(members) > _MOST:
         inner = [(folder, outer) for folder, _ in members if (outer := _above(folder, members)) is not None]
         if not inner:
@@ -148,6 +150,25 @@ def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool],
         for whole in (True, False):
             members[outer, True] += members.pop((folder, whole), [])
     return members
+
+
+def _inputs_together(
+    members: dict[tuple[str, bool], list[str]],
+) -> dict[tuple[str, bool], list[str]]:
+    """Return folders of inputs put together where many lie in one: a dataset of many folders is one dataset."""
+    members = dict(members)
+    while True:
+        inside: dict[str, list[str]] = {}
+        for folder, whole in members:
+            parent = _folder_of(folder)
+            if not whole and folder != "/" and parent not in _SHARED and (parent, True) not in members:
+                inside.setdefault(parent, []).append(folder)
+        many = [(parent, folders) for parent, folders in inside.items() if len(folders) >= _SIBLINGS]
+        if not many:
+            return members
+        parent, folders = max(many, key=lambda pair: pair[0].count("/"))
+        for folder in folders:
+            members.setdefault((parent, False), []).extend(members.pop((folder, False)))
 
 
 def _above(folder: str, members: dict[tuple[str, bool], list[str]]) -> str | None:
