@@ -25,7 +25,7 @@ from tiercel.placement.syncs import sync_calls
 from tiercel.results.validity import FLAGS
 from tiercel.statistics.comparison import Comparison, compare
 from tiercel.statistics.noise import UNKNOWN, Floor, floors, lookup, widest
-from tiercel.statistics.select import newest
+from tiercel.statistics.select import flag_list, newest
 from tiercel.units import format_size
 
 #: log2 of the factors up to which a configuration is like a part.
@@ -262,7 +262,8 @@ def _usable(observations: pd.DataFrame) -> pd.DataFrame:
         & observations["transfer_size"].notna()
         & observations["bytes_per_process"].notna()
     ]
-    return rows[~rows["flags"].map(lambda flags: bool(invalid.intersection(flags)))]
+    good = [not invalid.intersection(flag_list(flags)) for flags in rows["flags"]]
+    return rows.loc[np.array(good, dtype=bool)]
 
 
 def _of_study(rows: pd.DataFrame, observations: pd.DataFrame, site: str, study: str) -> Measurements | None:

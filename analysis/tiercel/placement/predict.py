@@ -67,7 +67,8 @@ def predict_groups(
     table["held"], table["refused"] = "", ""
     if spent is not None:
         hold(table, spent, estimator.systems, home)
-        table["outside"] = table["refused"].where(table["refused"] != "", table["outside"])
+        both = (table["outside"] != "") & (table["refused"] != "")
+        table["outside"] += both.map({True: "; ", False: ""}) + table["refused"]
     for system in estimator.systems:
         table[f"seconds:{system}"] = table[f"data:{system}"] + table[f"sync:{system}"]
     rows = [
