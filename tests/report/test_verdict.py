@@ -1,0 +1,182 @@
+"""The first screen: what it advises from hand-made numbers, for any number of storage systems."""
+
+import csv
+import json
+import math
+
+import pytest
+from tests.report.synthetic import MIB, Synthetic, site, study
+
+from tiercel.report.classes import classes
+from tiercel.report.data import Results
+from tiercel.report.verdict import verdict
+from tiercel.results.validity import FLAGS
+
+FAST, SLOW, MEMORY = [340, 341, 342, 343, 344], [100, 101, 102, 103, 104], [1000, 1001, 1002, 1003, 1004]
+
+
+def samples(values, origin="measured", **words):
+    """Return data of storages with these values (MiB/s) of each repetition, and twins of them."""
+    data = Synthetic(processes=(1,), storages=tuple(values), origin=origin)
+    words = {"operation": "write", "pattern": "sequential", "fsync": "phase", "transfer_size": MIB} | words
+    title = words.pop("title", "Sequential write")
+    workload = words.pop("workload", "scientific")
+    for storage, numbers in values.items():
+        for twin in "ab":
+            for repetition, number in enumerate(numbers):
+                data.add(
+                    "scaling", workload, title, storage, 1, repetition, twin, [], **words,
+                    bandwidth=float(number) * MIB,
+                )  # fmt: skip
+    return data
+
+
+def joined(*parts):
+    first = parts[0]
+    for other in parts[1:]:
+        first.observations += other.observations
+        first.runs += other.runs
+    return first
+
+
+def first_screen(data, of_site=None):
+    results = Results(study(), *data.frames(), FLAGS).named()
+    return verdict(results, of_site or site(), classes(results))
+
+
+def cells(made, row=0):
+    return {name: place for (name, _), place in zip(made.columns, made.rows[row][1], strict=True)}
+
+
+def test_three_systems_the_best_that_keeps_files_the_slower_one_and_memory():
+    made = first_screen(samples({"nvme": FAST, "nfs-project": SLOW, "shm": MEMORY}))
+    assert made.rows[0][0].name == "Simulations writing checkpoints"
+    found = cells(made)
+    # 342 over 102, 1002 over 342.
+    assert (found["Node-local NVMe"].word, found["Node-local NVMe"].factor) == ("use", "3.4×")
+    slow = found["Project space (NFS)"]
+    assert (slow.word, slow.factor) == ("avoid", "3.4× slower")
+    memory = found["/dev/shm"]
+    assert (memory.word, memory.factor, memory.interval) == ("fastest", "2.9×", "2.9–2.9")
+    assert made.where == "Put your files on Node-local NVMe."
+    assert "3.4 times as fast for simulations writing checkpoints (3.3–3.4)" in made.gain
+    assert "Copies in /dev/shm (memory): 2.9 times" in made.gain
+    assert "gone after a restart" in made.mind and made.undecided == ""
+
+
+def test_memory_is_never_where_files_live():
+    made = first_screen(samples({"nvme": SLOW, "shm": MEMORY}))
+    assert made.where == "Keep your files on Node-local NVMe: it is the only storage here that keeps them."
+    assert cells(made)["Node-local NVMe"].word == "use"
+    made = first_screen(samples({"shm": MEMORY}))
+    assert made.where == "There is one storage system here, /dev/shm: nothing to choose between."
+    assert "gone after a restart" in made.mind
+
+
+def test_one_storage_says_what_it_gives():
+    made = first_screen(samples({"nvme": FAST}))
+    assert made.where == "There is one storage system here, Node-local NVMe: nothing to choose between."
+    assert made.gain == "It delivers 342 MiB/s for simulations writing checkpoints."
+    assert cells(made)["Node-local NVMe"].word == "only choice"
+    assert not made.intervals
+
+
+def test_nothing_decided_names_no_place():
+    made = first_screen(samples({"nvme": [100, 150, 90, 130, 95], "nfs-project": [99, 160, 91, 120, 96]}))
+    assert made.where.startswith("No storage here is proven better")
+    assert {place.word for place in cells(made).values()} == {"undecided"}
+    assert made.undecided == "1 of 1 row has an undecided cell"
+    assert "times as fast" not in made.gain
+
+
+def test_equal_systems_are_both_to_be_used():
+    made = first_screen(samples({"nvme": FAST, "nfs-project": FAST}))
+    assert {place.word for place in cells(made).values()} == {"use"}
+    assert made.where == "Put your files anywhere for simulations writing checkpoints."
+
+
+def test_files_go_to_as_few_places_as_will_do():
+    data = joined(
+        samples({"nvme": FAST, "nfs-project": SLOW}),
+        samples({"nvme": SLOW, "nfs-project": FAST}, workload="ml", title="Random read", operation="read",
+                pattern="random"),
+        samples({"nvme": FAST, "nfs-project": FAST}, workload="same", title="Read", operation="read"),
+    )  # fmt: skip
+    made = first_screen(data)
+    assert made.where == (
+        "Put your files on Node-local NVMe for simulations writing checkpoints; on Project space (NFS) for "
+        "random reads from large files; anywhere for analyses reading large files."
+    )
+
+
+def test_origins_are_words_and_sentences_are_of_what_was_measured():
+    data = joined(
+        samples({"nvme": FAST, "nfs-project": SLOW}),
+        samples({"nvme": SLOW, "nfs-project": FAST}, origin="imported", workload="other"),
+    )
+    made = first_screen(data)
+    names = [row[0].name for row in made.rows]
+    assert names == ["Simulations writing checkpoints", "Simulations writing checkpoints (imported)"]
+    assert "NFS" not in made.where
+    alone = first_screen(samples({"nvme": FAST, "nfs-project": SLOW}, origin="imported"))
+    assert alone.where == "By imported numbers: put your files on Node-local NVMe."
+
+
+def test_small_files_are_one_row_by_the_time_of_a_whole_life():
+    made = first_screen(Synthetic(storages=("nvme", "nfs-project")).whole())
+    (row,) = [(c, places) for c, places in made.rows if c.name == "Many small files"]
+    assert {p.word for p in row[1]} == {"use", "avoid"}
+    assert row[1][0].value.endswith("files/s")
+
+
+def test_no_number_no_verdict(build_page):
+    assert first_screen(Synthetic()) is None
+    data = Synthetic()
+    data.fail("nvme", "engine not found")
+    page = build_page(data).page
+    assert "verdict" not in page.ids
+
+
+def test_first_screen_has_plain_words_and_comes_first(whole):
+    text = whole.html
+    start, end = text.index('id="verdict"'), text.index("<nav")
+    screen = text[start:end]
+    for word in ("claimed", "noise", "p =", "median"):
+        assert word not in screen, word
+    assert text.index("<main>") < start
+    assert text.index('id="recommendations"') < text.index('id="answers"')
+    rows = whole.page.rows("A program like")
+    assert len(rows) == 5
+
+
+def test_recommendations_are_a_file_too(whole):
+    found = json.loads((whole.path.parent / "recommendations.json").read_text())
+    by_class = {w["class"]: w for w in found["workloads"]}
+    made = by_class["Analyses reading large files"]
+    assert (made["storage"], made["faster_but_volatile"]) == ("nvme", "shm")
+    assert made["storages"]["nfs-project"]["advice"] == "avoid"
+    staged = made["staging"]
+    assert (staged["from"], staged["to"], staged["seconds_out"]) == ("nvme", "shm", 0.0)
+    # 1 GiB in one file, since nothing was traced: read on NVMe and written to memory, at 8 processes.
+    with (whole.path.parent / "tables" / "numbers.csv").open(newline="") as file:
+        medians = {
+            (n["workload"], n["operation"], n["storage"]): float(n["median"])
+            for n in csv.DictReader(file) if n["processes"] == "8"
+        }  # fmt: skip
+    bytes_s = 2**30 / medians["analytics", "read", "nvme"] + 2**30 / medians["scientific", "write", "shm"]
+    files_s = 1 / medians["shared-directory", "file-read", "nvme"]
+    files_s += 1 / medians["shared-directory", "file-create", "shm"]
+    assert math.isclose(staged["seconds_in"], bytes_s + files_s, rel_tol=1e-9)
+    saved = 2**30 / medians["analytics", "read", "nvme"] - 2**30 / medians["analytics", "read", "shm"]
+    assert math.isclose(staged["saved_seconds"], saved, rel_tol=1e-9)
+    assert staged["pays_from_use"] == math.floor(staged["seconds_in"] / saved) + 1
+    rows = whole.page.rows("Workload", "Files live on")
+    assert {r["Files live on"] for r in rows} == {"Node-local NVMe"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_page_is_whole_with_any_number_of_storages(build_page, count):
+    storages = ("nfs-project", "nvme", "shm")[:count]
+    page = build_page(Synthetic(storages=storages, processes=(1, 4), repetitions=5).whole()).page
+    assert len(page.rows("A program like")[0]) == 1 + count
+    assert ("verdict-factors" in page.ids) == (count > 1)

@@ -1,0 +1,83 @@
+"""Experiments that go without what a site lacks, and the shipped studies on the shipped sites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.runs.planning import make_plan
+from tiercel.study.expand import expand
+from tiercel.study.plan import order_runs
+
+from .test_plan import site, study
+
+LAYERED = [{"storage": "all"}, {"storage": "all", "layers": ["cache"]}]
+WRITE = {"w": {"operation": "write", "segments": 3}}
+
+
+def expanded(experiment: dict[str, Any], layers: dict[str, str] | None = None) -> tuple[list[Any], list[str]]:
+    notes: list[str] = []
+    s = study(experiments={"e": {"workloads": WRITE, **experiment}})
+    found = expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None, layers or {}, notes=notes)
+    return found, notes
+
+
+def test_more_nodes_and_processes_than_there_are() -> None:
+    found, notes = expanded({"optional": True, "nodes": [1, 4, 8], "processes_per_node": [1, 16, 32]})
+    assert {(c.nodes, c.processes_per_node) for c in found} == {(1, 1), (4, 1)}  # the site has 4 nodes of 8
+    assert notes == [
+        "e goes on without 8 nodes: the site has fewer",
+        "e goes on without 16, 32 processes on a node: the site has fewer",
+    ]
+
+
+def test_a_layer_that_is_not_there() -> None:
+    found, notes = expanded({"optional": True, "stacks": LAYERED})
+    # What a layer costs or gains is the experiment's question: without any, there is nothing to run.
+    assert found == []
+    assert notes == ["e is left out without layer cache: not installed (make layers)"]
+    found, notes = expanded({"optional": True, "stacks": LAYERED}, {"cache": "1"})
+    assert len(found) == 4 and notes == []  # two storages, plain and through the layer
+    other = [*LAYERED, {"storage": "all", "layers": ["other"]}]
+    found, notes = expanded({"optional": True, "stacks": other}, {"cache": "1"})
+    assert len(found) == 4 and notes == ["e goes on without layer other: not installed (make layers)"]
+
+
+def test_an_engine_that_is_not_there() -> None:
+    notes: list[str] = []
+
+    def of(optional: bool) -> list[Any]:
+        e = {"workloads": WRITE, "engines": ["h5kernel"], "optional": optional}
+        s = study(engines_where_found=["h5kernel"], experiments={"e": e})
+        return expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+
+    assert of(True) == []
+    assert notes == ["e: w is left out (no engine is installed)"]
+    with pytest.raises(UserError, match=r"experiments.e.engines: none of h5kernel is installed"):
+        of(False)
+    with pytest.raises(UserError, match="is none of the study's engines"):
+        study(experiments={"e": {"workloads": WRITE, "engines": ["ior"]}})
+
+
+def test_twins_and_traces_of_one_experiment() -> None:
+    s = study(
+        trace=True,
+        experiments={
+            "whole": {"workloads": WRITE},
+            "sweep": {"workloads": WRITE, "twins": False, "trace": False},
+        },
+    )
+    configurations = expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None)
+    runs = order_runs(site(), s, configurations, 1000).runs
+    assert {r.configuration.experiment for r in runs if r.twin == "b"} == {"whole"}
+    assert {r.configuration.experiment for r in runs if r.traced} == {"whole"}
+
+
+@pytest.mark.parametrize("name", ["quick", "full"])
+@pytest.mark.parametrize("where", ["lassen", "wombat", "thetagpu", "slurm-virtual"])
+def test_shipped_studies_plan_on_shipped_sites(checkout: Path, name: str, where: str) -> None:
+    found = make_plan(where, name, checkout).plan
+    assert {"scaling", "fsync", "metadata", "training"} <= {c.experiment for c in found.configurations}
