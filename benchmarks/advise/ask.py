@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Question:
-    """One program at one home; `answer` is the folder that `tiercel advise` fills."""
+    """One program whose files lie at `home`; `answer` is the folder that `tiercel advise` fills."""
 
     site: str
     home: str
@@ -32,7 +32,8 @@ Adviser = Callable[[Question], dict[str, Any]]
 def ask(question: Question) -> dict[str, Any]:
     """Run the command; return its verdict and what it took, or ``{"failed": why}``."""
     tiercel = Path(sys.executable).parent / "tiercel"
-    options = ["--site", question.site, "--home", question.home, "--minutes", f"{question.minutes:g}"]
+    # Without --home: where the files lie is for it to see.
+    options = ["--site", question.site, "--minutes", f"{question.minutes:g}"]
     question.answer.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     done = subprocess.run(
@@ -47,8 +48,8 @@ def ask(question: Question) -> dict[str, Any]:
         return {"failed": f"exit code {done.returncode}: {' '.join(said[-1:])[:300]}", "took": took}
     try:
         answer = json.loads((question.answer / "advice.json").read_text())
-        return {"verdict": answer["verdict"], "staging_seconds": answer.get("staging_seconds"),
-                "moves": moves(question.answer), "took": took}  # fmt: skip
+        kept = {key: answer.get(key) for key in ("home", "answer", "fidelity", "left_out", "notes", "mode")}
+        return {"verdict": answer["verdict"], "moves": moves(question.answer), "took": took, **kept}
     except (OSError, ValueError, KeyError) as error:
         return {"failed": f"no readable advice.json: {error!r}", "took": took}
 

@@ -112,4 +112,4 @@ def _answer(measured: Sequence[dict[str, Any]], as_json: bool) -> int:
     else:
         print(table(judged))
         print(summary(total), end="")
-    return int(bool(total.harmful or total.wrong))
+    return int(bool(total.slower or total.wrong))

@@ -23,6 +23,10 @@ class Place:
 
     def restore(self) -> None:
         """Make the folder equal to the inputs: what is unchanged since the last time stays as it is."""
+        if self.folder.is_symlink():  # a plan moved the whole folder, and failed to bring it back
+            self.folder.unlink()
+        for left in self.folder.parent.glob(f"{self.folder.name}.tiercel-*"):
+            _remove(left)
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = contents(self._inputs)
         for name, path in sorted(contents(self.folder).items(), reverse=True):  # files before their folder
@@ -73,7 +77,9 @@ class Place:
                         path.read_bytes()
 
     def links(self) -> list[Path]:
-        return [path for path in contents(self.folder).values() if path.is_symlink()]
+        """Return the links here: what a plan has moved."""
+        found = [path for path in contents(self.folder).values() if path.is_symlink()]
+        return [self.folder, *found] if self.folder.is_symlink() else found
 
     def remove(self) -> None:
         _remove(self.folder)

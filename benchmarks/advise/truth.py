@@ -129,10 +129,11 @@ class Truth:
     def _as_advised(self, place: Place, stage: Path) -> dict[str, Any]:
         place.restore()
         place.settle(self._program.warm)
-        into = execute(["sh", str(stage), "in"], place.folder, {})
+        # From elsewhere: a folder in which a process works is not moved.
+        into = execute(["sh", str(stage), "in"], Path("/"), {})
         place.settle(self._program.warm)
         done = self._execute(place)
-        out = execute(["sh", str(stage), "out"], place.folder, {})
+        out = execute(["sh", str(stage), "out"], Path("/"), {})
         wrong = into.failed and f"stage.sh in: {into.failed}"
         wrong = wrong or self._wrong(done, place) or (out.failed and f"stage.sh out: {out.failed}")
         if not wrong and (left := place.links()):
