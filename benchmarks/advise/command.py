@@ -46,7 +46,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--home", action="append", metavar="STORAGE", help=said)
     parser.add_argument("--only", action="append", metavar="PROGRAM", help="may be given again")
     parser.add_argument("--repetitions", type=int, help="of each way to run (default 5; with --quick 3)")
-    parser.add_argument("--minutes", type=float, help="of each advice (default 1; with --quick 0.5)")
+    parser.add_argument("--minutes", type=float, help="of each advice (default 0.5)")
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(_QUICK)}")
     parser.add_argument("--again", action="store_true", help="measure what was measured before, too")
     parser.add_argument("--json", action="store_true", help="cases and totals as JSON")
@@ -60,7 +60,7 @@ def _main(options: argparse.Namespace, adviser: Adviser) -> int:
     output = root / "results" / site.site / "benchmarks-advise"
     names = options.only or (_QUICK if options.quick else programs.names())
     found = _installed(names)
-    minutes = options.minutes or (0.5 if options.quick else 1.0)
+    minutes = options.minutes or 0.5
     repetitions = options.repetitions or (3 if options.quick else 5)
     measured = []
     for name, program in found.items():

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, programs, python_with, run, script
 
-_FILES, _ROWS = 6, 300_000
+_FILES, _ROWS = 4, 150_000
 
 
 @programs.register("duckdb-spill")
 class DuckSpill(Program):
-    title = "DuckDB, a sort of 6 Parquet files in 120 MB of memory, which spills"
+    title = "DuckDB, a sort of 4 Parquet files in 60 MB of memory, which spills"
 
     def missing(self) -> str | None:
         return None if python_with("duckdb") else "duckdb is not there (pip install duckdb)"
@@ -21,7 +21,7 @@ class DuckSpill(Program):
         run(*script("parquet", folder, _FILES, _ROWS, module="duckdb"))
 
     def command(self, folder: Path) -> list[str]:
-        return script("duckdb_sort", folder, "120MB", module="duckdb")
+        return script("duckdb_sort", folder, "60MB", module="duckdb")
 
     def wrong(self, folder: Path) -> str | None:
         found = run(*script("in_order", folder / "sorted.parquet", module="duckdb")).strip()

@@ -18,7 +18,7 @@ from benchmarks.advise.programs.base import (
     same_tree,
 )
 
-_FILES, _SIZE = 200, 8000
+_FILES, _SIZE = 120, 8000
 
 
 def _made(folder: Path, count: int = _FILES) -> str | None:
@@ -105,8 +105,8 @@ class Pip(Program):
 
 @programs.register("rsync")
 class Rsync(Program):
-    title = "rsync, copies a tree of 300 small files"
-    _count = 300
+    title = "rsync, copies a tree of 150 small files"
+    _count = 150
 
     def missing(self) -> str | None:
         return lacks("rsync")

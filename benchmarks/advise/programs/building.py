@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
 
-_UNITS = 36
+_UNITS = 24
 
 
 @programs.register("make-c")

@@ -14,13 +14,13 @@ def _digest(data: bytes) -> str:
 
 @programs.register("zstd")
 class Zstd(Program):
-    title = "zstd -1, a file of 100 MB"
+    title = "zstd -1, a file of 60 MB"
 
     def missing(self) -> str | None:
         return lacks("zstd")
 
     def make(self, folder: Path) -> None:
-        piece = text(10_000_000, 3)
+        piece = text(6_000_000, 3)
         with (folder / "data").open("wb") as data:
             for number in range(10):
                 data.write(piece[number:] + piece[:number])
@@ -32,18 +32,18 @@ class Zstd(Program):
     def wrong(self, folder: Path) -> str | None:
         run(path_of("zstd"), "-q", "-t", folder / "data.zst")
         listed = run(path_of("zstd"), "-lv", folder / "data.zst")
-        return None if "(100000000 B)" in listed else "the archive is not of 100,000,000 bytes"
+        return None if "(60000000 B)" in listed else "the archive is not of 60,000,000 bytes"
 
 
 @programs.register("xz")
 class Xz(Program):
-    title = "xz -9, a file of 1 MB: computes only"
+    title = "xz -9, a file of 0.6 MB: computes only"
 
     def missing(self) -> str | None:
         return lacks("xz xz-utils")
 
     def make(self, folder: Path) -> None:
-        (folder / "data").write_bytes(text(1_000_000, 4))
+        (folder / "data").write_bytes(text(600_000, 4))
 
     def command(self, folder: Path) -> list[str]:
         return [path_of("xz"), "-9", "-k", "-f", "-T1", str(folder / "data")]
@@ -54,21 +54,3 @@ class Xz(Program):
         back = lzma.decompress((folder / "data.xz").read_bytes())
         same = _digest(back) == _digest((folder / "data").read_bytes())
         return None if same else "what it packed is not what it was given"
-
-
-@programs.register("7z-pack")
-class SevenPack(Program):
-    title = "7z, a file of 1 MB: computes nearly only"
-
-    def missing(self) -> str | None:
-        return lacks("7z p7zip-full")
-
-    def make(self, folder: Path) -> None:
-        (folder / "data").write_bytes(text(1_000_000, 5))
-
-    def command(self, folder: Path) -> list[str]:
-        return [path_of("7z"), "a", "-bd", "-mx=7", "-mmt=1", f"{folder}/made.7z", f"{folder}/data"]
-
-    def wrong(self, folder: Path) -> str | None:
-        said = run(path_of("7z"), "t", "-bd", folder / "made.7z")
-        return None if "Everything is Ok" in said and "1000000" in said else "the archive does not test well"

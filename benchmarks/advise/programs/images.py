@@ -1,4 +1,4 @@
-"""Pictures and films: ffmpeg transcodes, and takes a film apart; ImageMagick makes many pictures smaller."""
+"""Films: ffmpeg transcodes one, and takes it apart into pictures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
 
-_FRAMES = 100
+_FRAMES = 75
 
 
 class _Ffmpeg(Program):
@@ -50,25 +50,3 @@ class Frames(_Ffmpeg):
         sizes = [p.stat().st_size for p in (folder / "frames").glob("*.bmp")]
         good = len(sizes) == _FRAMES and set(sizes) == {640 * 360 * 3 + 54}
         return None if good else f"{len(sizes)} pictures, of {sorted(set(sizes))[:3]} bytes"
-
-
-@programs.register("mogrify")
-class Mogrify(Program):
-    title = "ImageMagick, 24 pictures made smaller"
-
-    def missing(self) -> str | None:
-        return lacks("mogrify imagemagick", "identify imagemagick", "ffmpeg")
-
-    def make(self, folder: Path) -> None:
-        (folder / "small").mkdir()
-        source = "testsrc2=size=1280x720:rate=4:duration=6"
-        run(path_of("ffmpeg"), "-v", "error", "-f", "lavfi", "-i", source, folder / "in%02d.png")
-
-    def command(self, folder: Path) -> list[str]:
-        pictures = sorted(str(folder / f"in{n:02}.png") for n in range(1, 25))
-        return [path_of("mogrify"), "-limit", "thread", "1", "-path", str(folder / "small"), "-resize", "25%",
-                *pictures]  # fmt: skip
-
-    def wrong(self, folder: Path) -> str | None:
-        said = run(path_of("identify"), "-format", "%wx%h\n", *sorted((folder / "small").glob("*.png")))
-        return None if said.split() == ["320x180"] * 24 else "not 24 pictures of 320x180"

@@ -6,5 +6,5 @@ import duckdb
 
 reader = f"read_parquet('{sys.argv[1]}', file_row_number=true)"
 before = f"SELECT key, lag(key, 1, 0) OVER (ORDER BY file_row_number) AS before FROM {reader}"
-answer = duckdb.sql(f"SELECT count(*), bool_and(key >= before) FROM ({before})").fetchall()
+answer = duckdb.connect().execute(f"SELECT count(*), bool_and(key >= before) FROM ({before})").fetchall()
 print(*answer[0])
