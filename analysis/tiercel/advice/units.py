@@ -155,7 +155,7 @@ def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool],
 def _inputs_together(
     members: dict[tuple[str, bool], list[str]],
 ) -> dict[tuple[str, bool], list[str]]:
-    """Return folders of inputs put together where many lie in one: a dataset of many folders is one dataset."""
+    """Return folders of inputs put together where many lie in one: they are one dataset."""
     members = dict(members)
     while True:
         inside: dict[str, list[str]] = {}
