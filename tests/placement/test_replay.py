@@ -117,6 +117,26 @@ def test_what_was_there_before_and_what_was_not(tmp_path: Path) -> None:
 
 
 @needs_replay
+def test_what_was_grown_unseen_can_be_read(tmp_path: Path) -> None:
+    """A file made in the trace, of which more is read than was written: fallocate made it longer."""
+    text = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</d/a> <0.000010>
+7 1700000010.001000 write(3</d/a>, ""..., 10) = 10 <0.000010>
+7 1700000010.002000 fallocate(3</d/a>, 0, 0, 5000) = 0 <0.000010>
+7 1700000010.003000 pread64(3</d/a>, ""..., 5000, 0) = 5000 <0.000010>
+7 1700000010.004000 ftruncate(3</d/a>, 20) = 0 <0.000010>
+7 1700000010.005000 pread64(3</d/a>, ""..., 20, 0) = 20 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    assert [(o.kind, o.offset) for o in recipe.streams[0]] == [
+        ("O", 0), ("W", 0), ("K", 5000), ("R", 0), ("K", 20), ("R", 0)
+    ]  # fmt: skip
+    assert recipe.sizes == [0]
+    (tmp_path / "r.txt").write_text(recipe.text())
+    check_totals(replayed(tmp_path / "r.txt", tmp_path / "root"), recipe.totals)
+
+
+@needs_replay
 def test_thinking_is_kept_and_shortened_by_what_the_tracer_cost(tmp_path: Path) -> None:
     frame = strace(tmp_path, SEARCH)
     whole = sum(o.gap for o in compile_trace(frame).streams[0])

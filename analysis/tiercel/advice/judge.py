@@ -1,10 +1,9 @@
 """What the trials of the ways say: which one to take, what it saves, and how sure that is.
 
 A way is advised only when its total (run and copying) is lower than home's by
-`tiercel.statistics.comparison`:
-interval of the ratio outside the A/A noise floor (home against home, in the same rounds) and a rank test,
-corrected
-for the number of ways; and by more than `WORTH` of the run. Everything else stays where it is.
+`tiercel.statistics.comparison`: the interval of the ratio lies outside what home against home shows in the same
+rounds, a rank test corrected for the number of ways agrees, and it is more than `WORTH` of the run. Everything
+else stays where it is.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tiercel.advice.units import Unit
 from tiercel.advice.ways import AGAIN, HOME, MIXED, Way
 from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.difference import difference_interval
-from tiercel.statistics.noise import Floor, noise_floor
+from tiercel.statistics.noise import noise_floor, shown_floor
 from tiercel.statistics.summary import summarize
 
 if TYPE_CHECKING:
@@ -109,14 +108,14 @@ def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> 
     if HOME not in walls:
         return []
     own = np.concatenate([walls[HOME], walls.get(AGAIN, np.empty(0))])
-    floor = _floor(walls)
+    again = walls.get(AGAIN, np.empty(0))
+    floor, spread = shown_floor(walls[HOME], again), noise_floor(walls[HOME], again)
     names = [n for n in walls if n not in (HOME, AGAIN)]
     totals = {n: walls[n] + _copying(found, n, runs) for n in names}
     judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
     living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
-    noise = max(_OWN_NOISE, min(0.1, floor.high - 1 if floor.known else 0.1)) * (
-        float(np.median(own)) + offset
-    )
+    varies = max(_OWN_NOISE, min(0.1, spread.high - 1 if spread.known else 0.1))
+    noise = varies * (float(np.median(own)) + offset)
     found_ways = [_result(found, HOME, own, offset, Span(0.0, 0.0, 0.0), None, None, runs)]
     for name, c, alive in zip(names, judged, living, strict=True):
         saved = _saved(own, walls[name], fidelity, noise)
@@ -208,10 +207,6 @@ def _share(unit: Unit, moved: Sequence[Unit]) -> float:
     """Return which part of a way's copying is this unit's."""
     whole = sum(u.bytes_before + u.bytes_after for u in moved)
     return (unit.bytes_before + unit.bytes_after) / whole if whole else 0.0
-
-
-def _floor(walls: Mapping[str, Floats]) -> Floor:
-    return noise_floor(walls[HOME], walls.get(AGAIN, np.empty(0)))
 
 
 def _copying(found: Measured, way: str, runs: float) -> float:

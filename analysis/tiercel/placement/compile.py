@@ -147,6 +147,9 @@ class _File:
     known: bool = False
     """Whether it was there before the program is settled."""
     written: int = 0
+    """Bytes that it holds by what the trace shows."""
+    fresh: bool = False
+    """Made or emptied in the trace: nothing of it was there before."""
     changes: Ends = field(default_factory=Ends)
     reads: Ends = field(default_factory=Ends)
 
@@ -293,11 +296,20 @@ class _Compiler:
         self._settle(file, letter, flags, failed)
         other = self._file(row.target) if isinstance(row.target, str) else None
         if other is not None and letter == "W":
-            self._add(stream, row, other, "R", self._offset(stream, other, None), self._size(row), None)
+            self._read(stream, row, other, self._offset(stream, other, None))
             other = None
-        self._add(
-            stream, row, file, letter, self._offset(stream, file, row.offset), self._size(row), flags, other
-        )
+        offset = self._offset(stream, file, row.offset)
+        if letter == "R":
+            self._read(stream, row, file, offset)
+        else:
+            self._add(stream, row, file, letter, offset, self._size(row), flags, other)
+
+    def _read(self, stream: _Stream, row: Any, file: _File, offset: int) -> None:
+        size = self._size(row)
+        if size and file.fresh and offset + size > file.written:
+            # Grown by a call that is not replayed (fallocate, a mapping): else nothing could be read.
+            self._add(stream, row, file, "K", offset + size, 0, None)
+        self._add(stream, row, file, "R", offset, size, None)
 
     def _offset(self, stream: _Stream, file: _File, told: Any) -> int:
         if told is not None and not pd.isna(told) and told >= 0:
@@ -373,17 +385,20 @@ class _Compiler:
             stream.position[file.number] = 0
             stream.listed.discard(file.number)
             if flags is not None and "O_TRUNC" in flags:
-                file.written = 0
+                file.written, file.fresh = 0, True
+            file.fresh |= file.known and not record.existed
             record.remains |= flags is not None and _creates(flags) and not record.existed
         elif letter == "K":
-            file.written = min(file.written, offset)
+            file.written = offset
+            record.largest = max(record.largest, offset)
             record.remains = True
         elif letter in "UX":
-            file.written, record.remains = 0, False
+            file.written, file.fresh, record.remains = 0, True, False
         elif letter == "M":
             record.remains = True
         elif letter in "NY" and other is not None:
             other.written, other.known, other.record.remains = file.written, True, True
+            other.fresh = file.fresh
             other.record.largest = max(other.record.largest, file.written)
             if letter == "N":
                 file.written, record.remains = 0, False
