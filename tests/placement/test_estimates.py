@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -460,3 +461,35 @@ def test_a_model_comes_before_a_sweep_and_a_sweep_before_any_study(tmp_path: Pat
     PlacementModel.train(table).save(folder, folder)
     assert not any("just now" in note for note in basis_of(tmp_path, "here").notes)
     assert basis_of(tmp_path, "here", "any").basis == "measurements of any"
+
+
+def test_the_command_needs_no_sweep_and_says_what_it_rests_on(tmp_path: Path) -> None:
+    site_of(tmp_path)
+    (tmp_path / "Snakefile").touch()
+    folder = tmp_path / "site-configs" / "here"
+    folder.mkdir(parents=True)
+    storage = "{{type: x, mount: {0}/{1}, scratch: {0}/{1}, medium: {2}}}"
+    (folder / "site.yaml").write_text(
+        "site: here\nstorages:\n"
+        + "".join(
+            f"  {name}: {storage.format(tmp_path, name, medium)}\n"
+            for name, medium in (("far", "disk"), ("near", "memory"))
+        )
+    )
+    (tmp_path / "results" / "here").mkdir(parents=True)
+    complete(study()).to_parquet(tmp_path / "results" / "here" / "observations.parquet")
+    trace = Strace()
+    trace.write(tmp_path / "far" / "log", [100] * 64, 5e-3)
+    trace.open(tmp_path)
+    words = ["place", str(tmp_path / "run.strace"), "--site", "here", "--capacity", "near=1GiB"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tiercel", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "1 of 1 files leave far" in said
+    assert "by the measurements of any" in said
+    assert "no model and no sweep: expected times are the nearest of 4 measured configurations" in said
+    # 64 syncs of 5 ms and an open of 1 ms.
+    assert "on far the trace itself took 321 ms" in said
+    assert re.search(r"near: 6.25 KiB used, 1\S* \wiB left, gone after a restart", said)
