@@ -53,6 +53,7 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python tools/link-duplicates $(VENV)
 	@touch $@
 
 $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)

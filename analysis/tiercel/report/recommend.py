@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: One use of a class without a trace: what copying it is counted for.
 _EXAMPLE = 1024**3
 #: Files of a trace that take less of its time than this decide nothing.
-_LITTLE = 0.01
+LITTLE = 0.01
 
 
 @dataclass(frozen=True)
@@ -237,10 +237,11 @@ def _amount(found: WorkloadClass, groups: pd.DataFrame | None) -> tuple[Amount, 
 
 
 def _of_groups(groups: pd.DataFrame) -> Amount:
-    sums = groups[["input_bytes", "output_bytes"]].sum()
-    files_in = groups.loc[groups["input_bytes"] > 0, "files"].sum()
-    files_out = groups.loc[groups["output_bytes"] > 0, "files"].sum()
-    return Amount(float(files_in), float(sums["input_bytes"]), float(files_out), float(sums["output_bytes"]))
+    into, out = (groups[name].astype("float64").fillna(0) for name in ("input_bytes", "output_bytes"))
+    files = groups["files"].astype("float64").fillna(0)
+    return Amount(
+        float(files[into > 0].sum()), float(into.sum()), float(files[out > 0].sum()), float(out.sum())
+    )
 
 
 def _saved(found: WorkloadClass, home: str, target: str, amount: Amount) -> float:
@@ -297,7 +298,8 @@ def _group_advice(
 ) -> Iterator[GroupAdvice]:
     if groups is None:
         return
-    groups = groups.assign(seconds=groups[["read_s", "write_s", "metadata_s", "sync_s"]].sum(axis=1))
+    kinds = groups[["read_s", "write_s", "metadata_s", "sync_s"]].astype("float64")
+    groups = groups.assign(seconds=kinds.sum(axis=1), size=groups["size"].astype("float64"))
     at_home = groups[groups["storage_stack"] == made.home]
     whole = at_home["seconds"].sum()
     for row in at_home.sort_values("seconds", ascending=False).to_dict("records"):
@@ -306,7 +308,7 @@ def _group_advice(
         share = float(row["seconds"] / whole) if whole else 0.0
         target, stage, size = made.home, None, float(row["size"])
         # What costs no time decides nothing.
-        if made.faster and share >= _LITTLE and made.faster in seconds:
+        if made.faster and share >= LITTLE and made.faster in seconds:
             target = made.faster
             amount = _of_groups(pd.DataFrame([row]))
             saved = made.staging.saved * share if made.staging else math.nan
@@ -314,7 +316,7 @@ def _group_advice(
         free = free_bytes(results, target)
         yield GroupAdvice(
             made.of, str(row["group"]), int(row["files"]), size, seconds, share, target, stage,
-            target == made.home or free is None or size <= free,
+            target == made.home or free is None or not size > free,
         )  # fmt: skip
 
 
@@ -330,8 +332,9 @@ def as_json(
         "workloads": [_plain(results, r) for r in made],
         "groups": [
             {
-                "experiment": g.of.experiment, "workload": g.of.workload, "group": g.group, "files": g.files,
-                "bytes": g.size, "seconds_in_calls": _numbers(g.seconds), "share_of_time": g.share,
+                "experiment": g.of.experiment, "workload": g.of.workload, "group": g.group,
+                "files": g.files, **_numbers({"bytes": g.size}),
+                "seconds_in_calls": _numbers(g.seconds), "share_of_time": g.share,
                 "storage": g.target, "fits": g.fits, "staging": _staging(g.staging),
             }
             for g in groups

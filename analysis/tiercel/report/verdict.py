@@ -99,7 +99,7 @@ class Verdict:
 _MEANINGS: Mapping[Advice, str] = {
     "use": "the best place that keeps your files, and by how much against the next",
     "avoid": "slower, beyond chance",
-    "undecided": "no difference that could not be chance",
+    "undecided": "what was seen could be chance",
     "fastest": "faster than any place that keeps files, but gone after a restart",
     "no gain": "not faster than a place that keeps files",
 }

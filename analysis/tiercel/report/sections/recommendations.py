@@ -11,6 +11,7 @@ from tiercel.report.classes import classes, in_sentence
 from tiercel.report.data import Results
 from tiercel.report.page_tables import Table
 from tiercel.report.recommend import (
+    LITTLE,
     GroupAdvice,
     Judgement,
     Recommendation,
@@ -196,16 +197,16 @@ def _groups(results: Results, groups: list[GroupAdvice]) -> Table:
     stacks = list(dict.fromkeys(s for g in groups for s in g.seconds))
     rows = [
         [
-            g.of.name, g.group, g.files, (format_size(g.size), g.size),
+            g.of.name, g.group, g.files, (format_size(g.size), g.size) if g.size >= 0 else ("", -1.0),
             *((_seconds(g.seconds[s]), g.seconds[s]) if s in g.seconds else ("", -1.0) for s in stacks),
             f"{results.name(g.target)}{'' if g.fits else ' (no room)'}",
             _use(g),
         ]
-        for g in groups
+        for g in groups if g.share >= LITTLE
     ]  # fmt: skip
     return table(
         "By group of files, from the traced runs (one each: times in calls, summed over processes, show what "
-        "a group costs; the choice follows the measured workload).",
+        f"a group costs; the choice follows the measured workload).{_left_out(groups)}",
         (
             "Workload",
             "Files",
@@ -220,9 +221,18 @@ def _groups(results: Results, groups: list[GroupAdvice]) -> Table:
     )
 
 
+def _left_out(groups: list[GroupAdvice]) -> str:
+    """Say how many groups cost too little time to decide anything."""
+    little = sum(g.share < LITTLE for g in groups)
+    verb = "is" if little == 1 else "are"
+    return (
+        f" {words.count(little, 'group')} with less than 1 % of the time {verb} left out." if little else ""
+    )
+
+
 def _use(g: GroupAdvice) -> str:
     if g.staging is None:
-        return "" if g.share >= 0.01 else "costs no time: decides nothing"
+        return ""
     if not g.staging.seconds_in and not g.staging.seconds_out:
         return "nothing to copy"
     pays = g.staging.pays_from
