@@ -1,8 +1,8 @@
 """What the trials of the ways say: which one to take, what it saves, and how sure that is.
 
 A way is advised only when its total (run and copying) is lower than home's by `statistics.comparison`: the
-interval of the ratio lies outside what home against home shows in the same rounds, a rank test corrected for the
-number of ways agrees, and it is more than `WORTH` of the run. Everything else stays where it is.
+interval of the ratio lies outside what home against home shows in the same rounds, a rank test corrected for
+the number of ways agrees, and it is more than `WORTH` of the run. Everything else stays where it is.
 """
 
 from __future__ import annotations
