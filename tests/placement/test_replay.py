@@ -67,9 +67,9 @@ def test_a_recipe_keeps_order_between_processes_and_knows_what_was_there_before(
     # a.bin is written before it is read: nothing was there; of in.bin bytes 900 to 1000 are read: 1000 were.
     assert recipe.sizes == [0, 1000]
     assert [[o.kind for o in s] for s in recipe.streams] == [list("OWCU"), list("ORRCOR")]
-    # Process 8 opens a.bin after process 7 did open, write and close; 7 unlinks it after 8 is over (its 6
-    # calls), which began and ended while 7 was idle.
-    assert recipe.streams[1][0].waits == [(0, 3)]
+    # Process 8 begins after process 7 did open, write and close; 7 unlinks a.bin after 8 is over (its 6
+    # calls), which ended while 7 was idle.
+    assert recipe.begins == [[], [(0, 3)]]
     assert recipe.streams[0][3].waits == [(1, 6)]
     assert recipe.totals == {
         "read": {"operations": 3, "bytes": 5100}, "write": {"operations": 1, "bytes": 5000},
@@ -114,6 +114,37 @@ def test_what_was_there_before_and_what_was_not(tmp_path: Path) -> None:
     assert result["absent"] == 1  # the first open
     assert (tmp_path / "root" / "d" / "out" / "r").stat().st_size == 700
     assert not (tmp_path / "root" / "d" / "inc" / "a.h").exists()
+
+
+@needs_replay
+def test_nothing_is_done_in_a_folder_before_it_is_there_or_after_it_went(tmp_path: Path) -> None:
+    """Process 7 makes a folder, 8 works in it, 7 renames it and empties it under its new name."""
+    text = """\
+8 1700000010.000000 newfstatat(AT_FDCWD, "/d", {...}, 0) = 0 <0.000010>
+7 1700000010.001000 mkdir("/d/t", 0777) = 0 <0.000010>
+8 1700000010.002000 openat(AT_FDCWD, "/d/t/x", O_WRONLY|O_CREAT, 0666) = 3</d/t/x> <0.000010>
+8 1700000010.003000 write(3</d/t/x>, ""..., 10) = 10 <0.000010>
+7 1700000010.004000 rename("/d/t", "/d/u") = 0 <0.000010>
+8 1700000010.004500 newfstatat(AT_FDCWD, "/d", {...}, 0) = 0 <0.000010>
+7 1700000010.005000 openat(AT_FDCWD, "/d/u/x", O_RDONLY) = 3</d/u/x> <0.000010>
+7 1700000010.006000 read(3</d/u/x>, ""..., 100) = 10 <0.000010>
+7 1700000010.007000 unlink("/d/u/x") = 0 <0.000010>
+7 1700000010.008000 rmdir("/d/u") = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    eight, seven = recipe.streams
+    assert (1, 1) in eight[1].waits  # the open comes after the mkdir
+    assert seven[1].kind == "N" and (0, 3) in seven[1].waits  # renamed when x was written
+    # What is read in /d/u was written in /d/t: nothing was there before.
+    assert {r.name for r in recipe.records if r.existed} == {"/d"}
+    assert not any(r.remains for r in recipe.records)
+    for _ in range(3):
+        root = tmp_path / f"root{_}"
+        (tmp_path / "r.txt").write_text(recipe.text())
+        result = replayed(tmp_path / "r.txt", root)
+        check_totals(result, recipe.totals)
+        assert result["absent"] == 0
+        assert list((root / "d").iterdir()) == []
 
 
 @needs_replay

@@ -187,8 +187,12 @@ def _prepare(
             f"--home {options.home}: site {site.site} has no such storage (there are: "
             f"{', '.join(site.storages)})"
         )
-    names = frame.query("SELECT DISTINCT file FROM events WHERE file IS NOT NULL AND api <> 'app'")["file"]
-    data = data_files(str(n) for n in names)
+    seen = frame.query(
+        "SELECT file, bool_or(kind = 'write') AS written FROM events WHERE file IS NOT NULL AND api <> 'app' "
+        "GROUP BY file"
+    )
+    written = frozenset(str(n) for n in seen.loc[seen["written"], "file"])
+    data = data_files((str(n) for n in seen["file"]), written)
     recipe = compile_trace(frame, only=data, per_call=cost)
     units = units_of(recipe, site, options.home)
     outside = [u for u in units if u.storage is None and u.size]

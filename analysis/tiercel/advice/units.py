@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -64,12 +64,15 @@ class Unit:
     them."""
 
 
-def data_files(names: Iterable[str]) -> list[str]:
-    """Return the files that hold a program's data: not the system's, not those that programs are made of."""
+def data_files(names: Iterable[str], written: Collection[str] = ()) -> list[str]:
+    """Return the files that hold a program's data: not the system's, not those that programs are made of,
+    unless it has `written` them (an installer's data are programs)."""
     return [
         name
         for name in names
-        if name.startswith("/") and not name.startswith(SYSTEM_FOLDERS) and not PROGRAM_FILES.search(name)
+        if name.startswith("/")
+        and not name.startswith(SYSTEM_FOLDERS)
+        and (name in written or not PROGRAM_FILES.search(name))
     ]
 
 
