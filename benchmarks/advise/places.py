@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from tiercel.placement.applications.measure import evict
@@ -82,7 +83,10 @@ class Place:
         return [self.folder, *found] if self.folder.is_symlink() else found
 
     def remove(self) -> None:
+        """Remove the folder, and the one that holds those of all programs when it is empty."""
         _remove(self.folder)
+        with suppress(OSError):
+            self.folder.parent.rmdir()
 
 
 def contents(folder: Path) -> dict[str, Path]:

@@ -213,6 +213,7 @@ def test_a_program_is_run_on_each_storage_and_as_advised(tmp_path: Path) -> None
     wrong = [run["wrong"] for runs in measured["single"].values() for run in runs]
     assert {*wrong, *(run["wrong"] for run in measured["advised"]["far"])} == {""}
     assert not (tmp_path / "near/placed").exists()  # staged out
+    assert list((tmp_path / "near").iterdir()) == list((tmp_path / "far").iterdir()) == []
     [case] = cases(measured)
     assert (case.moves, case.inside, case.wrong) == (1, True, ())
 
