@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.advice.presence import Presence
 from tiercel.advice.tracers import Tracer, find_program
 from tiercel.errors import UserError
 
@@ -42,6 +43,8 @@ class Capture:
     kernel_bytes: int
     """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
     (pipes and terminals too)."""
+    presence: Presence
+    """What of its likely inputs was in the page cache just before."""
     notes: tuple[str, ...] = ()
 
 
@@ -61,6 +64,7 @@ class Program:
         # Helpers that outlive the program become ours, so that they can be waited for.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
+        presence = Presence.take(self._argv)
         before, began = _kernel_bytes(), time.monotonic()
         try:
             self._process = subprocess.Popen(command, env={**os.environ, **variables})
@@ -90,7 +94,7 @@ class Program:
             notes.append(f"the program {ended_by}: the advice is on what it did")
         return Capture(
             self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
-            seconds, code, cost, told, max(0, _kernel_bytes() - before), tuple(notes),
+            seconds, code, cost, told, max(0, _kernel_bytes() - before), presence, tuple(notes),
         )  # fmt: skip
 
     def finish(self) -> int | None:

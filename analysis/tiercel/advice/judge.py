@@ -96,7 +96,9 @@ class Verdict:
     reason: str
 
 
-def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> list[WayResult]:
+def results_of(
+    found: Measured, units: Sequence[Unit], runs: float, offset: float, fidelity: float
+) -> list[WayResult]:
     """Return every way's result, home first, then by total.
 
     `runs`: so often the files are used for each time they are copied in. `offset`: seconds of the program
@@ -110,30 +112,36 @@ def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> 
     again = walls.get(AGAIN, np.empty(0))
     floor, spread = shown_floor(walls[HOME], again), noise_floor(walls[HOME], again)
     names = [n for n in walls if n not in (HOME, AGAIN)]
-    totals = {n: walls[n] + _copying(found, n, runs) for n in names}
+    totals = {n: walls[n] + sum(_copying(found, n, units, runs)) for n in names}
     judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
     living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
     varies = max(_OWN_NOISE, min(0.1, spread.high - 1 if spread.known else 0.1))
     noise = varies * (float(np.median(own)) + offset)
-    found_ways = [_result(found, HOME, own, offset, Span(0.0, 0.0, 0.0), None, None, runs)]
+    nothing = Span(0.0, 0.0, 0.0)
+    found_ways = [_result(found, HOME, own, offset, nothing, None, None, (0.0, 0.0))]
     for name, c, alive in zip(names, judged, living, strict=True):
         saved = _saved(own, walls[name], fidelity, noise)
-        found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, runs))
+        copies = _copying(found, name, units, runs)
+        found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, copies))
     head, *rest = found_ways
     return [head, *sorted(rest, key=lambda w: w.run.median + w.copies)]
 
 
-def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool], waited: float) -> Verdict | None:
+def verdict(
+    ways: Sequence[WayResult], volatile: Mapping[str, bool], waited: float, fidelity: float = 1.0
+) -> Verdict | None:
     """Return which of the ways to take.
 
     `volatile`: storages whose files are gone after a restart. `waited`: share of the run that waits for I/O.
+    `fidelity`: as in `results_of`; below 1 the program's own I/O at home took less than the replay's, and so
+    much less can be saved.
     """
     if not ways:
         return None
     home, *others = ways
     if waited < WORTH:
         return Verdict(home, home, True, None, f"no storage can save more than {waited:.1%} of a run")
-    better = [w for w in others if _better(w.comparison)]
+    better = [w for w in others if _better(w.comparison) and w.saved.median * min(1.0, fidelity) > w.copies]
     alive = [
         w for w in others if _better(w.living) and not any(volatile[s] for s in set(w.systems.values()) if s)
     ]
@@ -153,10 +161,10 @@ def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool], waited: flo
     return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}")
 
 
-def decided(found: Measured, _units: Sequence[Unit]) -> bool:
+def decided(found: Measured, units: Sequence[Unit]) -> bool:
     """Return whether more rounds would not change the answer: the best way is surely better, or surely
     not."""
-    ways = results_of(found, 1.0, 0.0, 1.0)
+    ways = results_of(found, units, 1.0, 0.0, 1.0)
     if len(ways) < 2:
         return True
     near = min(ways[1:], key=lambda w: w.run.median + w.copies)
@@ -177,9 +185,9 @@ def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
                 continue
             storage = way.systems[unit.name]
             if storage != unit.storage:
-                cost[storage] = unit_seconds(found, name, unit) + _copying(found, name, 1.0) * _share(
-                    unit, way.moved(units)
-                )
+                cost[storage] = unit_seconds(found, name, unit) + sum(
+                    _copying(found, name, units, 1.0)
+                ) * _share(unit, way.moved(units))
         best = min(cost, key=lambda s: cost[s])
         wished[unit.name] = best if cost[unit.storage] - cost[best] > least else unit.storage
     return wished
@@ -208,12 +216,13 @@ def _share(unit: Unit, moved: Sequence[Unit]) -> float:
     return (unit.bytes_before + unit.bytes_after) / whole if whole else 0.0
 
 
-def _copying(found: Measured, way: str, runs: float) -> float:
-    """Return what copying adds to each run, in seconds: in once for `runs` of them, out after each."""
+def _copying(found: Measured, way: str, units: Sequence[Unit], runs: float) -> tuple[float, float]:
+    """Return the seconds that copying in (once for `runs` runs) and out (after each) add to one run."""
     trials = found.trials[way][:COPIES]
-    return float(np.median([t.copy_in for t in trials])) / runs + float(
-        np.median([t.copy_out for t in trials])
-    )
+    moves = sum(1 if u.whole else len(u.inputs) for u in found.ways[way].moved(units) if u.size)
+    script = (found.script[0] + found.script[1] * moves) / 2 if moves else 0.0
+    copy_in, copy_out = (float(np.median([getattr(t, q) for t in trials])) for q in ("copy_in", "copy_out"))
+    return (copy_in + script) / runs, copy_out + script / runs
 
 
 def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
@@ -230,16 +239,12 @@ def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
 
 def _result(
     found: Measured, name: str, walls: Floats, offset: float, saved: Span, comparison: Comparison | None,
-    living: Comparison | None, runs: float,
+    living: Comparison | None, copies: tuple[float, float],
 ) -> WayResult:  # fmt: skip
     run, io = summarize(walls + offset), summarize(found.values(name, "io"))
-    first = found.trials[name][:COPIES]
-    moved = comparison is not None
     return WayResult(
-        found.ways[name], len(walls), Span(run.median, run.low, run.high),
-        Span(io.median, io.low, io.high),
-        float(np.median([t.copy_in for t in first])) / runs if moved else 0.0,
-        float(np.median([t.copy_out for t in first])) if moved else 0.0, saved, comparison, living,
+        found.ways[name], len(walls), Span(run.median, run.low, run.high), Span(io.median, io.low, io.high),
+        *copies, saved, comparison, living,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ LEAST, MOST = 5, 12
 _TOO_SLOW, _PATIENCE_S = 5.0, 5.0
 #: After so many rounds only the best ways go on, those within the first factor of the best; after one round
 #: those within the second.
-_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 3.0
+_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 2.0
 
 Progress = Callable[[str], None]
 
@@ -39,6 +39,8 @@ class Measured:
     failed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
     """Ways that were measured, and not to the end, with the reason."""
+    script: tuple[float, float] = (0.0, 0.0)
+    """Seconds that the plan's script itself takes, in and out together: to begin with, and for each move."""
     rounds: int = 0
     interrupted: bool = False
 

@@ -28,10 +28,13 @@ from tiercel.advice.ways import Way
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed
 from tiercel.placement.recipe import Recipe, below_root
+from tiercel.placement.staging import Move, staging_script
 from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
+#: So many more moves tell what each costs.
+_MOVES = 4
 GROUPS = ("read", "write", "metadata", "sync")
 
 
@@ -135,6 +138,36 @@ class Bench:
         if done.returncode:
             said = last_line(done.stderr) or f"exit code {done.returncode}"
             raise RunFailed(said.removeprefix("tiercel-replay: "))
+
+    def script_seconds(self, others: Sequence[str], home: str) -> tuple[float, float]:
+        """Return what the script of a plan takes beside its copying, in and out: (at least, each move).
+
+        The script itself is run, on small files of ours: once for one, once for some.
+        """
+        if not others:
+            return 0.0, 0.0
+        took = []
+        with ExitStack() as scratches:
+            here, there = (
+                scratches.enter_context(Scratch(self._stack(s), f"advise-{os.getpid()}-script-{s}")).data
+                for s in (home, others[0])
+            )
+            for count in (1, 1 + _MOVES):
+                moves = []
+                for i in range(count):
+                    (here / f"{count}-{i}").mkdir()
+                    (here / f"{count}-{i}" / "file").write_bytes(b"x")
+                    moves.append(
+                        Move(str(here / f"{count}-{i}"), str(there / f"{count}-{i}"), True, True, True)
+                    )
+                script = self.folder / "stage.sh"
+                script.write_text(staging_script(moves), encoding="utf-8", errors="surrogateescape")
+                began = time.monotonic()
+                for word in ("in", "out"):
+                    self._run(["sh", str(script), word], 60.0)
+                took.append(time.monotonic() - began)
+        each = max(0.0, took[1] - took[0]) / _MOVES
+        return max(0.0, took[0] - each), each
 
     # -- what copying costs ----------------------------------------------------------------------------------
 
