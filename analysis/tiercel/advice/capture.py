@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -49,11 +50,22 @@ class Capture:
 
 
 class Program:
-    """A started program; it goes on when tracing ends before it does."""
+    """A started program; it goes on when tracing ends before it does.
 
-    def __init__(self, argv: Sequence[str], tracer: Tracer, folder: Path, trace_for: float | None) -> None:
+    `quiet`: what it prints goes to standard error, since standard output is for the answer.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        tracer: Tracer,
+        folder: Path,
+        trace_for: float | None,
+        quiet: bool = False,
+    ) -> None:
         find_program(argv)
         self._argv, self._tracer, self._folder, self._trace_for = tuple(argv), tracer, folder, trace_for
+        self._quiet = quiet
         folder.mkdir(parents=True, exist_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -67,7 +79,9 @@ class Program:
         presence = Presence.take(self._argv)
         before, began = _kernel_bytes(), time.monotonic()
         try:
-            self._process = subprocess.Popen(command, env={**os.environ, **variables})
+            self._process = subprocess.Popen(
+                command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
+            )
         except OSError as error:
             raise UserError(f"{self._argv[0]}: does not start: {error.strerror}") from None
         watcher = _tracer_of(self._process.pid) if self._tracer.name == "strace" else None

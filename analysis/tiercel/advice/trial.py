@@ -33,6 +33,8 @@ from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
+#: Of what else lies in a folder, so many bytes tell how fast it is copied.
+_SAMPLE = 16 << 20
 #: So many more moves tell what each costs.
 _MOVES = 4
 GROUPS = ("read", "write", "metadata", "sync")
@@ -182,8 +184,24 @@ class Bench:
                 _evict(home / n for n in names)
             began = time.monotonic()
             _copy_files(names, home, there)
-            taken += (time.monotonic() - began) * _more(unit.bytes_before, there, names)
+            taken += time.monotonic() - began
+            taken += self._copy_other(unit.bytes_before - _sizes(there, names), home, there)
         return taken
+
+    def _copy_other(self, size: int, home: Path, there: Path) -> float:
+        """Return what copying `size` more bytes takes, by a file of a part of them."""
+        if size <= 0:
+            return 0.0
+        part, name = min(size, _SAMPLE), "tiercel-sample"
+        (home / name).write_bytes(os.urandom(part))
+        if not self.warm:
+            _evict([home / name])
+        began = time.monotonic()
+        shutil.copyfile(home / name, there / name)
+        taken = time.monotonic() - began
+        for folder in (home, there):
+            (folder / name).unlink()
+        return taken * size / part
 
     def _copy_out(self, way: Way, data: Mapping[str, Path]) -> float:
         taken = 0.0
@@ -204,10 +222,9 @@ def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
             shutil.copy(path, target / name)
 
 
-def _more(whole: int, folder: Path, names: Sequence[str]) -> float:
-    """Return how many times as many bytes the folder of a unit holds as the files that were copied for it."""
-    copied = sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
-    return max(1.0, whole / copied) if copied else 1.0
+def _sizes(folder: Path, names: Sequence[str]) -> int:
+    """Return the bytes of those files that are there."""
+    return sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
 
 
 def _evict(paths: Iterable[Path]) -> None:

@@ -9,6 +9,7 @@ one folder belong together. What the program is made of (its libraries and scrip
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tiercel.placement.groups import SYSTEM_FOLDERS
-from tiercel.placement.recipe import Recipe
+from tiercel.placement.recipe import FileRecord, Recipe
 from tiercel.site.model import Site
 from tiercel.site.mounts import Mount, mount_of, read_mounts
 from tiercel.units import format_size
@@ -109,7 +110,7 @@ def units_of(
         found.append(
             Unit(
                 name, Path(folder), whole, tuple(sorted(names)), storage,
-                stays, inputs, results, size, max(before, whole_size),
+                stays, inputs, results, size, max(before, whole_size - _made_by_it(own)),
                 sum(r.largest for r in own if r.remains),
             )
         )  # fmt: skip
@@ -238,6 +239,16 @@ def _storage_of(folder: Path, site: Site, mounts: list[Mount]) -> str | None:
         if mount is not None and storage.mount_path() == mount.point:
             return name
     return None
+
+
+def _made_by_it(records: Sequence[FileRecord]) -> int:
+    """Return the bytes that now lie there because the program ran: they were not there to be copied in."""
+    total = 0
+    for record in records:
+        if record.remains and not record.existed:
+            with contextlib.suppress(OSError):
+                total += os.lstat(record.name).st_size
+    return total
 
 
 def _why_it_stays(

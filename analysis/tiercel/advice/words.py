@@ -101,6 +101,11 @@ def _reason(advice: Advice) -> str:
     v = advice.verdict
     assert v is not None
     said = v.reason
+    if len(advice.ways) == 1 and v.way is v.home and advice.left_out and "no other storage" in said:
+        reasons = "; ".join(
+            f"{label(advice, name.removeprefix('all on '))}: {why}" for name, why in advice.left_out.items()
+        )
+        return f"no other storage could be tried ({reasons})"
     for way in advice.ways:
         said = said.replace(f"{way.name} against home", f"{way_title(advice, way)} against where they are")
         said = said.replace(f"{way.name},", f"{way_title(advice, way)},").replace(
