@@ -11,6 +11,7 @@ from tiercel.report.classes import classes
 from tiercel.report.data import Results
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
+from tiercel.study.model import Study
 
 FAST, SLOW, MEMORY = [340, 341, 342, 343, 344], [100, 101, 102, 103, 104], [1000, 1001, 1002, 1003, 1004]
 
@@ -172,6 +173,22 @@ def test_recommendations_are_a_file_too(whole):
     assert staged["pays_from_use"] == math.floor(staged["seconds_in"] / saved) + 1
     rows = whole.page.rows("Workload", "Files live on")
     assert {r["Files live on"] for r in rows} == {"Node-local NVMe"}
+
+
+def test_a_study_of_samples_says_how_often_each_was_fastest(build_page):
+    definition = study().model_dump()
+    definition["experiments"] = {"scaling": {"sweep": {"size": 60}}}
+    sampled = Study.model_validate(definition)
+    points = sorted(sampled.experiments["scaling"].sweep.workloads)
+    parts = [samples({"nvme": FAST, "nfs-project": SLOW}, workload=name) for name in points[:-1]]
+    parts.append(samples({"nvme": SLOW, "nfs-project": SLOW}, workload=points[-1]))
+    page = build_page(joined(*parts), of_study=sampled).page
+    n = len(points)
+    assert (
+        f"Of {n} kinds of I/O, fastest in all repetitions were Node-local NVMe in {n - 1} and Project space "
+        "(NFS) in 0; in 1 no storage was."
+    ) in page.text
+    assert "tiercel placement train --study quick" in page.text
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -26,7 +26,7 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     results = everything.named()
     report = folder / "report"
     found = classes(results)
-    first = FirstScreen(verdict(results, site, found), verdict_picture(results, report / "figures", found))
+    first = FirstScreen(verdict(everything, site, found), verdict_picture(results, report / "figures", found))
     pictures = draw_all(results, report / "figures")
     parts = make_sections(Context(folder, report / "figures", site, everything))
     drawn = [*([first.picture] if first.picture else []), *pictures]

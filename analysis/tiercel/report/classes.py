@@ -58,7 +58,8 @@ class WorkloadClass:
 
 def classes(results: Results) -> list[WorkloadClass]:
     """Return the classes of `results` in the order of the study; measured ones come first."""
-    rows, numbers = _rows(results), _numbers(results)
+    whole_lives = lives(results.named_rows)
+    rows, numbers = _rows(results, whole_lives), _numbers(results, whole_lives)
     compared: dict[Key, list[Record]] = {}
     for row in rows:
         compared.setdefault(_key(row), []).append(row)
@@ -141,15 +142,15 @@ def _key(row: Mapping[str, Any]) -> Key:
     return row["experiment"], row["workload"], row["operation"], row["origin"]
 
 
-def _rows(results: Results) -> list[Record]:
+def _rows(results: Results, whole_lives: pd.DataFrame) -> list[Record]:
     """Return the comparisons of all classes: the study's own, and those of lives in place of their phases."""
-    life = over_scales(with_sides(tables.comparisons(_lives(results), results.excluded)))
+    life = over_scales(with_sides(tables.comparisons(whole_lives, results.excluded)))
     found = [row for row in over_scales(results.comparisons) if _counts(results, row)]
     return [row for row in (*found, *life) if _main(results, row)]
 
 
-def _numbers(results: Results) -> list[Number]:
-    life = records(tables.summary_table(_lives(results)))
+def _numbers(results: Results, whole_lives: pd.DataFrame) -> list[Number]:
+    life = records(tables.summary_table(whole_lives))
     made = [results.number(_anchor(results, row), row) for row in life]
     found = [n for n in results.numbers if _counts(results, n.row)]
     both = [n for n in (*found, *made) if _main(results, n.row)]
@@ -167,10 +168,6 @@ def _anchor(results: Results, life: Record) -> str:
     """Return the place in the page of the first phase of a life."""
     phases = results.of_workload(life["experiment"], life["workload"])
     return next((n.anchor for n in phases if n.configuration == life["configuration"]), "")
-
-
-def _lives(results: Results) -> pd.DataFrame:
-    return lives(results.named_rows)
 
 
 def _counts(results: Results, row: Mapping[str, Any]) -> bool:

@@ -143,6 +143,10 @@ class Results:
         A sample has hundreds of points, which say something together: a section does that, no page can show
         them one by one. What counts or names all numbers (total, flags, stacks, memory) still does.
         """
+        return self._named
+
+    @cached_property
+    def _named(self) -> Results:
         found = copy.copy(self)
         for name in ("total", "flags", "stacks", "memory"):
             found.__dict__[name] = getattr(self, name)

@@ -33,7 +33,7 @@ _CAUTION = ("caution", "engineer")
 
 def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None = None) -> None:
     """Print the results of a study in at most 80 columns; plain text where it is no terminal."""
-    results = Results.from_folder(folder, study, FLAGS).named()
+    results = Results.from_folder(folder, study, FLAGS)
     out = file or sys.stdout
     if out.isatty():
         width = min(_WIDTH, Console(file=out).width)
@@ -45,6 +45,7 @@ def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None =
 
 
 def _print(results: Results, site: Site, console: Console, folder: Path) -> None:
+    everything, results = results, results.named()
     if results.numbers:
         console.print(_table(results))
         marks = [mark for mark in _MARKS if any(mark in _marks(n) for n in results.numbers)]
@@ -56,7 +57,7 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
     for finding in top(worth, 2):
         line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
         console.print(line.append(one_line(finding.sentence), style="not bold"))
-    _verdict(results, site, console)
+    _verdict(everything, site, console)
     traced = f"{results.traced} traced, " if results.traced else ""
     runs = f"{words.count(results.ok, 'run')} gave numbers, {traced}{len(results.failed)} failed."
     console.print(Text(runs, style="bold red" if results.failed else "bold"))
@@ -68,7 +69,7 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
 
 def _verdict(results: Results, site: Site, console: Console) -> None:
     """Print the report's first screen in a few lines: the best place of each workload, what to mind."""
-    found = verdict(results, site, classes(results))
+    found = verdict(results, site, classes(results.named()))
     if found is None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
@@ -89,8 +90,9 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
             Text(one_line(home if best in ("use", "only") else f"{home}? (undecided)")),
             Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
         )
-    console.print()
-    console.print(table)
+    if found.rows:
+        console.print()
+        console.print(table)
     for sentence in (found.where, found.gain, found.mind):
         if sentence:
             console.print(Text(one_line(sentence)))

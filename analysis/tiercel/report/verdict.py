@@ -15,9 +15,9 @@ import pandas as pd
 
 from tiercel.report import words
 from tiercel.report.classes import WorkloadClass, in_sentence, undecided
-from tiercel.report.data import Record, Results
+from tiercel.report.data import Record, Results, over_scales
 from tiercel.site.model import Site
-from tiercel.statistics.ranking import Advice, Standing, reverse
+from tiercel.statistics.ranking import Advice, Standing, both, reverse, toward
 from tiercel.units import format_size
 
 #: What each kind of advice is called on the page.
@@ -106,9 +106,12 @@ _MEANINGS: Mapping[Advice, str] = {
 
 
 def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Verdict | None:
-    """Return the first screen's words; None where no named workload has a number."""
+    """Return the first screen's words; None where nothing has a number.
+
+    `results` hold the points of samples, too: a study that has nothing else is told by them.
+    """
     if not found:
-        return None
+        return _sampled(results, site)
     stacks = [s for s in results.stacks if any(s in c.numbers for c in found)]
     stacks.sort(key=lambda s: (s in results.memory, -sum(c.ranking.reference == s for c in found)))
     rows = [(c, [_place(results, c, stack) for stack in stacks]) for c in found]
@@ -123,10 +126,42 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         rows,
         prefix + (in_sentence(_where(results, spoken)) if prefix else _where(results, spoken)),
         _gain(results, spoken),
-        _mind(results, site, spoken),
+        _mind(results, site, list(dict.fromkeys(s for c in spoken for s in c.ranking.standings))),
         [(advice, text) for advice, text in _MEANINGS.items() if advice in used],
         _open(found),
     )
+
+
+def _sampled(results: Results, site: Site) -> Verdict | None:
+    """Return the words for a study of designed samples: how often each storage was fastest."""
+    stacks = list(results.stacks)
+    kinds: dict[tuple[Any, ...], list[Record]] = {}
+    for row in over_scales(results.comparisons):
+        kinds.setdefault((row["experiment"], row["workload"], row["operation"], row["origin"]), []).append(
+            row
+        )
+    if not stacks:
+        return None
+    if not kinds:
+        where = f"There is one storage system here, {results.name(stacks[0])}: nothing to choose between."
+        return Verdict(stacks, [], [], where, "", _mind(results, site, stacks), [], "")
+    ahead = dict.fromkeys(stacks, 0)
+    for rows in kinds.values():
+        for stack in {s for row in rows for s in both(row)}:
+            mine = [toward(row, stack) for row in rows if stack in both(row)]
+            if all(row["separated"] and row["ratio"] > 1 for row in mine):
+                ahead[stack] += 1
+    parts = [f"{results.name(s)} in {n}" for s, n in sorted(ahead.items(), key=lambda item: -item[1])]
+    left = len(kinds) - sum(ahead.values())
+    where = (
+        f"Of {words.count(len(kinds), 'kind')} of I/O, fastest in all repetitions were {words.listed(parts)}"
+        f"{f'; in {left} no storage was' if left else ''}."
+    )
+    gain = (
+        "Where the files of a program belong is told file by file, by a model that learns from this study: "
+        f"tiercel placement train --study {results.study.study}, then tiercel place TRACE."
+    )
+    return Verdict(stacks, [], [], where, gain, _mind(results, site, stacks), [], "")
 
 
 def _column(results: Results, site: Site, stack: str) -> str:
@@ -258,8 +293,7 @@ def _range(rows: Sequence[tuple[WorkloadClass, Record]]) -> str:
     return f"{first}, {'up to ' if len(ordered) > 2 else ''}{last}"
 
 
-def _mind(results: Results, site: Site, found: Sequence[WorkloadClass]) -> str:
-    stacks = list(dict.fromkeys(s for c in found for s in c.ranking.standings))
+def _mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
     said = []
     memory = [s for s in stacks if s in results.memory]
     if memory:

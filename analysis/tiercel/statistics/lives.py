@@ -8,8 +8,7 @@ floors and tests are made of it as of any other number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,20 +32,24 @@ def lives(observations: pd.DataFrame) -> pd.DataFrame:
     ]
     if phases.empty:
         return observations.iloc[:0]
-    wanted = phases.groupby(list(_WORKLOAD), dropna=False)["operation"].agg(frozenset)
-    rows = [
-        row for key, run in phases.groupby([*_WORKLOAD, "run"], dropna=False, sort=False)
-        if (row := _life(run, wanted.loc[cast(Any, key)[:-1]])) is not None
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=observations.columns).astype(observations.dtypes.to_dict())
-
-
-def _life(run: pd.DataFrame, wanted: frozenset[str]) -> Mapping[str, Any] | None:
-    rates = run["operation_rate"].to_numpy(dtype=float)
-    if len(wanted) < 2 or set(run["operation"]) != wanted or not (np.isfinite(rates) & (rates > 0)).all():
-        return None
-    row: dict[str, Any] = {str(k): v for k, v in run.iloc[0].items()}
-    seconds = float((1 / rates).sum())
-    nothing = {name: np.nan for name in row if name.startswith("latency_") or name == "bandwidth"}
-    flags = list(dict.fromkeys(flag for cell in run["flags"] for flag in flag_list(cell)))
-    return row | nothing | {"operation": LIFE, "operation_rate": 1 / seconds, "flags": flags}
+    of_run, of_workload = [*_WORKLOAD, "run"], list(_WORKLOAD)
+    rates = phases["operation_rate"].astype("float64")
+    phases = phases.assign(seconds=(1 / rates).where(rates > 0))
+    runs = phases.groupby(of_run, dropna=False, sort=False)
+    wanted = phases.groupby(of_workload, dropna=False)["operation"].transform("nunique")
+    # One row of each phase that its workload has, and a rate in each.
+    whole = (wanted > 1) & (runs["operation"].transform("nunique") == wanted)
+    whole &= (runs["seconds"].transform("size") == wanted) & (runs["seconds"].transform("count") == wanted)
+    phases = phases.assign(operation_rate=1 / runs["seconds"].transform("sum"))[whole]
+    if phases.empty:
+        return observations.iloc[:0]
+    flags: dict[tuple[Any, ...], list[str]] = {}
+    for key, cell in zip(zip(*(phases[k] for k in of_run), strict=True), phases["flags"], strict=True):
+        found = flags.setdefault(key, [])
+        found += [flag for flag in flag_list(cell) if flag not in found]
+    made = phases.drop_duplicates(of_run)
+    names = [str(name) for name in made]
+    nothing = {name: np.nan for name in names if name.startswith("latency_") or name == "bandwidth"}
+    of_each = [flags[key] for key in zip(*(made[k] for k in of_run), strict=True)]
+    made = made.assign(**nothing, operation=LIFE, flags=pd.Series(of_each, index=made.index, dtype=object))
+    return made[list(observations.columns)].astype(observations.dtypes.to_dict())
