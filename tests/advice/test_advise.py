@@ -173,3 +173,59 @@ def test_a_trace_from_elsewhere_is_advised_with_a_home(two: Project, tmp_path: P
     assert answer["program"] is None
     assert answer["home"] == "main"
     assert answer["io"]["bytes_written"] == 20 * 4096
+
+
+RELATIVE = """\
+import os, sys
+os.chdir(sys.argv[1])
+os.mkdir("made")
+for i in range(5):
+    with open("made/new", "wb") as file:
+        file.write(b"x" * 1000)
+    os.rename("made/new", f"made/{i}")
+"""
+
+
+def test_relative_names_are_followed_or_said(project: Project, tmp_path: Path) -> None:
+    """Below the folder that the program changed to; DFTracer does not tell it, so nothing is claimed."""
+    (tmp_path / "relative.py").write_text(RELATIVE)
+    python = str(Path(sys.executable).resolve())
+    for tracer in ("strace", "dftracer"):
+        (tmp_path / tracer).mkdir()
+        shutil.rmtree(tmp_path / "answer", ignore_errors=True)
+        done = advise(
+            project, tmp_path, "--tracer", tracer, "--json", "--", python, str(tmp_path / "relative.py"),
+            str(tmp_path / tracer),
+        )  # fmt: skip
+        if tracer == "dftracer" and done.returncode == 2 and "not installed" in done.stderr:
+            return
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        units = {u["unit"]: u for u in answer["units"]}
+        if tracer == "strace":
+            # The folder that the program makes goes with the one around it.
+            assert set(units) >= {str(tmp_path / "strace")}
+            assert units[str(tmp_path / "strace")]["bytes"] == 6 * 1000  # new, and each of 0 to 4
+            assert answer["io"]["bytes_written"] == 5 * 1000
+        else:
+            assert "relative paths" in answer["answer"][0]
+            assert len(answer["answer"]) == 1
+
+
+def test_what_a_program_prints_is_no_part_of_the_json(project: Project, tmp_path: Path) -> None:
+    done = advise(project, tmp_path, "--json", "--", "sh", "-c", f"echo hello; echo x > {tmp_path}/x")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["program"][0] == "sh"
+    assert "hello" in done.stderr
+
+
+def test_mistakes_are_told_before_the_program_runs(project: Project, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    done = advise(project, tmp_path, "--home", "nowhere", "--", "touch", str(ran))
+    assert done.returncode == 2
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    other = project.tiercel("advise", "-o", str(blocked / "below"), "--", "touch", str(ran))
+    assert other.returncode == 2
+    assert "Traceback" not in other.stderr
+    assert not ran.exists()

@@ -146,15 +146,17 @@ def advise(
     """
     check(site, options)
     began = time.monotonic()
-    notes = [*(capture.notes if capture else ()), *frame.warnings, *_unseen(frame, capture)]
+    unseen = _unseen(frame, capture)
+    notes = [*(capture.notes if capture else ()), *frame.warnings, *unseen]
     cost = capture.call_cost if capture else 0.0
     try:
         recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
     except NothingToReplay:
-        return _nothing(frame, capture, trace, site, notes, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        return _nothing(frame, capture, trace, site, notes, "".join(unseen[:1]), seconds)
     made = Advice(
         site, capture, trace, _home(units), tuple(storages), recipe, tuple(units), (), None, None,
-        pd.DataFrame(), "", None, 1.0, "", left_out, (), (), tuple(notes), 0.0,
+        pd.DataFrame(), "", None, 1.0, "".join(unseen[:1]), left_out, (), (), tuple(notes), 0.0,
     )  # fmt: skip
     binary = program("tiercel-replay")
     assert binary is not None
@@ -224,12 +226,18 @@ def _unseen(frame: IOFrame, capture: Capture | None) -> list[str]:
 
 
 def _nothing(
-    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, notes: Sequence[str], seconds: float
+    frame: IOFrame,
+    capture: Capture | None,
+    trace: Path,
+    site: Site,
+    notes: Sequence[str],
+    refused: str,
+    seconds: float,
 ) -> Advice:
     """Return the advice on a program without files of its own."""
     return Advice(
-        site, capture, trace, "", (), Recipe(), (), (), None, None, pd.DataFrame(), "", None, 1.0, "", {},
-        _findings(frame, None, capture), (), tuple(notes), seconds,
+        site, capture, trace, "", (), Recipe(), (), (), None, None, pd.DataFrame(), "", None, 1.0, refused,
+        {}, _findings(frame, None, capture), (), tuple(notes), seconds,
     )  # fmt: skip
 
 
@@ -392,7 +400,7 @@ def _judged(
     volatile = {s: made.site.storages[s].medium == "memory" for s in made.site.storages}
     cost = _io_cost(bench.recipe, trials, offset)
     answer = verdict(ways, volatile, cost.share * max(1.0, fidelity), fidelity)
-    refused = ""
+    refused = made.refused
     moves = answer is not None and answer.way is not answer.home
     spent = max(cost.calls, sum(traced.values())) if here else 0.0
     # Staying needs proof, too, where the program met much more than the replay.

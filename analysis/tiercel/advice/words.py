@@ -35,11 +35,16 @@ def way_title(advice: Advice, way: WayResult) -> str:
 
 def sentences(advice: Advice) -> list[str]:
     """Return the answer: a few sentences, the most important first."""
-    found = []
+    found = [f"{advice.refused[0].upper()}{advice.refused[1:]}."] if advice.refused else []
     if advice.io is None:
+        if found:
+            return found
         if not advice.units:
             return ["It reads and writes no files of its own, so there is nothing to place."]
         return ["Nothing could be measured: see the notes."]
+    if advice.refused:
+        # What was replayed is not what the program did: it says nothing of the whole.
+        return found
     found.append(_io_sentence(advice))
     found += _verdict_sentences(advice)
     found += [hint.sentence[0].upper() + hint.sentence[1:] + "." for hint in advice.hints]
@@ -69,8 +74,6 @@ def _verdict_sentences(advice: Advice) -> list[str]:
     v = advice.verdict
     if v is None:
         return []
-    if advice.refused:
-        return [advice.refused[0].upper() + advice.refused[1:] + "."]
     said = []
     if v.way is not v.home:
         moved = [u for u in v.way.moved(advice.units) if u.size]
