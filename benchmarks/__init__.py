@@ -1,1 +1,4 @@
-"""Speed of tiercel itself. `make bench` runs all of it; nothing here is a test."""
+"""Speed of tiercel itself: `make bench` runs it. Nothing here is a test.
+
+Apart from it, `python -m benchmarks.advise` holds advice against what is true (docs/advise-programs.md).
+"""

@@ -67,14 +67,139 @@ def test_a_recipe_keeps_order_between_processes_and_knows_what_was_there_before(
     # a.bin is written before it is read: nothing was there; of in.bin bytes 900 to 1000 are read: 1000 were.
     assert recipe.sizes == [0, 1000]
     assert [[o.kind for o in s] for s in recipe.streams] == [list("OWCU"), list("ORRCOR")]
-    # Process 8 opens a.bin after process 7 did open, write and close; 7 unlinks it after 8 is over (its 6
-    # calls), which began and ended while 7 was idle.
-    assert recipe.streams[1][0].waits == [(0, 3)]
+    # Process 8 begins after process 7 did open, write and close; 7 unlinks a.bin after 8 is over (its 6
+    # calls), which ended while 7 was idle.
+    assert recipe.begins == [[], [(0, 3)]]
     assert recipe.streams[0][3].waits == [(1, 6)]
     assert recipe.totals == {
         "read": {"operations": 3, "bytes": 5100}, "write": {"operations": 1, "bytes": 5000},
         "sync": {"operations": 0, "bytes": 0}, "metadata": {"operations": 6, "bytes": 0},
     }  # fmt: skip
+
+
+SEARCH = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/inc/a.h", O_RDONLY) = -1 ENOENT (No such file) <0.000010>
+7 1700000010.001000 openat(AT_FDCWD, "/d/src/a.h", O_RDONLY) = 3</d/src/a.h> <0.000010>
+7 1700000010.002000 read(3</d/src/a.h>, ""..., 4096) = 100 <0.000100>
+7 1700000010.003000 close(3</d/src/a.h>) = 0 <0.000010>
+7 1700000010.004000 mkdir("/d/out", 0777) = 0 <0.000010>
+7 1700000010.005000 openat(AT_FDCWD, "/d/out/t", O_WRONLY|O_CREAT|O_EXCL, 0666) = 3</d/out/t> <0.000010>
+7 1700000010.006000 copy_file_range(4</d/src/b>, NULL, 3</d/out/t>, NULL, 4096, 0) = 700 <0.000100>
+7 1700000010.007000 close(3</d/out/t>) = 0 <0.000010>
+7 1700000010.008000 rename("/d/out/t", "/d/out/r") = 0 <0.000010>
+7 1700000010.009000 newfstatat(AT_FDCWD, "/d/./src//a.h", {...}, 0) = 0 <0.000010>
+7 1700000010.019000 openat(AT_FDCWD, "/d/out/r", O_RDONLY) = 3</d/out/r> <0.000010>
+7 1700000010.020000 read(3</d/out/r>, ""..., 4096) = 700 <0.000100>
+7 1700000010.021000 unlinkat(AT_FDCWD, "/d/empty", AT_REMOVEDIR) = 0 <0.000010>
+"""
+
+
+@needs_replay
+def test_what_was_there_before_and_what_was_not(tmp_path: Path) -> None:
+    recipe = compile_trace(strace(tmp_path, SEARCH))
+    records = {r.name: r for r in recipe.records}
+    # A failed open makes no file in the replay: it is a look. Of a copy the source is read.
+    assert [o.kind for o in recipe.streams[0]] == list("TORCMORWCNTORX")
+    assert {n for n, r in records.items() if r.existed} == {"/d/src/a.h", "/d/src/b", "/d/empty"}
+    assert (records["/d/src/a.h"].size, records["/d/src/b"].size, records["/d/out/r"].size) == (100, 700, 0)
+    # The program makes /d/out itself, and what it leaves there is r, not t.
+    assert records["/d/out/r"].made_folder
+    assert records["/d/out/r"].remains
+    assert not records["/d/out/t"].remains
+    # 10 ms lie between the stat and the open after it: 9.99 from the end of one to the begin of the other.
+    assert recipe.streams[0][11].gap == pytest.approx(9_990_000, abs=1000)
+    (tmp_path / "r.txt").write_text(recipe.text())
+    result = replayed(tmp_path / "r.txt", tmp_path / "root")
+    check_totals(result, recipe.totals)
+    assert result["absent"] == 1  # the first open
+    assert (tmp_path / "root" / "d" / "out" / "r").stat().st_size == 700
+    assert not (tmp_path / "root" / "d" / "inc" / "a.h").exists()
+
+
+@needs_replay
+def test_nothing_is_done_in_a_folder_before_it_is_there_or_after_it_went(tmp_path: Path) -> None:
+    """Process 7 makes a folder, 8 works in it, 7 renames it and empties it under its new name."""
+    text = """\
+8 1700000010.000000 newfstatat(AT_FDCWD, "/d", {...}, 0) = 0 <0.000010>
+7 1700000010.001000 mkdir("/d/t", 0777) = 0 <0.000010>
+8 1700000010.002000 openat(AT_FDCWD, "/d/t/x", O_WRONLY|O_CREAT, 0666) = 3</d/t/x> <0.000010>
+8 1700000010.003000 write(3</d/t/x>, ""..., 10) = 10 <0.000010>
+7 1700000010.004000 rename("/d/t", "/d/u") = 0 <0.000010>
+8 1700000010.004500 newfstatat(AT_FDCWD, "/d", {...}, 0) = 0 <0.000010>
+7 1700000010.005000 openat(AT_FDCWD, "/d/u/x", O_RDONLY) = 3</d/u/x> <0.000010>
+7 1700000010.006000 read(3</d/u/x>, ""..., 100) = 10 <0.000010>
+7 1700000010.007000 unlink("/d/u/x") = 0 <0.000010>
+7 1700000010.008000 rmdir("/d/u") = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    eight, seven = recipe.streams
+    assert (1, 1) in eight[1].waits  # the open comes after the mkdir
+    assert seven[1].kind == "N" and (0, 3) in seven[1].waits  # renamed when x was written
+    # What is read in /d/u was written in /d/t: nothing was there before.
+    assert {r.name for r in recipe.records if r.existed} == {"/d"}
+    assert not any(r.remains for r in recipe.records)
+    for _ in range(3):
+        root = tmp_path / f"root{_}"
+        (tmp_path / "r.txt").write_text(recipe.text())
+        result = replayed(tmp_path / "r.txt", root)
+        check_totals(result, recipe.totals)
+        assert result["absent"] == 0
+        assert list((root / "d").iterdir()) == []
+
+
+@needs_replay
+def test_what_was_grown_unseen_can_be_read(tmp_path: Path) -> None:
+    """A file made in the trace, of which more is read than was written: fallocate made it longer."""
+    text = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</d/a> <0.000010>
+7 1700000010.001000 write(3</d/a>, ""..., 10) = 10 <0.000010>
+7 1700000010.002000 fallocate(3</d/a>, 0, 0, 5000) = 0 <0.000010>
+7 1700000010.003000 pread64(3</d/a>, ""..., 5000, 0) = 5000 <0.000010>
+7 1700000010.004000 ftruncate(3</d/a>, 20) = 0 <0.000010>
+7 1700000010.005000 pread64(3</d/a>, ""..., 20, 0) = 20 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    assert [(o.kind, o.offset) for o in recipe.streams[0]] == [
+        ("O", 0), ("W", 0), ("K", 5000), ("R", 0), ("K", 20), ("R", 0)
+    ]  # fmt: skip
+    assert recipe.sizes == [0]
+    (tmp_path / "r.txt").write_text(recipe.text())
+    check_totals(replayed(tmp_path / "r.txt", tmp_path / "root"), recipe.totals)
+
+
+@needs_replay
+def test_thinking_is_kept_and_shortened_by_what_the_tracer_cost(tmp_path: Path) -> None:
+    frame = strace(tmp_path, SEARCH)
+    whole = sum(o.gap for o in compile_trace(frame).streams[0])
+    # 14 operations of 13 calls (a copy is two): between them 12 gaps, of 1 ms each but for one of 10 ms, less
+    # what the calls before took. Each is shorter by the 0.1 ms that the tracer delayed its call.
+    shorter = sum(o.gap for o in compile_trace(frame, per_call=1e-4).streams[0])
+    assert whole - shorter == pytest.approx(12 * 100_000, abs=2000)
+    (tmp_path / "r.txt").write_text(compile_trace(frame).text())
+    (tmp_path / "root").mkdir()
+    assert run(tmp_path / "r.txt", tmp_path / "root", "--prepare").returncode == 0
+    thinking = json.loads(run(tmp_path / "r.txt", tmp_path / "root", "--think").stdout)
+    assert thinking["wallSeconds"] >= whole / 1e9
+
+
+@needs_replay
+def test_a_helper_that_was_waited_for_is_waited_for_again(tmp_path: Path) -> None:
+    """Process 7 starts 8, waits for it, and goes on with another file; 9 runs beside both."""
+    text = """\
+7 1700000010.000000 newfstatat(AT_FDCWD, "/d/a", {...}, 0) = 0 <0.000010>
+9 1700000010.000100 newfstatat(AT_FDCWD, "/d/z", {...}, 0) = 0 <0.000010>
+8 1700000010.001000 openat(AT_FDCWD, "/d/b", O_WRONLY|O_CREAT, 0666) = 3</d/b> <0.000010>
+8 1700000010.002000 write(3</d/b>, ""..., 10) = 10 <0.000100>
+8 1700000010.003000 close(3</d/b>) = 0 <0.000010>
+7 1700000010.005000 newfstatat(AT_FDCWD, "/d/c", {...}, 0) = 0 <0.000010>
+9 1700000010.006000 newfstatat(AT_FDCWD, "/d/y", {...}, 0) = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    seven = recipe.streams[0]
+    assert (2, 3) in seven[1].waits  # all three calls of process 8
+    assert all(s != 1 for s, _ in seven[1].waits)  # not for 9, which began before and ended after
+    # It thinks since 8 ended, at 3.01 ms, not since its own first call.
+    assert seven[1].gap == pytest.approx(1_990_000, abs=1000)
 
 
 @needs_replay

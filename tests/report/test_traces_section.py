@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.report.synthetic import MIB, Synthetic
+from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.report.sections.trace_figure import pixels
 from tiercel.results.table import write_table
+from tiercel.study.model import Study
 from tiercel.traced import tables
 from tiercel.traced.schema import GROUPS, TRACES
 
@@ -80,9 +81,11 @@ def traced() -> Traced:
 @pytest.fixture(scope="module")
 def built(build_page: Build) -> Any:
     data = traced()
-    one = {c.name: None for c in GROUPS} | {c.name: data.rows[0][c.name] for c in TRACES if c.name in
-           {g.name for g in GROUPS}}  # fmt: skip
-    data.groups = [{**one, "group": "train/*.npz", "files": 16, "access": "RO", "random_share": 0.25}]
+    known = NUMBERS | {c.name: data.rows[0][c.name] for c in TRACES if data.rows[0][c.name] is not None}
+    # A group's counts are never missing.
+    group = {c.name: known.get(c.name, 0) for c in GROUPS}
+    own = {"group": "train/*.npz", "files": 16, "access": "RO", "random_share": 0.25, "size": 64 * MIB}
+    data.groups = [group | own]
     return build_page(data)
 
 
@@ -162,6 +165,19 @@ def test_a_lost_trace_is_said_and_has_no_numbers(build_page: Build) -> None:
     _, second = page.rows("Workload", "Storage", "Calls", "Tracing")
     assert {second[name] for name in ("Calls", "Read", "Metadata", "I/O", "Hidden", "Tracing")} == {"–"}
     assert "/dev/shm: the run left no trace." in page.text
+
+
+def test_the_points_of_a_sample_are_counted_not_listed(build_page: Build) -> None:
+    definition = study().model_dump()
+    definition["experiments"]["training"]["sweep"] = {"size": 60}
+    sampled = Study.model_validate(definition)
+    point = next(iter(sampled.experiments["training"].sweep.workloads))
+    data = traced()
+    data.rows[1] = {**data.rows[1], "workload": point}
+    page = build_page(data, of_study=sampled).page
+    (row,) = page.rows("Workload", "Storage", "Calls", "Tracing")
+    assert row["Workload"] == "ResNet-50"
+    assert "Of designed samples: 1 traced run, in traces.parquet alone." in page.text
 
 
 def test_without_tables_it_says_how_to_make_them(build_page: Build) -> None:

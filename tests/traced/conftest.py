@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 from tiercel.runs.execute import Equipment, execute
@@ -15,6 +16,8 @@ from tiercel.study.plan import Run
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # But matplotlib's list of fonts, which takes long to make, is the user's.
+    monkeypatch.setenv("MPLCONFIGDIR", matplotlib.get_cachedir())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

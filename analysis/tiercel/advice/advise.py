@@ -24,26 +24,37 @@ from tiercel.advice.units import PROGRAM_FILES, Unit, data_files, units_of
 from tiercel.advice.ways import AGAIN, HOME, Way, all_on
 from tiercel.advice.ways import home as home_way
 from tiercel.errors import RunFailed, UserError
-from tiercel.placement.compile import compile_trace
+from tiercel.placement.compile import NothingToReplay, compile_trace
 from tiercel.placement.groups import SYSTEM_FOLDERS
 from tiercel.placement.recipe import Recipe
 from tiercel.programs import program
-from tiercel.runs.lock import SiteLock
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.model import Site, Stack
 from tiercel.traces import IOFrame
 from tiercel.traces.engine import quoted
-from tiercel.traces.findings import Finding, explain
+from tiercel.traces.findings import Finding, explain, rules
 from tiercel.units import format_size
 
 Progress = Callable[[str], None]
 
-#: The replay at home repeats the trace when its I/O time is within this factor of the trace's own.
-FAITHFUL = 2.0
-#: I/O below this share of the run needs no such proof: whatever it is off by decides nothing.
-_MATTERS = 0.02
+#: The replay at home repeats the trace when its I/O time is within this factor of the trace's own. Syncs
+#: on a disk
+#: that others use take twice as long a minute later; a replay that misses what the program met is off by
+#: more.
+FAITHFUL = 5.0
+#: I/O below this share of the run, or these seconds, needs no such proof: what it is off by decides nothing.
+_MATTERS, _MATTERS_S = 0.02, 0.05
+#: Rules that compare ranks.
+_OF_RANKS = frozenset({"imbalance", "slow-part", "shared-file-contention"})
+#: What a tracer misses is told beyond this share of what the kernel counted, and these bytes.
+_UNSEEN, _UNSEEN_BYTES = 0.1, 1 << 20
+#: Kinds of calls that take less of the run than this are in no finding.
+_WORTH_A_WORD = 0.01
 #: What one program start can be replayed within the budget at least.
 _TIMEOUT_S = 3600.0
+#: Where a program waits for I/O less than this share of its run, no placement is tried.
+_LITTLE = 0.01
+_NO_TIME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -114,39 +125,120 @@ class Advice:
     """What measuring took."""
 
 
+def check(site: Site, options: Options) -> None:
+    """Raise UserError for what would make advice impossible, before a program is run for it."""
+    if options.home is not None and options.home not in site.storages:
+        raise UserError(
+            f"--home {options.home}: site {site.site} has no such storage (there are: "
+            f"{', '.join(site.storages)})"
+        )
+    if program("tiercel-replay") is None:
+        raise UserError("tiercel-replay is not installed: run `make setup` (it builds native/replay)")
+
+
 def advise(
-    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, results: Path, options: Options,
-    progress: Progress = lambda _said: None,
+    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, options: Options,
+    progress: Progress = lambda _said: None, inherit: tuple[int, ...] = (),
 ) -> Advice:  # fmt: skip
-    """Return advice on the program of a trace. UserError where the trace shows nothing that could be
-    moved."""
+    """Return advice on the program of a trace. UserError where its files lie on no storage of the site.
+
+    The caller holds the site's lock; `inherit` are its descriptors, which replays keep.
+    """
+    check(site, options)
     began = time.monotonic()
-    notes = [*(capture.notes if capture else ()), *frame.warnings]
+    unseen = _unseen(frame, capture)
+    notes = [*(capture.notes if capture else ()), *frame.warnings, *unseen]
     cost = capture.call_cost if capture else 0.0
-    recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
-    findings = tuple(explain(_data(frame)))
-    home = _home(units)
+    try:
+        recipe, units, storages, left_out = _prepare(frame, site, options, cost, notes)
+    except NothingToReplay:
+        seconds = time.monotonic() - began
+        return _nothing(frame, capture, trace, site, notes, "".join(unseen[:1]), seconds)
     made = Advice(
-        site, capture, trace, home, tuple(storages), recipe, tuple(units), (), None, None, pd.DataFrame(), "",
-        None, 1.0, "", left_out, findings, (), tuple(notes), 0.0,
+        site, capture, trace, _home(units), tuple(storages), recipe, tuple(units), (), None, None,
+        pd.DataFrame(), "", None, 1.0, "".join(unseen[:1]), left_out, (), (), tuple(notes), 0.0,
     )  # fmt: skip
     binary = program("tiercel-replay")
-    if binary is None:
-        raise UserError("tiercel-replay is not installed: run `make setup` (it builds native/replay)")
-    budget = options.minutes * 60.0
-    with SiteLock(results) as lock, scratch_place() as place:
-        bench = Bench(site, recipe, units, binary, Path(place), inherit=(lock.descriptor,))
+    assert binary is not None
+    with scratch_place() as place:
+        bench = Bench(site, recipe, units, binary, Path(place), inherit=inherit)
         progress("replaying its I/O where its files are")
-        trials = _find_out(bench, frame, units, recipe, capture)
-        if isinstance(trials, str):
-            return replace(made, notes=(*notes, trials), seconds=time.monotonic() - began)
-        took, warm = trials
-        bench.warm = bool(warm)
-        ways = [home_way(units), home_way(units, AGAIN), *_candidates(units, storages)]
-        left = budget - (time.monotonic() - began)
-        bench.think = took * len(ways) * LEAST <= left
+        try:
+            trials = _find_out(bench, units, recipe, capture is not None)
+        except RunFailed as failure:
+            why = f"its I/O could not be replayed where its files are: {failure}"
+        except KeyboardInterrupt:
+            why = f"interrupted during its first replays; its trace is kept: `tiercel advise {trace}` goes on"
+        else:
+            return _tried(made, bench, frame, options, trials, began, progress)
+    return replace(
+        made, notes=(*notes, why), findings=_findings(frame, None, capture), seconds=time.monotonic() - began
+    )
+
+
+def _tried(
+    made: Advice, bench: Bench, frame: IOFrame, options: Options, trials: Sequence[Trial], began: float,
+    progress: Progress,
+) -> Advice:  # fmt: skip
+    """Return the advice after trying the ways that could gain something."""
+    recipe, units, capture = bench.recipe, bench.units, made.capture
+    warm = _as_found(trials, _trace_seconds(frame, recipe, capture)["read"], capture, recipe)
+    bench.warm = bool(warm)
+    first = trials[bool(warm)]
+    way = home_way(units)
+    if _io_cost(recipe, [first], _outside(capture, frame, recipe)).share < _LITTLE:
+        # Whatever its files lie on: that is answered without trying.
+        found = Measured.of(bench, units, way, [first])
+    else:
+        ways = [way, home_way(units, AGAIN), *_candidates(units, made.storages)]
+        left = options.minutes * 60.0 - (time.monotonic() - began)
+        bench.think = first.elapsed * len(ways) * LEAST <= left
         found = measure(bench, ways, units, left, options.seed, progress)
-    return _judged(made, found, bench, frame, options, warm, time.monotonic() - began)
+        found.script = bench.script_seconds([s for s in made.storages if s != made.home][:1], made.home)
+    answer = _judged(made, found, bench, frame, options, warm, time.monotonic() - began)
+    return replace(answer, findings=_findings(frame, answer.io, capture))
+
+
+def _unseen(frame: IOFrame, capture: Capture | None) -> list[str]:
+    """Return sentences on what the tracer did not see, as far as the trace and the kernel's count tell."""
+    found = []
+    row = frame.query(
+        "SELECT coalesce(sum(size), 0) AS moved, count(*) FILTER (file IS NOT NULL AND NOT "
+        "starts_with(file, '/') "
+        "AND api <> 'app' AND kind IN ('read', 'write', 'sync')) AS relative FROM events WHERE "
+        "kind IN ('read', 'write', 'other')"
+    ).iloc[0]
+    if row["relative"]:
+        found.append(
+            f"{int(row['relative'])} calls name files by relative paths and the trace does not tell "
+            f"below which "
+            "folder: they are not in the advice (strace tells)"
+        )
+    if capture is not None and capture.tracer != "strace":
+        lost = capture.kernel_bytes - float(row["moved"])
+        if lost > _UNSEEN * capture.kernel_bytes and lost > _UNSEEN_BYTES:
+            found.append(
+                f"the kernel counts {format_size(capture.kernel_bytes)} read and written by the program, "
+                f"{capture.tracer} saw {format_size(float(row['moved']))}: the advice is on that part "
+                "(`--tracer strace` sees all)"
+            )
+    return found
+
+
+def _nothing(
+    frame: IOFrame,
+    capture: Capture | None,
+    trace: Path,
+    site: Site,
+    notes: Sequence[str],
+    refused: str,
+    seconds: float,
+) -> Advice:
+    """Return the advice on a program without files of its own."""
+    return Advice(
+        site, capture, trace, "", (), Recipe(), (), (), None, None, pd.DataFrame(), "", None, 1.0, refused,
+        {}, _findings(frame, None, capture), (), tuple(notes), seconds,
+    )  # fmt: skip
 
 
 def _prepare(
@@ -154,13 +246,12 @@ def _prepare(
 ) -> tuple[Recipe, list[Unit], list[str], dict[str, str]]:
     """Return the recipe of the files that lie on the site's storages, their units, and where these could
     go."""
-    if options.home is not None and options.home not in site.storages:
-        raise UserError(
-            f"--home {options.home}: site {site.site} has no such storage (there are: "
-            f"{', '.join(site.storages)})"
-        )
-    names = frame.query("SELECT DISTINCT file FROM events WHERE file IS NOT NULL AND api <> 'app'")["file"]
-    data = data_files(str(n) for n in names)
+    seen = frame.query(
+        "SELECT file, bool_or(kind = 'write') AS written FROM events WHERE file IS NOT NULL AND api <> 'app' "
+        "GROUP BY file"
+    )
+    written = frozenset(str(n) for n in seen.loc[seen["written"], "file"])
+    data = data_files((str(n) for n in seen["file"]), written)
     recipe = compile_trace(frame, only=data, per_call=cost)
     units = units_of(recipe, site, options.home)
     outside = [u for u in units if u.storage is None and u.size]
@@ -215,37 +306,63 @@ def _candidates(units: Sequence[Unit], storages: Sequence[str]) -> list[Way]:
     return [way for way in ways if dict(way.systems) != at_home]
 
 
-def _data(frame: IOFrame) -> IOFrame:
-    """Return the frame's calls on data: findings on libraries and devices help nobody."""
+def _findings(frame: IOFrame, io: IoCost | None, capture: Capture | None) -> tuple[Finding, ...]:
+    """Return what the rules find in the program's calls on data, of the kinds that take time.
+
+    Findings on libraries and devices, and on reads that take a thousandth of the run, help nobody; and a
+    system-call trace has processes, no ranks, so that rules on ranks say nothing of it.
+    """
     system = " OR ".join(f"starts_with(file, {quoted(folder)})" for folder in SYSTEM_FOLDERS)
     parts = quoted(PROGRAM_FILES.pattern)
-    return frame.where(f"file IS NULL OR NOT ({system} OR regexp_matches(file, {parts}))")
+    data = frame.where(f"file IS NULL OR NOT ({system} OR regexp_matches(file, {parts}))")
+    ranks = capture is None or capture.tracer != "strace"
+    found = explain(data, only=[name for name in rules.names() if ranks or name not in _OF_RANKS])
+    if io is None:
+        return tuple(found)
+    writes = io.by_kind["write"] + io.by_kind["sync"]
+    took = {
+        "reads": io.by_kind["read"], "writes": writes, "fsync-storm": writes,
+        "metadata-bound": io.by_kind["metadata"], "cached-reads": io.by_kind["read"],
+        "random-access": io.by_kind["read"] + writes,
+    }  # fmt: skip
+    return tuple(f for f in found if took.get(_kind_of(f), io.calls) >= _WORTH_A_WORD * io.run)
+
+
+def _kind_of(finding: Finding) -> str:
+    """Return the rule of a finding, and of the rule on small transfers what they are of."""
+    if finding.rule != "small-transfers":
+        return finding.rule
+    return "reads" if " reads move" in finding.sentence else "writes"
 
 
 # -- how the program found its files -------------------------------------------------------------------------
 
 
-def _find_out(
-    bench: Bench, frame: IOFrame, units: Sequence[Unit], recipe: Recipe, capture: Capture | None
-) -> tuple[float, bool | None] | str:
-    """Return seconds that one replay with its thinking takes, all in all, and whether inputs were in the page
-    cache; or, in a sentence, why nothing can be replayed."""
+def _find_out(bench: Bench, units: Sequence[Unit], recipe: Recipe, both: bool) -> tuple[Trial, ...]:
+    """Return the first replays at home, with inputs evicted and (`both`, where it has inputs) in the page
+    cache.
+    RunFailed where nothing can be replayed."""
     way = home_way(units)
-    began = time.monotonic()
-    try:
-        cold = bench.try_(way, _TIMEOUT_S)
-        took = time.monotonic() - began
-        read = sum(r.size for r in recipe.records if r.existed)
-        if not read or capture is None:
-            return took, None
-        bench.warm = True
-        warm = bench.try_(way, _TIMEOUT_S)
-    except RunFailed as failure:
-        return f"its I/O could not be replayed where its files are: {failure}"
-    traced = _trace_seconds(frame, recipe, capture)["read"]
-    times = [float(t.files[:, 0].sum()) for t in (cold, warm)]
-    distance = [abs(np.log(max(traced, 1e-9) / max(t, 1e-9))) for t in times]
-    return took, bool(distance[1] < distance[0])
+    cold = bench.try_(way, _TIMEOUT_S)
+    if not both or not any(r.existed and r.size for r in recipe.records):
+        return (cold,)
+    bench.warm = True
+    return cold, bench.try_(way, _TIMEOUT_S)
+
+
+def _as_found(trials: Sequence[Trial], traced: float, capture: Capture | None, recipe: Recipe) -> bool | None:
+    """Return whether inputs were in the page cache when the program read them: by a look just before, where
+    that saw them; else by which of the replays reads as long as the trace says. None: it has no inputs."""
+    if len(trials) < 2:
+        return None
+    if capture is not None:
+        seen = capture.presence.cached([r for r in recipe.records if r.existed and r.size])
+        if seen is not None:
+            return seen
+    cold, warm = (
+        abs(np.log(max(traced, _NO_TIME) / max(float(t.files[:, 0].sum()), _NO_TIME))) for t in trials
+    )
+    return bool(warm < cold)
 
 
 def _trace_seconds(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
@@ -279,12 +396,17 @@ def _judged(
     here = options.home is None and made.capture is not None
     replayed = float(np.median(found.values(HOME, "io")))
     fidelity = sum(traced.values()) / replayed if here and replayed > 0 else 1.0
-    ways = results_of(found, options.runs, offset, fidelity)
+    ways = results_of(found, made.units, options.runs, offset, fidelity)
     volatile = {s: made.site.storages[s].medium == "memory" for s in made.site.storages}
-    answer = verdict(ways, volatile)
     cost = _io_cost(bench.recipe, trials, offset)
-    refused = ""
-    if cost.calls > _MATTERS * cost.run and not 1 / FAITHFUL <= fidelity <= FAITHFUL:
+    answer = verdict(ways, volatile, cost.share * max(1.0, fidelity), fidelity)
+    refused = made.refused
+    moves = answer is not None and answer.way is not answer.home
+    spent = max(cost.calls, sum(traced.values())) if here else 0.0
+    # Staying needs proof, too, where the program met much more than the replay.
+    if spent > max(_MATTERS * cost.run, _MATTERS_S) and (
+        fidelity > FAITHFUL or (moves and fidelity < 1 / FAITHFUL)
+    ):
         refused = (
             f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows "
             f"{sum(traced.values()):.3g} s: it does not repeat what the program met, so no "

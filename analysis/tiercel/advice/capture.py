@@ -7,12 +7,14 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.advice.presence import Presence
 from tiercel.advice.tracers import Tracer, find_program
 from tiercel.errors import UserError
 
@@ -42,15 +44,28 @@ class Capture:
     kernel_bytes: int
     """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
     (pipes and terminals too)."""
+    presence: Presence
+    """What of its likely inputs was in the page cache just before."""
     notes: tuple[str, ...] = ()
 
 
 class Program:
-    """A started program; it goes on when tracing ends before it does."""
+    """A started program; it goes on when tracing ends before it does.
 
-    def __init__(self, argv: Sequence[str], tracer: Tracer, folder: Path, trace_for: float | None) -> None:
+    `quiet`: what it prints goes to standard error, since standard output is for the answer.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        tracer: Tracer,
+        folder: Path,
+        trace_for: float | None,
+        quiet: bool = False,
+    ) -> None:
         find_program(argv)
         self._argv, self._tracer, self._folder, self._trace_for = tuple(argv), tracer, folder, trace_for
+        self._quiet = quiet
         folder.mkdir(parents=True, exist_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -61,9 +76,12 @@ class Program:
         # Helpers that outlive the program become ours, so that they can be waited for.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
+        presence = Presence.take(self._argv)
         before, began = _kernel_bytes(), time.monotonic()
         try:
-            self._process = subprocess.Popen(command, env={**os.environ, **variables})
+            self._process = subprocess.Popen(
+                command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
+            )
         except OSError as error:
             raise UserError(f"{self._argv[0]}: does not start: {error.strerror}") from None
         watcher = _tracer_of(self._process.pid) if self._tracer.name == "strace" else None
@@ -90,7 +108,7 @@ class Program:
             notes.append(f"the program {ended_by}: the advice is on what it did")
         return Capture(
             self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
-            seconds, code, cost, told, max(0, _kernel_bytes() - before), tuple(notes),
+            seconds, code, cost, told, max(0, _kernel_bytes() - before), presence, tuple(notes),
         )  # fmt: skip
 
     def finish(self) -> int | None:

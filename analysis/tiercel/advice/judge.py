@@ -1,10 +1,8 @@
 """What the trials of the ways say: which one to take, what it saves, and how sure that is.
 
-A way is advised only when its total (run and copying) is lower than home's by
-`tiercel.statistics.comparison`:
-interval of the ratio outside the A/A noise floor (home against home, in the same rounds) and a rank test,
-corrected
-for the number of ways; and by more than `WORTH` of the run. Everything else stays where it is.
+A way is advised only when its total (run and copying) is lower than home's by `statistics.comparison`: the
+interval of the ratio lies outside what home against home shows in the same rounds, a rank test corrected for
+the number of ways agrees, and it is more than `WORTH` of the run. Everything else stays where it is.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from tiercel.advice.units import Unit
 from tiercel.advice.ways import AGAIN, HOME, MIXED, Way
 from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.difference import difference_interval
-from tiercel.statistics.noise import Floor, noise_floor
+from tiercel.statistics.noise import noise_floor, shown_floor
 from tiercel.statistics.summary import summarize
 
 if TYPE_CHECKING:
@@ -32,8 +30,8 @@ Floats = npt.NDArray[np.float64]
 COPIES = 3
 #: A gain below this share of the run is not worth moving files for.
 WORTH = 0.03
-#: A unit is moved in a mixed way when that saves this share of all I/O time at home.
-_PART = 0.02
+#: A unit is moved in a mixed way when that saves this share of all I/O time at home, and of the run.
+_PART, _OF_RUN = 0.02, 0.005
 #: Storages this near to the fastest are as good: then the one that keeps its files is taken.
 _AS_GOOD = 0.05
 #: By so much a program's own run time varies at least, from run to run, beside what its I/O does.
@@ -98,7 +96,9 @@ class Verdict:
     reason: str
 
 
-def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> list[WayResult]:
+def results_of(
+    found: Measured, units: Sequence[Unit], runs: float, offset: float, fidelity: float
+) -> list[WayResult]:
     """Return every way's result, home first, then by total.
 
     `runs`: so often the files are used for each time they are copied in. `offset`: seconds of the program
@@ -109,28 +109,39 @@ def results_of(found: Measured, runs: float, offset: float, fidelity: float) -> 
     if HOME not in walls:
         return []
     own = np.concatenate([walls[HOME], walls.get(AGAIN, np.empty(0))])
-    floor = _floor(walls)
+    again = walls.get(AGAIN, np.empty(0))
+    floor, spread = shown_floor(walls[HOME], again), noise_floor(walls[HOME], again)
     names = [n for n in walls if n not in (HOME, AGAIN)]
-    totals = {n: walls[n] + _copying(found, n, runs) for n in names}
+    totals = {n: walls[n] + sum(_copying(found, n, units, runs)) for n in names}
     judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
     living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
-    noise = max(_OWN_NOISE, min(0.1, floor.high - 1 if floor.known else 0.1)) * (
-        float(np.median(own)) + offset
-    )
-    found_ways = [_result(found, HOME, own, offset, Span(0.0, 0.0, 0.0), None, None, runs)]
+    varies = max(_OWN_NOISE, min(0.1, spread.high - 1 if spread.known else 0.1))
+    noise = varies * (float(np.median(own)) + offset)
+    nothing = Span(0.0, 0.0, 0.0)
+    found_ways = [_result(found, HOME, own, offset, nothing, None, None, (0.0, 0.0))]
     for name, c, alive in zip(names, judged, living, strict=True):
         saved = _saved(own, walls[name], fidelity, noise)
-        found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, runs))
+        copies = _copying(found, name, units, runs)
+        found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, copies))
     head, *rest = found_ways
     return [head, *sorted(rest, key=lambda w: w.run.median + w.copies)]
 
 
-def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool]) -> Verdict | None:
-    """Return which of the ways to take; `volatile`: storages whose files are gone after a restart."""
+def verdict(
+    ways: Sequence[WayResult], volatile: Mapping[str, bool], waited: float, fidelity: float = 1.0
+) -> Verdict | None:
+    """Return which of the ways to take.
+
+    `volatile`: storages whose files are gone after a restart. `waited`: share of the run that waits for I/O.
+    `fidelity`: as in `results_of`; below 1 the program's own I/O at home took less than the replay's, and so
+    much less can be saved.
+    """
     if not ways:
         return None
     home, *others = ways
-    better = [w for w in others if _better(w.comparison)]
+    if waited < WORTH:
+        return Verdict(home, home, True, None, f"no storage can save more than {waited:.1%} of a run")
+    better = [w for w in others if _better(w.comparison) and w.saved.median * min(1.0, fidelity) > w.copies]
     alive = [
         w for w in others if _better(w.living) and not any(volatile[s] for s in set(w.systems.values()) if s)
     ]
@@ -150,10 +161,10 @@ def verdict(ways: Sequence[WayResult], volatile: Mapping[str, bool]) -> Verdict 
     return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}")
 
 
-def decided(found: Measured, _units: Sequence[Unit]) -> bool:
+def decided(found: Measured, units: Sequence[Unit]) -> bool:
     """Return whether more rounds would not change the answer: the best way is surely better, or surely
     not."""
-    ways = results_of(found, 1.0, 0.0, 1.0)
+    ways = results_of(found, units, 1.0, 0.0, 1.0)
     if len(ways) < 2:
         return True
     near = min(ways[1:], key=lambda w: w.run.median + w.copies)
@@ -163,7 +174,7 @@ def decided(found: Measured, _units: Sequence[Unit]) -> bool:
 
 def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
     """Return for each unit the storage on which its own I/O, and copying it, took least."""
-    total = float(np.median(found.values(HOME, "io")))
+    least = _decides(found)
     wished = {}
     for unit in units:
         if not unit.storage or unit.stays:
@@ -174,11 +185,11 @@ def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
                 continue
             storage = way.systems[unit.name]
             if storage != unit.storage:
-                cost[storage] = unit_seconds(found, name, unit) + _copying(found, name, 1.0) * _share(
-                    unit, way.moved(units)
-                )
+                cost[storage] = unit_seconds(found, name, unit) + sum(
+                    _copying(found, name, units, 1.0)
+                ) * _share(unit, way.moved(units))
         best = min(cost, key=lambda s: cost[s])
-        wished[unit.name] = best if cost[unit.storage] - cost[best] > _PART * total else unit.storage
+        wished[unit.name] = best if cost[unit.storage] - cost[best] > least else unit.storage
     return wished
 
 
@@ -188,22 +199,30 @@ def unit_seconds(found: Measured, way: str, unit: Unit) -> float:
     return float(np.median([t.files[rows].sum() for t in found.trials[way]]))
 
 
+def matters(found: Measured, unit: Unit) -> bool:
+    """Return whether a unit's I/O at home is a part of it all that decides something."""
+    return unit_seconds(found, HOME, unit) > _decides(found)
+
+
+def _decides(found: Measured) -> float:
+    """Return the seconds of I/O below which nothing is moved."""
+    io, wall = (float(np.median(found.values(HOME, q))) for q in ("io", "wall"))
+    return max(_PART * io, _OF_RUN * wall)
+
+
 def _share(unit: Unit, moved: Sequence[Unit]) -> float:
     """Return which part of a way's copying is this unit's."""
     whole = sum(u.bytes_before + u.bytes_after for u in moved)
     return (unit.bytes_before + unit.bytes_after) / whole if whole else 0.0
 
 
-def _floor(walls: Mapping[str, Floats]) -> Floor:
-    return noise_floor(walls[HOME], walls.get(AGAIN, np.empty(0)))
-
-
-def _copying(found: Measured, way: str, runs: float) -> float:
-    """Return what copying adds to each run, in seconds: in once for `runs` of them, out after each."""
+def _copying(found: Measured, way: str, units: Sequence[Unit], runs: float) -> tuple[float, float]:
+    """Return the seconds that copying in (once for `runs` runs) and out (after each) add to one run."""
     trials = found.trials[way][:COPIES]
-    return float(np.median([t.copy_in for t in trials])) / runs + float(
-        np.median([t.copy_out for t in trials])
-    )
+    moves = sum(1 if u.whole else len(u.inputs) for u in found.ways[way].moved(units) if u.size)
+    script = (found.script[0] + found.script[1] * moves) / 2 if moves else 0.0
+    copy_in, copy_out = (float(np.median([getattr(t, q) for t in trials])) for q in ("copy_in", "copy_out"))
+    return (copy_in + script) / runs, copy_out + script / runs
 
 
 def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
@@ -213,21 +232,19 @@ def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
     low, high = difference_interval(own, walls)
     factors = (min(1.0, fidelity), max(1.0, fidelity))
     ends = [value * factor for value in (min(low, median), max(high, median)) for factor in factors]
-    return Span(median, min(ends) - noise, max(ends) + noise)
+    # No more can be saved than lies between the slowest run at home and the fastest of this way.
+    most = float(own.max() - walls.min()) + noise
+    return Span(median, min(min(ends) - noise, median), max(median, min(max(ends) + noise, most)))
 
 
 def _result(
     found: Measured, name: str, walls: Floats, offset: float, saved: Span, comparison: Comparison | None,
-    living: Comparison | None, runs: float,
+    living: Comparison | None, copies: tuple[float, float],
 ) -> WayResult:  # fmt: skip
     run, io = summarize(walls + offset), summarize(found.values(name, "io"))
-    first = found.trials[name][:COPIES]
-    moved = comparison is not None
     return WayResult(
-        found.ways[name], len(walls), Span(run.median, run.low, run.high),
-        Span(io.median, io.low, io.high),
-        float(np.median([t.copy_in for t in first])) / runs if moved else 0.0,
-        float(np.median([t.copy_out for t in first])) if moved else 0.0, saved, comparison, living,
+        found.ways[name], len(walls), Span(run.median, run.low, run.high), Span(io.median, io.low, io.high),
+        *copies, saved, comparison, living,
     )  # fmt: skip
 
 

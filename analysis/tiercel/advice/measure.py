@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiercel.advice.judge import COPIES, decided, wished_systems
+from tiercel.advice.judge import COPIES, decided, matters, wished_systems
 from tiercel.advice.trial import Bench, Trial
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import AGAIN, HOME, MIXED, Way, mixed
@@ -23,7 +23,7 @@ LEAST, MOST = 5, 12
 _TOO_SLOW, _PATIENCE_S = 5.0, 5.0
 #: After so many rounds only the best ways go on, those within the first factor of the best; after one round
 #: those within the second.
-_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 3.0
+_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 2.0
 
 Progress = Callable[[str], None]
 
@@ -39,8 +39,15 @@ class Measured:
     failed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
     """Ways that were measured, and not to the end, with the reason."""
+    script: tuple[float, float] = (0.0, 0.0)
+    """Seconds that the plan's script itself takes, in and out together: to begin with, and for each move."""
     rounds: int = 0
     interrupted: bool = False
+
+    @classmethod
+    def of(cls, bench: Bench, units: Sequence[Unit], way: Way, trials: list[Trial]) -> Measured:
+        """Return what is known from the trials of one way alone."""
+        return cls({way.name: way}, _rows(bench, units), {way.name: trials}, rounds=len(trials))
 
     def values(self, way: str, quantity: str) -> Any:
         """Return a quantity (`Trial`'s attribute) of each trial of a way."""
@@ -51,8 +58,7 @@ def measure(
     bench: Bench, ways: Sequence[Way], units: Sequence[Unit], seconds: float, seed: int, progress: Progress
 ) -> Measured:
     """Return the trials of all ways. Ctrl-C ends it and keeps what is known; `seconds` is the budget."""
-    place = {name: i for i, name in enumerate(bench.recipe.files)}
-    found = Measured({way.name: way for way in ways}, {u.name: [place[f] for f in u.files] for u in units})
+    found = Measured({way.name: way for way in ways}, _rows(bench, units))
     deadline = time.monotonic() + seconds
     longest = 0.0
     try:
@@ -72,6 +78,11 @@ def measure(
     except KeyboardInterrupt:
         found.interrupted = True
     return found
+
+
+def _rows(bench: Bench, units: Sequence[Unit]) -> dict[str, list[int]]:
+    place = {name: i for i, name in enumerate(bench.recipe.files)}
+    return {u.name: [place[f] for f in u.files] for u in units}
 
 
 def _round(
@@ -100,12 +111,25 @@ def _round(
 
 
 def _add_mixed(found: Measured, units: Sequence[Unit]) -> None:
-    """After the first rounds: try each unit where its own I/O was fastest, if that is another way."""
+    """After the first round: try each unit where its own I/O was fastest, if that is another way.
+
+    Where it is a way that was tried, but for units that take no time, it takes that one's place.
+    """
     if MIXED in found.ways or HOME not in found.trials:
         return
     way = mixed(units, wished_systems(found, units))
-    if all(dict(way.systems) != dict(other.systems) for other in found.ways.values()):
-        found.ways[MIXED] = way
+    if any(dict(way.systems) == dict(other.systems) for other in found.ways.values()):
+        return
+    found.ways[MIXED] = way
+    home = found.ways[HOME]
+    for name, other in found.ways.items():
+        differing = [u for u in units if other.systems[u.name] != way.systems[u.name]]
+        if name in (HOME, AGAIN, MIXED) or not found.trials.get(name):
+            continue
+        if all(way.systems[u.name] == home.systems[u.name] for u in differing) and not any(
+            matters(found, u) for u in differing
+        ):
+            found.dropped[name] = "the same without its files that take no time is tried instead"
 
 
 def _drop_slow(found: Measured) -> None:

@@ -88,19 +88,10 @@ class Strace(Tracer):
     name = "strace"
 
     def command(self, argv: Sequence[str], folder: Path, cut: bool) -> tuple[list[str], Mapping[str, str]]:
-        words = [
-            "strace",
-            "-DDD",
-            "-f",
-            "-ttt",
-            "-T",
-            "-y",
-            "-qq",
-            "-s",
-            "0",
-            "-o",
-            str(folder / "run.strace"),
-        ]
+        # -DDD: the program stays our child, and a signal from the terminal does not reach the tracer.
+        # -I 2: the tracer can be asked to let go of the program.
+        options = "-DDD -I 2 -f -ttt -T -y -qq -s 0"
+        words = ["strace", *options.split(), "-o", str(folder / "run.strace")]
         # Without a tracer a filtered call fails, so a program that is to go on alone gets no filter.
         words += ["--seccomp-bpf"] if _has_filter() and not cut else []
         return [*words, "-e", f"trace={','.join(_CALLS.split())}", "--", *argv], {}

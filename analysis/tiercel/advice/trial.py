@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,15 @@ from tiercel.advice.ways import Way
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed
 from tiercel.placement.recipe import Recipe, below_root
+from tiercel.placement.staging import Move, staging_script
 from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
+#: Of what else lies in a folder, so many bytes tell how fast it is copied.
+_SAMPLE = 16 << 20
+#: So many more moves tell what each costs.
+_MOVES = 4
 GROUPS = ("read", "write", "metadata", "sync")
 
 
@@ -45,6 +50,8 @@ class Trial:
     calls: npt.NDArray[np.float64]
     copy_in: float = 0.0
     copy_out: float = 0.0
+    elapsed: float = 0.0
+    """All that the trial took: making the files, too."""
 
     @property
     def io(self) -> float:
@@ -72,6 +79,7 @@ class Bench:
         `copies`: measure what staging in and out costs as well.
         """
         self._number += 1
+        began = time.monotonic()
         systems = sorted(
             {s for s in way.systems.values() if s} | {u.storage for u in self.units if u.storage}
         )
@@ -99,7 +107,7 @@ class Bench:
             result = json.loads(answer.read_text())
             check_totals(result, self.recipe.totals)
             copy_out = self._copy_out(way, data) if copies else 0.0
-        return self._trial(result, copy_in, copy_out)
+        return replace(self._trial(result, copy_in, copy_out), elapsed=time.monotonic() - began)
 
     def _trial(self, result: dict[str, Any], copy_in: float, copy_out: float) -> Trial:
         seconds = np.array([[f[g]["seconds"] for g in GROUPS] for f in result["files"]], dtype=np.float64)
@@ -133,6 +141,36 @@ class Bench:
             said = last_line(done.stderr) or f"exit code {done.returncode}"
             raise RunFailed(said.removeprefix("tiercel-replay: "))
 
+    def script_seconds(self, others: Sequence[str], home: str) -> tuple[float, float]:
+        """Return what the script of a plan takes beside its copying, in and out: (at least, each move).
+
+        The script itself is run, on small files of ours: once for one, once for some.
+        """
+        if not others:
+            return 0.0, 0.0
+        took = []
+        with ExitStack() as scratches:
+            here, there = (
+                scratches.enter_context(Scratch(self._stack(s), f"advise-{os.getpid()}-script-{s}")).data
+                for s in (home, others[0])
+            )
+            for count in (1, 1 + _MOVES):
+                moves = []
+                for i in range(count):
+                    (here / f"{count}-{i}").mkdir()
+                    (here / f"{count}-{i}" / "file").write_bytes(b"x")
+                    moves.append(
+                        Move(str(here / f"{count}-{i}"), str(there / f"{count}-{i}"), True, True, True)
+                    )
+                script = self.folder / "stage.sh"
+                script.write_text(staging_script(moves), encoding="utf-8", errors="surrogateescape")
+                began = time.monotonic()
+                for word in ("in", "out"):
+                    self._run(["sh", str(script), word], 60.0)
+                took.append(time.monotonic() - began)
+        each = max(0.0, took[1] - took[0]) / _MOVES
+        return max(0.0, took[0] - each), each
+
     # -- what copying costs ----------------------------------------------------------------------------------
 
     def _copy_in(self, way: Way, data: Mapping[str, Path], head: list[str]) -> float:
@@ -146,8 +184,24 @@ class Bench:
                 _evict(home / n for n in names)
             began = time.monotonic()
             _copy_files(names, home, there)
-            taken += (time.monotonic() - began) * _more(unit.bytes_before, there, names)
+            taken += time.monotonic() - began
+            taken += self._copy_other(unit.bytes_before - _sizes(there, names), home, there)
         return taken
+
+    def _copy_other(self, size: int, home: Path, there: Path) -> float:
+        """Return what copying `size` more bytes takes, by a file of a part of them."""
+        if size <= 0:
+            return 0.0
+        part, name = min(size, _SAMPLE), "tiercel-sample"
+        (home / name).write_bytes(os.urandom(part))
+        if not self.warm:
+            _evict([home / name])
+        began = time.monotonic()
+        shutil.copyfile(home / name, there / name)
+        taken = time.monotonic() - began
+        for folder in (home, there):
+            (folder / name).unlink()
+        return taken * size / part
 
     def _copy_out(self, way: Way, data: Mapping[str, Path]) -> float:
         taken = 0.0
@@ -168,10 +222,9 @@ def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
             shutil.copy(path, target / name)
 
 
-def _more(whole: int, folder: Path, names: Sequence[str]) -> float:
-    """Return how many times as many bytes the folder of a unit holds as the files that were copied for it."""
-    copied = sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
-    return max(1.0, whole / copied) if copied else 1.0
+def _sizes(folder: Path, names: Sequence[str]) -> int:
+    """Return the bytes of those files that are there."""
+    return sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
 
 
 def _evict(paths: Iterable[Path]) -> None:

@@ -9,14 +9,15 @@ one folder belong together. What the program is made of (its libraries and scrip
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tiercel.placement.groups import SYSTEM_FOLDERS
-from tiercel.placement.recipe import Recipe
+from tiercel.placement.recipe import FileRecord, Recipe
 from tiercel.site.model import Site
 from tiercel.site.mounts import Mount, mount_of, read_mounts
 from tiercel.units import format_size
@@ -31,6 +32,8 @@ _SHARED = ("/", "/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/scratch", "/
 _OTHER_TIMES, _OTHER_BYTES = 4, 1 << 30
 #: More units than this are not tried one by one.
 _MOST = 40
+#: So many folders of inputs side by side are one.
+_SIBLINGS = 4
 #: Kinds of operations after which a folder holds other names.
 _MAKING = frozenset("UNMXY")
 
@@ -62,12 +65,15 @@ class Unit:
     them."""
 
 
-def data_files(names: Iterable[str]) -> list[str]:
-    """Return the files that hold a program's data: not the system's, not those that programs are made of."""
+def data_files(names: Iterable[str], written: Collection[str] = ()) -> list[str]:
+    """Return the files that hold a program's data: not the system's, not those that programs are made of,
+    unless it has `written` them (an installer's data are programs)."""
     return [
         name
         for name in names
-        if name.startswith("/") and not name.startswith(SYSTEM_FOLDERS) and not PROGRAM_FILES.search(name)
+        if name.startswith("/")
+        and not name.startswith(SYSTEM_FOLDERS)
+        and (name in written or not PROGRAM_FILES.search(name))
     ]
 
 
@@ -104,7 +110,7 @@ def units_of(
         found.append(
             Unit(
                 name, Path(folder), whole, tuple(sorted(names)), storage,
-                stays, inputs, results, size, max(before, whole_size),
+                stays, inputs, results, size, max(before, whole_size - _made_by_it(own)),
                 sum(r.largest for r in own if r.remains),
             )
         )  # fmt: skip
@@ -139,7 +145,7 @@ def _with_others(units: list[Unit], names: list[str], storage_of: Callable[[str]
 
 def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool], list[str]]:
     """Return folders with the innermost put into those above them, until there are few enough to try."""
-    members = dict(members)
+    members = _inputs_together(members)
     while len(members) > _MOST:
         inner = [(folder, outer) for folder, _ in members if (outer := _above(folder, members)) is not None]
         if not inner:
@@ -148,6 +154,25 @@ def _fewer(members: dict[tuple[str, bool], list[str]]) -> dict[tuple[str, bool],
         for whole in (True, False):
             members[outer, True] += members.pop((folder, whole), [])
     return members
+
+
+def _inputs_together(
+    members: dict[tuple[str, bool], list[str]],
+) -> dict[tuple[str, bool], list[str]]:
+    """Return folders of inputs put together where many lie in one: they are one dataset."""
+    members = dict(members)
+    while True:
+        inside: dict[str, list[str]] = {}
+        for folder, whole in members:
+            parent = _folder_of(folder)
+            if not whole and folder != "/" and parent not in _SHARED and (parent, True) not in members:
+                inside.setdefault(parent, []).append(folder)
+        many = [(parent, folders) for parent, folders in inside.items() if len(folders) >= _SIBLINGS]
+        if not many:
+            return members
+        parent, folders = max(many, key=lambda pair: pair[0].count("/"))
+        for folder in folders:
+            members.setdefault((parent, False), []).extend(members.pop((folder, False)))
 
 
 def _above(folder: str, members: dict[tuple[str, bool], list[str]]) -> str | None:
@@ -214,6 +239,16 @@ def _storage_of(folder: Path, site: Site, mounts: list[Mount]) -> str | None:
         if mount is not None and storage.mount_path() == mount.point:
             return name
     return None
+
+
+def _made_by_it(records: Sequence[FileRecord]) -> int:
+    """Return the bytes that now lie there because the program ran: they were not there to be copied in."""
+    total = 0
+    for record in records:
+        if record.remains and not record.existed:
+            with contextlib.suppress(OSError):
+                total += os.lstat(record.name).st_size
+    return total
 
 
 def _why_it_stays(

@@ -28,7 +28,7 @@ def home(units: Sequence[Unit], name: str = HOME) -> Way:
 
 def all_on(storage: str, units: Sequence[Unit]) -> Way:
     """Return the way with everything that can move on one storage."""
-    return Way(f"all on {storage}", {u.name: _where(u, storage) for u in units})
+    return Way(f"all on {storage}", mixed(units, {u.name: storage for u in units}).systems)
 
 
 def mixed(units: Sequence[Unit], wished: Mapping[str, str]) -> Way:
@@ -63,7 +63,3 @@ def _company(unit: Unit, by_name: Mapping[str, Unit]) -> set[str]:
                 found.add(name)
                 waiting.append(name)
     return found
-
-
-def _where(unit: Unit, storage: str) -> str:
-    return (unit.storage or "") if unit.stays else storage

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from tiercel.advice.advise import Advice
-from tiercel.advice.judge import Span
+from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.units import Unit
 from tiercel.units import format_latency, format_size
 
@@ -21,20 +21,30 @@ def label(advice: Advice, storage: str) -> str:
     return (found.label or storage) if found else storage
 
 
-def way_title(advice: Advice, name: str) -> str:
+def way_title(advice: Advice, way: WayResult) -> str:
     """Return a way's name for people."""
-    if name == "home":
+    if way.name == "home":
         return "where they are"
-    if name.startswith("all on "):
-        return f"all on {label(advice, name.removeprefix('all on '))}"
+    if way.name.startswith("all on "):
+        return f"all on {label(advice, way.name.removeprefix('all on '))}"
+    moved = [u for u in way.moved(advice.units) if u.size]
+    if len({way.systems[u.name] for u in moved}) == 1:
+        return f"{_units(moved)} on {label(advice, way.systems[moved[0].name])}"
     return "each where it is fastest"
 
 
 def sentences(advice: Advice) -> list[str]:
     """Return the answer: a few sentences, the most important first."""
-    found = []
+    found = [f"{advice.refused[0].upper()}{advice.refused[1:]}."] if advice.refused else []
     if advice.io is None:
+        if found:
+            return found
+        if not advice.units:
+            return ["It reads and writes no files of its own, so there is nothing to place."]
         return ["Nothing could be measured: see the notes."]
+    if advice.refused:
+        # What was replayed is not what the program did: it says nothing of the whole.
+        return found
     found.append(_io_sentence(advice))
     found += _verdict_sentences(advice)
     found += [hint.sentence[0].upper() + hint.sentence[1:] + "." for hint in advice.hints]
@@ -64,8 +74,6 @@ def _verdict_sentences(advice: Advice) -> list[str]:
     v = advice.verdict
     if v is None:
         return []
-    if advice.refused:
-        return [advice.refused[0].upper() + advice.refused[1:] + "."]
     said = []
     if v.way is not v.home:
         moved = [u for u in v.way.moved(advice.units) if u.size]
@@ -76,16 +84,35 @@ def _verdict_sentences(advice: Advice) -> list[str]:
         for storage in sorted({v.way.systems[u.name] for u in moved}):
             said += _minds(advice, storage)
     elif v.decided:
-        said.append(f"Leave the files where they are ({label(advice, advice.home)}): {v.reason}.")
+        said.append(f"Leave the files where they are ({label(advice, advice.home)}): {_reason(advice)}.")
     else:
         said.append(
-            f"Not decided, so leave the files where they are ({label(advice, advice.home)}): {v.reason}."
+            f"Not decided, so leave the files where they are ({label(advice, advice.home)}): "
+            f"{_reason(advice)}."
         )
     if v.living is not None and v.living.name != v.way.name:
         said.append(
             f"If they lived there instead of being copied for each run, "
-            f"{way_title(advice, v.living.name)} would "
+            f"{way_title(advice, v.living)} would "
             f"save {_span(v.living.saved)}."
+        )
+    return said
+
+
+def _reason(advice: Advice) -> str:
+    """Return the verdict's reason with ways named for people."""
+    v = advice.verdict
+    assert v is not None
+    said = v.reason
+    if len(advice.ways) == 1 and v.way is v.home and advice.left_out and "no other storage" in said:
+        reasons = "; ".join(
+            f"{label(advice, name.removeprefix('all on '))}: {why}" for name, why in advice.left_out.items()
+        )
+        return f"no other storage could be tried ({reasons})"
+    for way in advice.ways:
+        said = said.replace(f"{way.name} against home", f"{way_title(advice, way)} against where they are")
+        said = said.replace(f"{way.name},", f"{way_title(advice, way)},").replace(
+            f"{way.name} gains", f"{way_title(advice, way)} gains"
         )
     return said
 

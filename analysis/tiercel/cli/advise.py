@@ -57,33 +57,42 @@ def advise(
 
     The program's own files are only read by itself; replays write to scratch folders.
     """
-    from tiercel.advice.advise import Options
+    from tiercel.advice.advise import Options, check
     from tiercel.advice.advise import advise as find_advice
     from tiercel.advice.capture import Program
     from tiercel.advice.document import document, write
     from tiercel.advice.tracers import choose
     from tiercel.report.advice.page import write_page
     from tiercel.report.advice.terminal import print_advice
+    from tiercel.runs.lock import SiteLock
     from tiercel.site import load_site
     from tiercel.traces import open_trace
 
     root = project_root()
     machine, results = load_site(site, root), results_folder(root, site)
-    folder = _folder(output, results, program[0])
+    options = Options(minutes, runs, home)
+    check(machine, options)
+    until = _seconds(trace_for)
     running: Program | None = None
     capture = None
     trace = Path(program[0])
-    if len(program) > 1 or not _is_trace(trace):
-        trace = folder / "trace"
-        chosen = choose(program, tracer)
-        _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
-        running = Program(program, chosen, trace, _seconds(trace_for))
-        capture = running.capture()
-        _say(f"{program[0]} ran {capture.seconds:.1f} s under the tracer")
-    options = Options(minutes, runs, home)
-    advice = find_advice(open_trace(trace), capture, trace, machine, results, options, _say)
-    written = write(advice, folder)
-    page = write_page(advice, folder)
+    try:
+        folder = _folder(output, results, program[0])
+        # Held from before the program runs: who waits for another tiercel has lost nothing.
+        with SiteLock(results) as lock:
+            if len(program) > 1 or not _is_trace(trace):
+                trace = folder / "trace"
+                chosen = choose(program, tracer)
+                _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
+                running = Program(program, chosen, trace, until, quiet=as_json)
+                capture = running.capture()
+                _say(f"{program[0]} ran {capture.seconds:.1f} s under the tracer; its trace: {trace}")
+            found = open_trace(trace)
+            advice = find_advice(found, capture, trace, machine, options, _say, (lock.descriptor,))
+        written = write(advice, folder)
+        page = write_page(advice, folder)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: {error.strerror or error}") from None
     if as_json:
         print(json.dumps({**document(advice), "folder": str(folder)}, indent=1))
     else:

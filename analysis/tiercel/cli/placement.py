@@ -19,17 +19,26 @@ from rich.table import Table
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.units import format_latency, parse_size
+from tiercel.units import format_latency, format_size, parse_size
 
 app = typer.Typer(help="Which file belongs on which storage: sweep, model, evaluation.", no_args_is_help=True)
 
 
-def _name(study: str) -> str:
+def _name(study: str | None) -> str | None:
     """Return the name of a study, which its file has too: other commands take either."""
-    return Path(study).stem if study.endswith((".yaml", ".yml")) else study
+    return Path(study).stem if study is not None and study.endswith((".yaml", ".yml")) else study
 
 
 Sweep = Annotated[str, typer.Option("--study", callback=_name, help="The sweep's study, or its YAML file.")]
+Basis = Annotated[
+    str | None,
+    typer.Option(
+        "--study",
+        callback=_name,
+        help="A study with a model, a sweep or any measurements (default: the first of these).",
+        show_default=False,
+    ),
+]
 Systems = Annotated[
     list[str] | None, typer.Option("--system", help="Only these storage systems (repeat; two at least).")
 ]
@@ -150,7 +159,7 @@ def apps(
 def check(
     trace: Trace,
     site: Site = "local",
-    study: Sweep = DEFAULT_STUDY,
+    study: Basis = None,
     home: Home = None,
     repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Of each way.")] = 5,
     as_json: Json = False,
@@ -185,7 +194,7 @@ def check(
 def place(
     trace: Trace,
     site: Site = "local",
-    study: Sweep = DEFAULT_STUDY,
+    study: Basis = None,
     home: Home = None,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.5, max=1.0, help="Below it files stay.")
@@ -215,23 +224,56 @@ def place(
         return
     console = Console()
     table = _table("files", "of", "system", "gain", "sure", "why")
-    for row in rows:
+    # What stays and takes no time is not worth a row here; --json has it.
+    shown = [r for r in rows if r["system"] != plan.home or _at_home(plan, r) >= 0.01 * _at_home(plan, *rows)]
+    measured = any(row["rests_on"] != plan.summary["basis"] for row in rows)
+    for row in shown:
         table.add_row(
             row["group"], str(row["files"]), row["system"], f"{row['expected_gain']:.0%}",
-            f"{row['confidence']:.0%}", row["reason"],
+            f"{row['confidence']:.0%}",
+            f"{row['reason']}; {row['rests_on']}" if measured else row["reason"],
         )  # fmt: skip
     console.print(table)
-    s = plan.summary
-    console.print(
-        f"{s['moved_files']} of {s['files']} files leave {plan.home}; time in I/O calls "
-        f"{format_latency(s['expected_seconds_at_home'])} -> {format_latency(s['expected_seconds'])} "
-        f"({s['expected_gain']:.0%} less, copying {format_latency(s['staging_seconds'])} included)",
-        markup=False,
-    )
+    if hidden := [r for r in rows if r not in shown]:
+        console.print(
+            f"{sum(r['files'] for r in hidden)} more files stay and take "
+            f"{format_latency(_at_home(plan, *hidden))} in all",
+            markup=False,
+        )
+    _print_totals(console, plan)
     for note in plan.notes:
         console.print(note, markup=False)
     for path in written:
         console.print(str(path), markup=False)
+
+
+def _at_home(plan: Any, *rows: dict[str, Any]) -> float:
+    return sum(float(r["expected_seconds"][plan.home]) for r in rows)
+
+
+def _print_totals(console: Console, plan: Any) -> None:
+    s = plan.summary
+    console.print(
+        f"{s['moved_files']} of {s['files']} files leave {plan.home}; time in I/O calls "
+        f"{format_latency(s['expected_seconds_at_home'])} -> {format_latency(s['expected_seconds'])} "
+        f"({s['expected_gain']:.0%} less, copying {format_latency(s['staging_seconds'])} included); "
+        f"by the {s['basis']}",
+        markup=False,
+    )
+    if s["traced_seconds_at_home"] is not None:
+        corrected = f", {s['corrected_groups']} corrected" if s["corrected_groups"] else ""
+        console.print(
+            f"on {plan.home} the trace itself took {format_latency(s['traced_seconds_at_home'])} where "
+            f"{format_latency(s['expected_seconds_before'])} were expected ({s['held_groups']} groups"
+            f"{corrected})",
+            markup=False,
+        )
+    for system, own in s["storages"].items():
+        if system != plan.home and own["bytes"]:
+            left = own["capacity_left"]
+            room = "room not known" if left is None else f"{format_size(left)} left"
+            words = ", ".join([f"{format_size(own['bytes'])} used, {room}", *own["words"]])
+            console.print(f"{system}: {words}", markup=False)
 
 
 def _sizes(words: list[str]) -> dict[str, int]:

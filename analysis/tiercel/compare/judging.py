@@ -6,8 +6,7 @@ comparison; the single scales are another. The noise is the wider of both sides'
 ran no A/A pair nothing can be claimed.
 
 Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
-Where they used more of the cores on one side than on the other, by the share from which on a machine counts
-as loaded, nothing is claimed either.
+Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ from tiercel.results.validity import LOADED
 from tiercel.statistics.comparison import Comparison, compare_scales, judge
 from tiercel.statistics.noise import UNKNOWN, Floor, lookup, widest
 from tiercel.statistics.summary import finite, summarize
+
+#: Loads of two machines are the same up to this share of the cores.
+_UNEVEN = 0.1
 
 Outcome = Literal["slower", "faster", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = ("slower", "faster", "undecided")
@@ -144,28 +146,13 @@ def ratio_of(strata: Iterable[tuple[Iterable[Any], Iterable[Any]]], floor: Floor
     """Compare pairs of samples so that the answer for b to a is that for a to b, turned around.
 
     The interval is drawn by chance, first of the one sample and then of the other: which is first must not
-    hang on which side the user named first.
+    hang on which side the user named first, so it is drawn both ways, and the wider one counts.
     """
     pairs = [(finite(a), finite(b)) for a, b in strata]
-    turned = [tuple(b) for _, b in pairs] < [tuple(a) for a, _ in pairs]
-    if not turned:
-        return compare_scales(pairs, floor)
-    return mirrored(compare_scales([(b, a) for a, b in pairs], floor))
-
-
-def mirrored(c: Comparison) -> Comparison:
-    """Return what b says against a, given what a says against b."""
-    verdict = {"higher": "lower", "lower": "higher"}.get(c.verdict, c.verdict)
-    return replace(
-        c,
-        ratio=1 / c.ratio,
-        low=1 / c.high,
-        high=1 / c.low,
-        effect=-c.effect,
-        n_a=c.n_b,
-        n_b=c.n_a,
-        verdict=verdict,  # type: ignore[arg-type]
-    )
+    one, turned = compare_scales(pairs, floor), compare_scales([(b, a) for a, b in pairs], floor)
+    if not math.isfinite(one.ratio):
+        return one
+    return judge([replace(one, low=min(one.low, 1 / turned.high), high=max(one.high, 1 / turned.low))])[0]
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
@@ -198,7 +185,7 @@ def _of_load(
     chosen = row.match.scales if row.scale is None else (row.scale,)
     one = load_base([row.match.base.scales[s] for s in chosen])
     two = load_other([row.match.other.scales[s] for s in chosen])
-    if row.outcome == "undecided" or not abs(one - two) > LOADED:
+    if row.outcome == "undecided" or not (max(one, two) > LOADED and abs(one - two) > _UNEVEN):
         return row
     reason = (
         f"other programs used {two:.0%} of the cores on {row.other_side} and {one:.0%} on {row.base_side}"

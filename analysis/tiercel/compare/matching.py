@@ -101,9 +101,7 @@ def questions(side: Side, excluded: Iterable[str], unknown: Iterable[str]) -> li
     observations = side.observations.copy()
     observations[list(unknown)] = pd.NA
     rows = usable(observations, excluded)
-    # In an order of their own: the order of a file must not change a number.
     rows = rows.assign(access=rows["access"].fillna(""))
-    rows = rows.sort_values(["repetition", "began", "run"], kind="stable")
     columns = ["title", "storage_label", "medium"]
     found = []
     for key, group in rows.groupby(list(_KEY), dropna=False, sort=True):

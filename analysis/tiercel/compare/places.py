@@ -63,7 +63,7 @@ def find_place(where: str, root: Path, sites: Callable[[], list[str]], scratch: 
 
 def _is_site(where: str, root: Path) -> bool:
     plain = where not in ("", ".", "..") and "/" not in where and "\0" not in where
-    return plain and results_folder(root, where).is_dir()
+    return plain and _exists(results_folder(root, where)) and results_folder(root, where).is_dir()
 
 
 def _exists(path: Path) -> bool:

@@ -81,7 +81,8 @@ def make_side(name: str, spelling: Spelling, place: Place, tables: Tables) -> Si
     if spelling.layer:
         runs, observations = _with_layer(spelling, runs, observations)
     kept, superseded = _current(runs)
-    observations = _of_runs(observations, kept)
+    # In an order of their own: the order of a file must not change a number.
+    observations = _of_runs(observations, kept).sort_values(["run", "phase"], kind="stable")
     if observations.empty:
         raise UserError(f"{name}: no run of it gave a number ({_failures(kept) or 'none has finished'})")
     notes = _notes(tables, place, kept, superseded, observations, spelling)

@@ -5,9 +5,10 @@ A *stream* is one thread of the program. Order is kept where it matters, and now
 
 * on one file, what changes it keeps its place among all calls of other streams that ended before or began
   after it; reads keep theirs among the changes only;
-* a stream that began after others had ended begins after them again (helpers started one after the other);
-* a call that was made after a stream began and ended while its own stream was idle comes after that stream
-  again (whoever starts helpers waits for them).
+* a stream begins after the streams that had ended, and after the call that had ended last (who started it);
+* a call before which another stream ended, while its own stream was idle, comes after that one again (whoever
+  starts helpers waits for them);
+* what is done in a folder comes after the folder was made or renamed, and before it goes.
 
 Between its calls a stream thinks: the gap since its last call, or since what it waited for. With
 ``--think`` the replay keeps the gaps, so that its time is the program's, on other storage.
@@ -76,6 +77,10 @@ _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
+class NothingToReplay(UserError):
+    """The trace shows no I/O on files that could be replayed."""
+
+
 def compile_trace(
     frame: IOFrame, data: str = "/", only: Collection[str] | None = None, per_call: float = 0.0
 ) -> Recipe:
@@ -86,7 +91,7 @@ def compile_trace(
     """
     events = _events(frame, data, only)
     if events.empty:
-        raise UserError(
+        raise NothingToReplay(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
@@ -105,6 +110,7 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
         "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
         f"WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) WHERE file IS NOT NULL AND {below} ORDER BY time"
     )
+    table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
     table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
     if only is not None:
         table = table[table["file"].isin(set(only))]
@@ -124,6 +130,15 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     return table
 
 
+def _plain_names(names: pd.Series) -> pd.Series:
+    """Return paths without what changes nothing in them: ``/./``, ``//`` and a slash at the end."""
+    odd = names.str.contains(r"//|/\./|/\.?$", na=False)
+    changed = (
+        names[odd].str.replace(r"/(?:\.?/)+", "/", regex=True).str.replace(r"(?<=.)/\.?$", "", regex=True)
+    )
+    return names.where(~odd, changed.reindex(names.index))
+
+
 @dataclass
 class _File:
     """A file while the trace is gone through."""
@@ -133,6 +148,9 @@ class _File:
     known: bool = False
     """Whether it was there before the program is settled."""
     written: int = 0
+    """Bytes that it holds by what the trace shows."""
+    fresh: bool = False
+    """Made or emptied in the trace: nothing of it was there before."""
     changes: Ends = field(default_factory=Ends)
     reads: Ends = field(default_factory=Ends)
 
@@ -142,9 +160,8 @@ class _Stream:
     """One thread. `clock`: what it waited for already, as operations of each other stream."""
 
     number: int
-    first: float
     until: float
-    """When its first call begins and its last one ends, in the whole trace."""
+    """When its last call ends, in the whole trace."""
     idle_since: float
     nth: int
     operations: list[Operation] = field(default_factory=list)
@@ -168,6 +185,7 @@ class _Compiler:
         self._files: dict[str, _File] = {}
         self._streams: dict[tuple[int, int], _Stream] = {}
         self._over = Ends()
+        self._changed_folders: set[int] = set()
         self._totals = {name: Counter[str]() for name in ("read", "write", "sync", "metadata")}
         self._left_out: Counter[str] = Counter()
         self._buffered = set(
@@ -178,8 +196,8 @@ class _Compiler:
         self._lives = {
             (int(p), int(t)): (float(first), float(last)) for (p, t), first, last in _lives(replayed)
         }
-        # (end, begin, key) of the streams, by their ends: who ended while a stream was idle?
-        self._ends = sorted((last, first, key) for key, (first, last) in self._lives.items())
+        # Who ended while a stream was idle?
+        self._ends = sorted((last, key) for key, (_, last) in self._lives.items())
         self._begin = self.recipe.began = float(replayed["time"].min())
         self.recipe.ended = max(last for _, last in self._lives.values())
         rows: Any = events.itertuples()
@@ -199,6 +217,7 @@ class _Compiler:
 
     def _settle(self, file: _File, letter: str, flags: str | None, failed: bool | None) -> None:
         """Say whether a file was there before, by the first call that tells."""
+        file.record.folder |= letter in "GXM"
         if file.known:
             return
         if letter == "O":
@@ -209,9 +228,7 @@ class _Compiler:
         elif letter in "TGUXNAKY" and failed is False:
             file.known = file.record.existed = True
         elif letter == "M":
-            file.known, file.record.existed, file.record.folder = True, failed is True, True
-        elif letter in "GX":
-            file.record.folder = True
+            file.known, file.record.existed = True, failed is True
         elif letter == "W":
             file.known = True
 
@@ -224,12 +241,11 @@ class _Compiler:
             return found
         if len(self._streams) == _STREAMS:
             raise UserError(f"the trace has more than {_STREAMS} threads: too many to replay on one node")
-        first, until = self._lives[key]
-        before = list(self._over.before(float(row.time)))
-        begins = [end.mark for end in before]
-        # Of its threads and helpers only the first can have begun by itself.
+        _, until = self._lives[key]
+        before = [*self._over.before(float(row.time)), *self._starter(float(row.time))]
+        begins = list(dict(end.mark for end in sorted(before, key=lambda e: e.mark)).items())
         since = max([self._begin, *(end.time for end in before)])
-        found = _Stream(len(self._streams), first, until, since, int(row.nth))
+        found = _Stream(len(self._streams), until, since, int(row.nth))
         found.clock = dict(begins)
         found.mine = frozenset(begins)
         self._streams[key] = found
@@ -237,15 +253,24 @@ class _Compiler:
         self.recipe.begins.append(begins)
         return found
 
+    def _starter(self, time: float) -> list[End]:
+        """Return the call that ended last before `time`: by whoever started the stream that begins then, or
+        by somebody about as far."""
+        ended = [s for s in self._streams.values() if s.idle_since <= time and s.operations]
+        if not ended:
+            return []
+        last = max(ended, key=lambda s: s.idle_since)
+        return [End(last.idle_since, (last.number, len(last.operations)))]
+
     def _helpers(self, stream: _Stream, time: float) -> list[End]:
-        """Return the streams that began and ended while this one was idle, until `time`."""
-        place = bisect.bisect_right(self._ends, (time, float("inf"), (0, 0)))
+        """Return the streams that ended while this one was idle, until `time`."""
+        place = bisect.bisect_right(self._ends, time, key=lambda pair: pair[0])
         found = []
         while place > 0 and self._ends[place - 1][0] > stream.idle_since:
             place -= 1
-            end, first, key = self._ends[place]
+            end, key = self._ends[place]
             other = self._streams.get(key)
-            if other is not None and other is not stream and first >= stream.idle_since:
+            if other is not None and other is not stream:
                 found.append(End(end, (other.number, len(other.operations))))
         return found
 
@@ -280,11 +305,20 @@ class _Compiler:
         self._settle(file, letter, flags, failed)
         other = self._file(row.target) if isinstance(row.target, str) else None
         if other is not None and letter == "W":
-            self._add(stream, row, other, "R", self._offset(stream, other, None), self._size(row), None)
+            self._read(stream, row, other, self._offset(stream, other, None))
             other = None
-        self._add(
-            stream, row, file, letter, self._offset(stream, file, row.offset), self._size(row), flags, other
-        )
+        offset = self._offset(stream, file, row.offset)
+        if letter == "R":
+            self._read(stream, row, file, offset)
+        else:
+            self._add(stream, row, file, letter, offset, self._size(row), flags, other)
+
+    def _read(self, stream: _Stream, row: Any, file: _File, offset: int) -> None:
+        size = self._size(row)
+        if size and file.fresh and offset + size > file.written:
+            # Grown by a call that is not replayed (fallocate, a mapping): else nothing could be read.
+            self._add(stream, row, file, "K", offset + size, 0, None)
+        self._add(stream, row, file, "R", offset, size, None)
 
     def _offset(self, stream: _Stream, file: _File, told: Any) -> int:
         if told is not None and not pd.isna(told) and told >= 0:
@@ -308,6 +342,9 @@ class _Compiler:
         if other is not None:
             waits += self._waits(stream, other, True, time)
         waits += self._helpers(stream, time)
+        folders = [f for f in (self._folder_of(t) for t in (file, other) if t is not None) if f is not None]
+        for folder in folders:
+            waits += self._waits(stream, folder, False, time)
         marks: dict[int, int] = {}
         for each in waits:
             number, count = each.mark
@@ -326,6 +363,9 @@ class _Compiler:
         for touched in (file, other):
             if touched is not None:
                 (touched.changes if changes else touched.reads).add(done)
+        if changes:
+            for folder in folders:
+                folder.reads.add(done)
         self._end(stream, end, int(row.nth))
         self._totals[_GROUPS.get(letter, "metadata")].update(
             operations=1, bytes=size if letter in "RW" else 0
@@ -335,6 +375,11 @@ class _Compiler:
         stream.idle_since, stream.nth = max(stream.idle_since, end), nth
         if end >= stream.until:
             self._over.add(End(stream.until, (stream.number, len(stream.operations)), stream.mine))
+
+    def _folder_of(self, file: _File) -> _File | None:
+        """Return the folder of a file, where the program made, renamed or removed it."""
+        folder = self._files.get(file.record.name.rpartition("/")[0])
+        return folder if folder is not None and folder.number in self._changed_folders else None
 
     def _waits(self, stream: _Stream, file: _File, changes: bool, time: float) -> list[End]:
         found = list(file.changes.before(time))
@@ -360,23 +405,43 @@ class _Compiler:
             stream.position[file.number] = 0
             stream.listed.discard(file.number)
             if flags is not None and "O_TRUNC" in flags:
-                file.written = 0
+                file.written, file.fresh = 0, True
+            file.fresh |= file.known and not record.existed
             record.remains |= flags is not None and _creates(flags) and not record.existed
         elif letter == "K":
-            file.written = min(file.written, offset)
+            file.written = offset
+            record.largest = max(record.largest, offset)
             record.remains = True
         elif letter in "UX":
-            file.written, record.remains = 0, False
+            file.written, file.fresh, record.remains = 0, True, False
         elif letter == "M":
             record.remains = True
+            self._changed_folders.add(file.number)
         elif letter in "NY" and other is not None:
             other.written, other.known, other.record.remains = file.written, True, True
+            other.fresh = file.fresh
             other.record.largest = max(other.record.largest, file.written)
             if letter == "N":
                 file.written, record.remains = 0, False
+                self._rename_inner(file, other)
         if letter in "RW":
             stream.position[file.number] = offset + size
             record.largest = max(record.largest, offset + size)
+
+    def _rename_inner(self, folder: _File, other: _File) -> None:
+        """Let what lies in a renamed folder be found under its new name."""
+        if not folder.record.folder:
+            return
+        other.record.folder = True
+        self._changed_folders |= {folder.number, other.number}
+        inside = folder.record.name + "/"
+        for file in [f for name, f in self._files.items() if name.startswith(inside)]:
+            moved = self._file(other.record.name + "/" + file.record.name[len(inside) :])
+            moved.written, moved.fresh, moved.known = file.written, file.fresh, True
+            moved.record.remains, moved.record.folder = file.record.remains, file.record.folder
+            moved.record.largest = max(moved.record.largest, file.record.largest)
+            moved.changes, moved.reads = file.changes, file.reads
+            file.written, file.fresh, file.record.remains = 0, True, False
 
     def _encoded(
         self, letter: str, offset: int, size: int, flags: str | None, other: _File | None

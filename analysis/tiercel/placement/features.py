@@ -6,7 +6,7 @@ III.C).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,7 +101,30 @@ def files_of(frame: IOFrame) -> pd.DataFrame:
             files.loc[shared] = under.loc[shared]
             files["library"] = upper.reindex(files.index)
     files["processes"] = _at_once(frame)
-    return files[files[["bytes_read", "bytes_written"]].sum(axis=1) > 0]
+    files = files[files[["bytes_read", "bytes_written"]].sum(axis=1) > 0].copy()
+    files["syncs"] = _syncs(frame, files.index)
+    return files
+
+
+def _syncs(frame: IOFrame, names: pd.Index) -> pd.Series:
+    """Return how often each file was synchronised; those of a folder count for the first file in it."""
+    calls = frame.query(
+        "SELECT file, count(*) FILTER (api = 'posix') AS below, count(*) AS all_of_them FROM events "
+        "WHERE kind = 'sync' AND NOT contains(function, 'fflush') AND file IS NOT NULL AND api <> 'app' "
+        "GROUP BY file"
+    ).set_index("file")
+    # H5Fflush and the fsync that it causes are one.
+    counts = calls["below"].where(calls["below"] > 0, calls["all_of_them"]).astype(float)
+    return counts.groupby(owners_of(counts.index, names)).sum().reindex(names).fillna(0.0)
+
+
+def owners_of(paths: Iterable[str], names: pd.Index) -> list[str | None]:
+    """Return for each path the file that its calls count for: itself, or the first one in that folder."""
+    known = set(names)
+    first: dict[str, str] = {}
+    for name in sorted(known):
+        first.setdefault(name.rpartition("/")[0], name)
+    return [p if p in known else first.get(p.rstrip("/")) for p in paths]
 
 
 def _at_once(frame: IOFrame) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,14 @@ from sklearn.preprocessing import StandardScaler
 import tiercel
 from tiercel.errors import UserError
 from tiercel.placement.dataset import PROVENANCE, TABLE, load_sweep, of_systems, throughput, vectors
+from tiercel.placement.estimate import Judgement
 from tiercel.placement.features import FEATURES, NAMES
 from tiercel.placement.score import best_of, differ
+from tiercel.placement.syncs import unsynced
 from tiercel.placement.throughput import ThroughputModel
 
-FORMAT = 1
+#: 2: synchronisations count by the call.
+FORMAT = 2
 CARD, ERRORS = "model.json", "model-errors.parquet"
 #: log2 by which predictions of a model learnt again may differ from the card's.
 _SAME = 0.02
@@ -69,13 +73,18 @@ class PlacementModel:
             "scikit_learn": sklearn.__version__,
             "site": self.site,
             "systems": self.systems,
-            "method": "extremely randomised trees on log2 throughput, one output for each system; "
-            "cross-conformal intervals from grouped folds",
+            "method": "extremely randomised trees on log2 throughput, one output for each system; seconds of "
+            "each synchronisation added by the call; cross-conformal intervals from grouped folds",
             "features": {name: FEATURES[name] for name in model.features},
             "seed": model.seed,
             "data": {k: table.attrs["provenance"][k] for k in
                      ("study", "engine", "host", "kernel", "began", "ended", "configurations", "left_out",
                      "flags", "origin")},
+            "sync_seconds": {
+                s: {str(2**n): float(model.syncs.seconds(np.ones(1), np.full(1, 2.0**n))[0, i])
+                    for n in (6, 12, 16, 20)}
+                for i, s in enumerate(self.systems)
+            },
             "best": {s: int(labels.get(s, 0)) for s in self.systems},
             "systems_differ": int(differ(table).sum()),
             "intervals_90": {s: model.interval(s) for s in self.systems},
@@ -154,8 +163,50 @@ class PlacementModel:
             )
         return found
 
-    # -- where a file lies beside the training data
-    # -----------------------------------------------------------
+    # -- what a plan asks (`estimate.Estimator`) -----------------------------------------------------------
+
+    @property
+    def study(self) -> str:
+        return str(self.card["data"]["study"])
+
+    @property
+    def basis(self) -> str:
+        return f"model of {self.study}"
+
+    def data_seconds(self, parts: pd.DataFrame) -> pd.DataFrame:
+        return self.throughput_model.predict(unsynced(parts)).rdiv(parts["bytes"], axis=0)
+
+    def sync_seconds(self, files: pd.DataFrame) -> pd.DataFrame:
+        calls, amount = files["syncs"].to_numpy(dtype=float), files["bytes_written"].to_numpy(dtype=float)
+        found = self.throughput_model.syncs.seconds(calls, amount)
+        return pd.DataFrame(found, index=files.index, columns=self.systems)
+
+    def outside_syncs(self, files: pd.DataFrame) -> list[str]:
+        """Fewer bytes than any that were synced are no reason: what is paid is the call."""
+        known = self.throughput_model.syncs
+        calls = files["syncs"].to_numpy(dtype=float)
+        each = files["bytes_written"].to_numpy(dtype=float) / np.maximum(calls, 1)
+        if not known.curves:
+            return ["outside the training data (nothing was synchronised there)" if n else "" for n in calls]
+        return [
+            f"outside the training data ({b:.4g} bytes a synchronisation, {known.largest:.4g} at most)"
+            if n and b > 2 * known.largest
+            else ""
+            for n, b in zip(calls, each, strict=True)
+        ]
+
+    def rests_on(self, parts: pd.DataFrame) -> list[str]:
+        return [self.basis] * len(parts)
+
+    def syncs_rest_on(self, files: pd.DataFrame) -> list[str]:
+        return [self.basis if n else "" for n in files["syncs"]]
+
+    def judge(self, better: str, worse: str, ratio: float, rests_on: Mapping[str, float]) -> Judgement:
+        learnt = self.throughput_model
+        low, high = learnt.gain_interval(better, worse, ratio)
+        return Judgement(learnt.confidence(better, worse, ratio), low, high, learnt.floors[better, worse])
+
+    # -- where a file lies beside the training data ----------------------------------------------------------
 
     def outside(self, rows: pd.DataFrame) -> list[str]:
         """Return for each row what lies outside the training data, in words; empty where nothing does.
@@ -177,7 +228,7 @@ class PlacementModel:
         for i in np.flatnonzero(_nearest(theirs, own) > max(2 * limit, 1e-9)):
             if not words[i]:
                 words[i].append("no configuration of the sweep is like it")
-        return ["; ".join(w) for w in words]
+        return [f"outside the training data ({'; '.join(w)})" if w else "" for w in words]
 
 
 LIMITS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +15,7 @@ from tiercel.site.model import Site
 def home_of(site: Site, systems: list[str], files: pd.DataFrame, notes: list[str]) -> str:
     """Return the system that most of the traced bytes lie on; with none, that with most room, and say so."""
     moved = files["bytes_read"] + files["bytes_written"]
-    mounts = {s: site.storages[s].mount.rstrip("/") for s in systems if s in site.storages}
+    mounts = mounts_of(site, systems)
     there = dict.fromkeys(mounts, 0.0)
     for file, count in moved.items():
         on = max(
@@ -50,6 +51,22 @@ def capacities(
             )
         limits[system] = float("inf") if room is None else float(room)
     return limits
+
+
+def mounts_of(site: Site, systems: list[str]) -> dict[str, str]:
+    """Return the mount point of each system that is a storage without layers."""
+    return {s: site.storages[s].mount.rstrip("/") for s in systems if s in site.storages}
+
+
+def character_of(site: Site, system: str) -> dict[str, Any]:
+    """Return what keeps files on a system and who sees them: medium, volatile, node_local, and words."""
+    storage = site.storages.get(system.partition("+")[0])
+    if storage is None:
+        return {"medium": None, "volatile": False, "node_local": False, "words": []}
+    volatile = storage.medium == "memory"
+    local = not storage.shared and (site.nodes > 1 or site.scheduler is not None)
+    words = [*(["gone after a restart"] if volatile else []), *(["seen by one node"] if local else [])]
+    return {"medium": storage.medium, "volatile": volatile, "node_local": local, "words": words}
 
 
 def _room(site: Site, system: str) -> float | None:

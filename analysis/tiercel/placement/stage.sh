@@ -152,7 +152,6 @@ need() { # path KiB: that much is going to be written there
 check_room() {
     for device in $devices; do
         eval "free=\$free_$device need=\$need_$device near=\$near_$device"
-        # shellcheck disable=SC2154 -- assigned by eval
         [ "$need" -le "$free" ] || refuse "$near: no room for $need KiB, $free KiB are free; nothing was touched"
     done
 }
@@ -205,7 +204,7 @@ check_out() {
         if [ -d "$old" ]; then check_folder "$old"; fi
     done
     size=0
-    if [ "$5" = 1 ] && ours "$home" "$place"; then size_of "$place"; fi
+    if ours "$home" "$place" && comes_out "$1" "$5"; then size_of "$place"; fi
     copy=$size
     size_of "$part"
     if [ "$copy" -gt "$size" ]; then copy=$((copy - size)); else copy=0; fi
@@ -320,6 +319,13 @@ without_link() { # out?: the program removed the link, renamed it, or put someth
     rm -f -- "$linked"
 }
 
+comes_out() { # kind out?
+    exists "$place" || return 1
+    if [ "$2" = 1 ]; then return 0; fi
+    # A file that is not expected to come out, and is new or changed all the same.
+    [ "$1" = file ] && { ! exists "$keep" || [ "$place" -nt "$keep" ]; }
+}
+
 stage_out() { # kind home place in? out?
     follow "$2" "$3"
     if exists "$new" && { ours "$home" "$place" || ! exists "$home"; }; then
@@ -330,7 +336,7 @@ stage_out() { # kind home place in? out?
     fi
     if exists "$new"; then refuse "$new: is this folder's newest state, but $home is there again: remove one"; fi
     if ours "$home" "$place"; then
-        if [ "$5" = 1 ] && exists "$place"; then
+        if comes_out "$1" "$5"; then
             bring "$home"
             return 0
         fi

@@ -7,6 +7,7 @@ for the shell; the map escapes as JSON does.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,10 @@ from tiercel.errors import UserError, one_line
 
 if TYPE_CHECKING:
     from tiercel.placement.plan import Plan
+
+#: Bytes of files that the trace does not know, and files, up to which a folder moves whole.
+LITTLE_ELSE = 64 << 20
+MANY = 100_000
 
 
 @dataclass(frozen=True)
@@ -108,32 +113,104 @@ def _parents(path: str) -> list[str]:
 
 
 def targets(plan: Plan) -> pd.DataFrame:
-    """Return the files that move (index: file): their system, and `place`, their path there."""
-    moved = plan.files[plan.files["system"] != plan.home].copy()
-    places = []
-    for file, system in moved["system"].items():
-        storage = plan.site.storages.get(str(system).partition("+")[0])
-        if storage is None:
-            raise UserError(
-                f"site {plan.site.site} has no storage {system!r} any more: run the sweep and train again"
-            )
-        places.append(str(storage.scratch_path() / "placed" / str(file).lstrip("/")))
-    moved["place"] = places
+    """Return the files that move (index: file): their system, and `place`, their path there.
+
+    What goes to the home's own storage, with a layer in front, stays where it is.
+    """
+    base = plan.files["system"].astype(str).str.partition("+")[0]
+    moved = plan.files[base != plan.home.partition("+")[0]].copy()
+    moved["place"] = [_place(plan, str(s), str(f)) for f, s in moved["system"].items()]
     return moved
+
+
+def _place(plan: Plan, system: str, path: str) -> str:
+    storage = plan.site.storages.get(system.partition("+")[0])
+    if storage is None:
+        raise UserError(
+            f"site {plan.site.site} has no storage {system!r} any more: run the sweep and train again"
+        )
+    return str(storage.scratch_path() / "placed" / path.lstrip("/"))
+
+
+def moves_of(plan: Plan) -> list[Move]:
+    """Return what staging moves: whole folders in which the program makes files, and single files.
+
+    A link for each file is not enough where a program makes files once only, renames them or removes them:
+    its new files would lie at home. Such a folder moves whole when all of its traced files go to one system,
+    and when it holds little else. Files with relative names are left out: nobody knows relative to what.
+    """
+    moved = targets(plan)
+    moved = moved[moved.index.astype(str).str.startswith("/")]
+    folders = _whole_folders(plan, moved)
+    flags: dict[str, list[bool]] = {folder: [False, False] for folder in folders}
+    moves = []
+    for name, row in moved.iterrows():
+        file, brings = str(name), (bool(row["input"]), bool(row["output"]))
+        inside = next((p for p in _parents(file) if p in folders), None)
+        if inside is None:
+            moves.append(Move(file, row["place"], False, *brings))
+        else:
+            flags[inside] = [a or b for a, b in zip(flags[inside], brings, strict=True)]
+    # What is removed in the end may be there when the program fails: a folder always comes back.
+    return [
+        *(Move(f, _place(plan, folders[f], f), True, brings[0], True) for f, brings in flags.items()),
+        *moves,
+    ]
+
+
+def _whole_folders(plan: Plan, moved: pd.DataFrame) -> dict[str, str]:
+    """Return the folders that move whole, with their system; none lies in another."""
+    everything = plan.files["system"].astype(str)
+    made = set(plan.made_folders)
+    found: dict[str, str] = {}
+    refused: set[str] = set()
+    for name in moved.index[moved["made"].astype(bool)]:
+        candidates = [str(name).rpartition("/")[0]]
+        # A folder that the program makes itself should not be there before it: rather the one above.
+        while candidates[0] in made:
+            candidates.insert(0, candidates[0].rpartition("/")[0])
+        for folder in candidates:
+            if folder in found:
+                break
+            if folder not in refused:
+                inside = everything[everything.index.astype(str).str.startswith(folder + "/")]
+                if inside.nunique() == 1 and _holds_little_else(plan, folder, inside.index):
+                    found[folder] = inside.iloc[0]
+                    break
+                refused.add(folder)
+    return {f: s for f, s in found.items() if not any(p in found for p in _parents(f))}
+
+
+def _holds_little_else(plan: Plan, folder: str, known: pd.Index) -> bool:
+    """Return whether a folder may move whole: no mount point, and few bytes that the trace does not know."""
+    if os.path.ismount(folder) or folder.count("/") < 2 or Path(folder) == Path.home():
+        return False
+    mounts = [s.mount for s in plan.site.storages.values()]
+    if any(m == folder or m.startswith(folder + "/") for m in mounts):
+        return False
+    names, others = set(known), 0
+    limit = max(LITTLE_ELSE, float(plan.files.loc[known, "bytes"].sum()))
+    seen = 0
+    for at, _, inside in os.walk(folder):
+        for name in inside:
+            seen += 1
+            path = f"{at}/{name}"
+            if path not in names:
+                try:
+                    others += os.lstat(path).st_blocks * 512
+                except OSError:
+                    return False
+            if others > limit or seen > MANY:
+                return False
+    return True
 
 
 def script(plan: Plan) -> str:
     """Return the staging script. Files with relative names are left out: nobody knows relative to what."""
     moved = targets(plan)
-    known = moved.index.astype(str).str.startswith("/")
-    text = staging_script(
-        [
-            Move(str(file), row["place"], False, bool(row["input"]), bool(row["output"]))
-            for file, row in moved[known].iterrows()
-        ]
-    )
-    left = [f"# left out, its folder is not known: {one_line(str(f))}" for f in moved.index[~known]]
-    return "\n".join([text.rstrip("\n"), *left, ""])
+    unknown = moved.index[~moved.index.astype(str).str.startswith("/")]
+    left = [f"# left out, its folder is not known: {one_line(str(f))}" for f in unknown]
+    return "\n".join([staging_script(moves_of(plan)).rstrip("\n"), *left, ""])
 
 
 def burst_buffer_map(plan: Plan) -> list[dict[str, Any]]:
@@ -159,6 +236,8 @@ def group_rows(plan: Plan) -> list[dict[str, Any]]:
             "confidence": float(row["confidence"]), "decided": bool(row["decided"]),
             "bundle": int(row["bundle"]),
             "expected_seconds": {s: float(row[f"seconds:{s}"]) for s in systems},
+            "traced_seconds": None if pd.isna(row["traced"]) else float(row["traced"]),
+            "rests_on": row["rests_on"], "held": row["held"],
             "staging_seconds": float(row[f"staging:{row['system']}"]), "outside": row["outside"],
             "reason": row["reason"],
         }

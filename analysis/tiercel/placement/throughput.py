@@ -1,6 +1,7 @@
 """Predicted throughput on every system, with intervals that were checked on held-out configurations.
 
-One regression for each system gives log2(bytes/s). The intervals are conformal (V. Vovk et al., "Algorithmic
+One regression for each system gives log2(bytes/s), and what synchronisations cost is added by the call
+(`syncs`). The intervals are conformal (V. Vovk et al., "Algorithmic
 Learning in a Random World", 2005; cross-conformal with grouped folds): the errors on configurations
 whose neighbours were held back too say how wrong the next prediction may be. A comparison of two systems
 uses the errors of the *difference*, which are smaller than those of both: what a configuration does to one
@@ -21,6 +22,7 @@ from tiercel.placement.dataset import errors, throughput, vectors
 from tiercel.placement.features import NAMES
 from tiercel.placement.score import TWO, Names
 from tiercel.placement.splits import folds
+from tiercel.placement.syncs import SyncCosts, sync_calls, unsynced
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,6 +39,7 @@ class ThroughputModel:
     features: tuple[str, ...] = NAMES
     seed: int = 0
     _fitted: Any = None
+    syncs: SyncCosts = field(default_factory=lambda: SyncCosts([], {}))
     residuals: Floats = field(default_factory=lambda: np.empty((0, 0)))
     """log2(measured / predicted) of held-out configurations: shape (configurations, systems)."""
     floors: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -45,15 +48,22 @@ class ThroughputModel:
     def fit(self, table: pd.DataFrame, calibrate: bool = True) -> ThroughputModel:
         """Learn from a dataset; `calibrate` also finds the errors on held-out configurations (ten fits
         more)."""
-        x, y = self._x(vectors(table)), np.log2(throughput(table)[self.systems].to_numpy())
+        x, y = vectors(table), np.log2(throughput(table)[self.systems].to_numpy())
         if calibrate:
             found = np.full(y.shape, np.nan)
-            for train, test in folds(vectors(table)):
-                held_out = _regression(self.seed).fit(x[train], y[train]).predict(x[test])
-                found[test] = y[test] - held_out.reshape(len(test), -1)
+            for train, test in folds(x):
+                self._learn(x.iloc[train], y[train])
+                found[test] = y[test] - np.log2(self.predict(x.iloc[test]).to_numpy())
             self.calibrate(table, found)
-        self._fitted = _regression(self.seed).fit(x, y)
+        self._learn(x, y)
         return self
+
+    def _learn(self, rows: pd.DataFrame, speed: Floats) -> None:
+        """Learn from feature rows and log2(bytes/s)."""
+        self._fitted = _regression(self.seed).fit(self._x(rows), speed)
+        moved = 2.0 ** rows["bytes_per_open"].to_numpy(dtype=float)[:, None]
+        plain = moved / self.predict(unsynced(rows)).to_numpy()
+        self.syncs = SyncCosts.learn(self.systems, rows, moved / 2.0**speed, plain)
 
     def calibrate(self, table: pd.DataFrame, residuals: Floats) -> None:
         """Take errors that were found before, and the dataset's noise floors."""
@@ -71,8 +81,12 @@ class ThroughputModel:
 
     def predict(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return predicted bytes/s: one row for each of `rows`, one column for each system."""
-        values = self._fitted.predict(self._x(rows)).reshape(len(rows), -1)
-        return pd.DataFrame(2.0**values, index=rows.index, columns=self.systems)
+        values = 2.0 ** self._fitted.predict(self._x(unsynced(rows))).reshape(len(rows), -1)
+        calls = sync_calls(rows)
+        if calls.any():
+            moved = 2.0 ** rows["bytes_per_open"].to_numpy(dtype=float)
+            values = moved[:, None] / (moved[:, None] / values + self.syncs.seconds(calls, moved))
+        return pd.DataFrame(values, index=rows.index, columns=self.systems)
 
     def choose(self, rows: pd.DataFrame) -> Names:
         """Return the system with the highest predicted throughput of each row."""

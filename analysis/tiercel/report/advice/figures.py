@@ -29,12 +29,8 @@ def draw(advice: Advice, folder: Path) -> list[Picture]:
         f"the line is the "
         "95 % interval of the run without copying."
     )
-    size = (7.4, 1.3 + 0.42 * len(ways))
-    return [
-        picture(
-            folder, "ways", "One run, by where its files lie", caption, size, lambda a: _bars(a, advice, ways)
-        )
-    ]
+    size = (7.4, 1.7 + 0.42 * len(ways))
+    return [picture(folder, "ways", "Time of one run", caption, size, lambda a: _bars(a, advice, ways))]
 
 
 def _bars(axes: Axes, advice: Advice, ways: list[WayResult]) -> None:
@@ -65,9 +61,9 @@ def _bars(axes: Axes, advice: Advice, ways: list[WayResult]) -> None:
             way.run.median + way.copies + 0.015 * longest, row, text, va="center", fontsize=8.5,
             fontweight="bold" if way.name == advised else "normal",
         )  # fmt: skip
-    names = [way_title(advice, w.name) + (" ◀ advised" if w.name == advised else "") for w in ways]
+    names = [way_title(advice, w) + (" ◀ advised" if w.name == advised else "") for w in ways]
     axes.set_yticks(rows, names)
     axes.set_xlim(0, longest * 1.16)
     axes.set_xlabel("seconds")
     axes.grid(visible=False, axis="y")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.28 - 0.5 / len(ways)), ncols=3)
+    axes.figure.legend(loc="outside lower center", ncols=3)

@@ -6,7 +6,7 @@ import math
 from typing import Any, cast
 
 from tiercel.advice.advise import Advice
-from tiercel.advice.judge import Span
+from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.words import label, storage_facts, way_title
 from tiercel.report.page_tables import Table
 from tiercel.report.sections.base import table
@@ -24,11 +24,11 @@ def ways(advice: Advice) -> Table | None:
         c = way.comparison
         rows.append(
             [
-                way_title(advice, way.name), way.n, _time(way.run.median), _range(way.run),
+                way_title(advice, way), way.n, _time(way.run.median), _range(way.run),
                 _time(way.io.median),
                 _time(way.copy_in), _time(way.copy_out), "" if c is None else f"{c.ratio:.2f}×",
                 "" if c is None else f"{c.low:.2f} to {c.high:.2f}",
-                "as found" if c is None else _VERDICTS[c.verdict] + (f": {c.reason}" if c.reason else ""),
+                _verdict(advice, way),
             ]
         )  # fmt: skip
     return table(
@@ -40,6 +40,15 @@ def ways(advice: Advice) -> Table | None:
          "verdict"],
         rows, ("replays", "time", "I/O", "copy in", "copy out", "home over this"),
     )  # fmt: skip
+
+
+def _verdict(advice: Advice, way: WayResult) -> str:
+    c = way.comparison
+    if c is None:
+        return "as found"
+    if way.name in advice.left_out:
+        return advice.left_out[way.name]
+    return _VERDICTS[c.verdict] + (f": {c.reason}" if c.reason else "")
 
 
 def units(advice: Advice) -> Table | None:

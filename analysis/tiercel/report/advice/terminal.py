@@ -46,7 +46,7 @@ def _ways(advice: Advice) -> Table:
     for way in advice.ways:
         saved = "" if way.comparison is None else _signed(way.saved.median - way.copies)
         shown.add_row(
-            Text(way_title(advice, way.name)), format_latency(way.run.median),
+            Text(way_title(advice, way)), format_latency(way.run.median),
             f"{format_latency(way.run.low)}–{format_latency(way.run.high)}",
             "" if way.comparison is None else format_latency(way.copies), saved, str(way.n),
             style="bold" if way.name == advised else "",

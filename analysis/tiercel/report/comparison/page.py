@@ -42,8 +42,8 @@ def build_comparison(answer: Answer, folder: Path) -> Path:
         .render(
             title=f"{words.listed([side.name for side in others])} against {base.name}",
             severities={},
-            summary=[words.capital(said) for said in sentences.summary(answer)],
-            remarks=[words.capital(said) for said in sentences.remarks(answer)],
+            summary=sentences.summary(answer),
+            remarks=sentences.remarks(answer),
             differing=tables.differing(answer),
             equal=sentences.equal(answer),
             sides=tables.sides(answer),
@@ -63,13 +63,14 @@ def _part(number: int, pair: Pair) -> _Part:
     rows, details = pair.judged.rows, pair.judged.details
     caption = (
         f"{pair.other.name} over {pair.base.name}, over all scales that both have. Noise: of each side's own "
-        "A/A pairs; the wider counts. p: rank test, corrected for all rows."
+        "A/A pairs; the wider counts. n: repetitions of baseline and other. p: rank test, corrected for all "
+        "rows."
     )
     return _Part(
         f"pair-{number}",
         f"{pair.other.name} against {pair.base.name}",
-        tables.ratios(pair, rows, caption) if rows else None,
-        tables.ratios(pair, details, "The same at each scale.") if details else None,
+        tables.ratios(rows, caption) if rows else None,
+        tables.ratios(details, "The same at each scale.") if details else None,
         tables.counted(pair),
         tables.alone(pair) if pair.alone else None,
     )

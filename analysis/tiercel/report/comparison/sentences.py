@@ -39,7 +39,7 @@ def _of_origin(answer: Answer, pair: Pair, origin: str) -> str:
 def _outcomes(rows: Sequence[Row]) -> str:
     counts, order = tally(rows), worst_first(rows)
     loaded = sum(row.loaded for row in rows)
-    held = f"; {loaded} not claimed because other programs used the machine on one side" if loaded else ""
+    held = f"; {loaded} not claimed because of the load by other programs" if loaded else ""
     if counts["undecided"] == len(rows):
         return f"nothing is slower or faster beyond noise{_noise(rows)}{held}"
     parts = []

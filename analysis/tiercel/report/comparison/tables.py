@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tiercel.compare.answer import Answer, Pair, reasons, worst_first
 from tiercel.compare.judging import Row
-from tiercel.compare.matching import Alone
+from tiercel.compare.matching import Alone, Question, Scale
 from tiercel.compare.side import Side
 from tiercel.report import words
 from tiercel.report.comparison.sentences import (
@@ -58,28 +58,27 @@ def differing(answer: Answer) -> Table | None:
     if not rows:
         return None
     columns = ("Circumstance", *(side.name for side in answer.sides))
-    return Table("What differs between the sides: it may be the cause.", columns, frozenset(), rows)
+    return Table("This may be the cause of what the numbers show.", columns, frozenset(), rows)
 
 
-def ratios(pair: Pair, rows: Sequence[Row], caption: str) -> Table:
+def ratios(rows: Sequence[Row], caption: str) -> Table:
     """Return rows with both medians, ratio, interval, noise of each side and verdict; worst first."""
-    base, other = pair.base.name, pair.other.name
     columns: tuple[tuple[str, Callable[[Row], Cell]], ...] = (
         ("Workload", lambda r: Cell(title_of(r.match.base), kind="title")),
         ("Storage", lambda r: Cell(stack_of(r), kind="name")),
         ("Engine", lambda r: Cell(r.match.base["engine"])),
         ("Origin", lambda r: Cell(r.origin, kind="" if r.origin == "measured" else "mark")),
         ("Scale", lambda r: Cell(scale_of(r), r.scale[0] * 1e6 + r.scale[1] if r.scale else 1e9, "short")),
-        (f"{base}", lambda r: _median(r, r.median_base)),
-        (f"{other}", lambda r: _median(r, r.median_other)),
+        ("Baseline", lambda r: _median(r, r.median_base)),
+        ("Other", lambda r: _median(r, r.median_other)),
         ("n", lambda r: Cell(f"{r.comparison.n_b}, {r.comparison.n_a}", r.comparison.n_b)),
         ("Ratio", lambda r: Cell(words.times(r.comparison.ratio), _sortable(r.comparison.ratio), "strong")),
         ("Interval", _interval),
-        (f"Noise of {base}", lambda r: _noise(r.floor_base)),
-        (f"Noise of {other}", lambda r: _noise(r.floor_other)),
+        ("Noise, baseline", lambda r: _noise(r.floor_base)),
+        ("Noise, other", lambda r: _noise(r.floor_other)),
         ("p", lambda r: Cell(f"{r.comparison.p_corrected:.2g}", _sortable(r.comparison.p_corrected))),
         ("Verdict", lambda r: Cell(verdict_of(r), r.outcome, "title")),
-        ("Checks", lambda r: Cell(_checks(r, base, other), kind="name")),
+        ("Checks", lambda r: Cell(_checks(r), kind="title")),
     )
     order = worst_first(rows)
     shown = order[:MOST_ROWS]
@@ -88,12 +87,12 @@ def ratios(pair: Pair, rows: Sequence[Row], caption: str) -> Table:
     dropped = {
         "Engine": len({r.match.base["engine"] for r in rows}) == 1,
         "Origin": {r.origin for r in rows} == {"measured"},
-        "Checks": not any(_checks(r, base, other) for r in shown),
-        base: all(r.scale is None for r in rows),
-        other: all(r.scale is None for r in rows),
+        "Checks": not any(_checks(r) for r in shown),
+        "Baseline": all(r.scale is None for r in rows),
+        "Other": all(r.scale is None for r in rows),
     }
     kept = [(name, make) for name, make in columns if not dropped.get(name)]
-    numeric = {base, other, "n", "Ratio", "Interval", f"Noise of {base}", f"Noise of {other}", "p"}
+    numeric = {"Baseline", "Other", "n", "Ratio", "Interval", "Noise, baseline", "Noise, other", "p"}
     made = [("", [make(row) for _, make in kept]) for row in shown]
     return Table(caption, tuple(name for name, _ in kept), frozenset(numeric), made)
 
@@ -145,16 +144,23 @@ def _noise(floor: Floor) -> Cell:
     return Cell(text, _sortable(floor.high))
 
 
-def _checks(row: Row, base: str, other: str) -> str:
-    """Return the cautions that at least half of a side's repetitions carry."""
-    found: dict[str, list[str]] = {}
-    for name, question in ((base, row.match.base), (other, row.match.other)):
-        scales = row.match.scales if row.scale is None else (row.scale,)
-        cells = [cell for scale in scales for cell in question.scales[scale]["flags"]]
-        for code, flag in FLAGS.items():
-            if flag.severity == "caution" and 2 * sum(code in flag_list(c) for c in cells) >= len(cells):
-                found.setdefault(flag.title, []).append(name)
-    return "; ".join(f"{title} ({words.listed(names)})" for title, names in found.items())
+def _checks(row: Row) -> str:
+    """Return the cautions that at least half of a side's repetitions carry, and which side."""
+    scales = row.match.scales if row.scale is None else (row.scale,)
+    found = []
+    for code, flag in FLAGS.items():
+        if flag.severity == "caution":
+            base, other = (_carried(code, q, scales) for q in (row.match.base, row.match.other))
+            if base or other:
+                found.append(
+                    f"{flag.title} ({'both' if base and other else 'baseline' if base else 'other'})"
+                )
+    return ", ".join(found)
+
+
+def _carried(code: str, question: Question, scales: Sequence[Scale]) -> bool:
+    cells = [cell for scale in scales for cell in question.scales[scale]["flags"]]
+    return 2 * sum(code in flag_list(cell) for cell in cells) >= len(cells)
 
 
 def _sortable(value: float) -> float:

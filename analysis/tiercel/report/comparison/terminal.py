@@ -42,7 +42,7 @@ def print_answer(answer: Answer, page: Path | None, file: IO[str] | None = None)
 
 def _print(answer: Answer, page: Path | None, console: Console) -> None:
     for said in summary(answer):
-        console.print(Text(f"{one_line(words.capital(said))}.", style="bold"))
+        console.print(Text(f"{one_line(said)}.", style="bold"))
     console.print()
     different = differing(answer)
     console.print(Text("What differs: ", style="bold").append(_plain("; ".join(different) or "nothing")))

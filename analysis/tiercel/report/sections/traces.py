@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tiercel.errors import UserError
 from tiercel.report import words
 from tiercel.report.data import stack_key
@@ -36,6 +38,12 @@ def traces(context: Context) -> Section | None:
         return _not_collected(context)
     if table.empty:
         return None
+    # Hundreds of points of a sample cannot be shown one by one.
+    sampled = [
+        workload in context.results.samples.get(str(experiment), ())
+        for experiment, workload in zip(table["experiment"], table["workload"], strict=True)
+    ]
+    table = table[~np.array(sampled)]
     by_workload = list(_by_workload(context, table))
     rows = [row for _, mine in by_workload for row in mine]
     return Section(
@@ -49,10 +57,15 @@ def traces(context: Context) -> Section | None:
             *_cost_in_words(rows),
             *_hidden_in_words(rows),
         ),
-        tables=(overview(rows),),
-        notes=_notes(rows, context),
+        tables=(overview(rows),) if rows else (),
+        notes=(*_left_out(sum(sampled)), *(_notes(rows, context) if rows else ())),
         blocks=tuple(_block(context, mine, groups) for _, mine in by_workload),
     )
+
+
+def _left_out(sampled: int) -> Iterator[str]:
+    if sampled:
+        yield f"Of designed samples: {words.count(sampled, 'traced run')}, in traces.parquet alone."
 
 
 def _not_collected(context: Context) -> Section | None:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from posixpath import normpath
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +60,7 @@ _NEW_PLACES = {
 _DAY = 86400.0
 _LIMIT = (1 << 63) - 1
 _FLAGS = re.compile(r"\b(?:O|AT|RENAME)_[A-Z_]+(?:\|(?:O|AT|RENAME)_[A-Z_]+)*(?=[,)]|$)")
+_MOVES_ABOUT = {"chdir", "fchdir"}
 _TWO_PATHS = {"rename", "renameat", "renameat2", "link", "linkat"}
 _TRUNCATES = {"truncate", "truncate64", "ftruncate", "ftruncate64"}
 _MAPS = {"mmap", "mmap2"}
@@ -81,6 +83,8 @@ class _Process:
 
     number: int
     table: dict[int, _Open] = field(default_factory=dict)
+    folder: str | None = None
+    """Its working folder, once the trace told it: what relative names are below."""
 
 
 @dataclass
@@ -257,7 +261,7 @@ class _Reading:
         mother = self._processes[parent]
         number = mother.number if "CLONE_THREAD" in arguments else child
         table = mother.table if "CLONE_FILES" in arguments else dict(mother.table)
-        self._processes[child] = _Process(number, table)
+        self._processes[child] = mother if number == mother.number else _Process(number, table, mother.folder)
 
     def _opened(self, process: _Process, text: str) -> tuple[int | None, _Open | None]:
         """Return the descriptor at the start of `text` and what is known of it."""
@@ -305,7 +309,9 @@ class _Reading:
             self._fork(thread, result, arguments)
         elif kind != "other":
             file = self._named(process, arguments)
-            target = _second_path(arguments) if function in _TWO_PATHS else None
+            target = _second_path(process, arguments) if function in _TWO_PATHS else None
+            if function in _MOVES_ABOUT and result == 0 and file:
+                process.folder = normpath(file)
             offset = _new_length(arguments) if function in _TRUNCATES else None
         elif function in _MAPS:
             file = self._mapped(process, arguments)
@@ -327,8 +333,9 @@ class _Reading:
         """Return the file that a call names: by path, or by its descriptor."""
         if path := _PATH.search(arguments):
             where = _DESCRIPTOR.match(arguments)
-            folder = where[2] if where and where[2] and where.end() <= path.start() else None
-            return _join(folder, _unescape(path[1])) or self._by_descriptor(process, arguments)
+            if where and where.end() > path.start():
+                where = None
+            return _join(process, where, _unescape(path[1])) or self._by_descriptor(process, arguments)
         return self._by_descriptor(process, arguments)
 
     def _by_descriptor(self, process: _Process, arguments: str) -> str | None:
@@ -482,19 +489,26 @@ def _new_length(arguments: str) -> int | None:
     return min(max(int(found[1]), 0), _LIMIT) if found else None
 
 
-def _second_path(arguments: str) -> str | None:
+def _second_path(process: _Process, arguments: str) -> str | None:
     """Return the new name in the arguments of a rename or a link."""
     paths = list(_PATH.finditer(arguments))
     if len(paths) < 2:
         return None
     where = _DESCRIPTOR.match(arguments[paths[0].end() :].lstrip(", "))
-    return _join(where[2] if where else None, _unescape(paths[1][1])) or None
+    return _join(process, where, _unescape(paths[1][1])) or None
 
 
-def _join(folder: str | None, path: str) -> str:
+def _join(process: _Process, where: re.Match[str] | None, path: str) -> str:
+    """Return a path as it is from the root, as far as the trace tells: below the descriptor before it,
+    else below
+    the process' working folder."""
+    folder = _unescape(where[2]) if where and where[2] else None
+    if folder and where and where[1] == "AT_FDCWD":
+        process.folder = folder
+    folder = folder or (process.folder if where is None or where[1] == "AT_FDCWD" else None)
     if not path or path.startswith("/") or not folder:
         return path
-    return f"{_unescape(folder).rstrip('/')}/{path}"
+    return f"{folder.rstrip('/')}/{path}"
 
 
 def _unescape(text: str) -> str:

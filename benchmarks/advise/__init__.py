@@ -1,0 +1,1 @@
+"""Is the advice of `tiercel advise` right? Programs advised from one run, then really run so."""
