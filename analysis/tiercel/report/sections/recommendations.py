@@ -102,9 +102,8 @@ def _texts(results: Results, made: list[Recommendation], model: list[Judgement])
     if model:
         count = Counter(j.agreement for j in model)
         said = [f"{count[how]} {meaning}" for how, meaning in _TOGETHER.items() if count[how]]
-        texts.append(
-            f"Of {words.count(len(model), 'pair')} of storages that the placement model knows, {words.listed(said)}."
-        )
+        pairs = words.count(len(model), "pair")
+        texts.append(f"Of {pairs} of storages that the placement model knows, {words.listed(said)}.")
     else:
         texts.append(
             "All this rests on measurements of this study. A placement model of this site would judge files "
