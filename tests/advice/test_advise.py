@@ -75,7 +75,7 @@ def advise(project: Project, tmp_path: Path, *words: str) -> subprocess.Complete
     return project.tiercel(
         "advise",
         "--minutes",
-        "0.3",
+        "0.1",
         "-o",
         str(tmp_path / "answer"),
         *words,
