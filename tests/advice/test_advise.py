@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
+from tiercel.advice.tracers import ptrace_works
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("strace") is None or program("tiercel-replay") is None,
-    reason="needs strace and tiercel-replay",
+    shutil.which("strace") is None or not ptrace_works() or program("tiercel-replay") is None,
+    reason="needs strace that may trace, and tiercel-replay",
 )
 
 #: Reads its input, writes small synced files, renames them, and thinks a little.

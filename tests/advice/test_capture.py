@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from tiercel.advice.capture import Capture, Program
-from tiercel.advice.tracers import Strace, choose, interpreter_of, is_static
+from tiercel.advice.tracers import Strace, choose, interpreter_of, is_static, ptrace_works
 from tiercel.errors import UserError
 from tiercel.runs.tracing import preload_library
 from tiercel.traces import open_trace
 
-needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+needs_strace = pytest.mark.skipif(
+    shutil.which("strace") is None or not ptrace_works(), reason="strace is not installed, or may not trace"
+)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 

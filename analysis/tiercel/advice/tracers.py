@@ -162,7 +162,7 @@ def find_program(argv: Sequence[str]) -> Path:
 def _strace_problem(argv: Sequence[str]) -> str:
     if shutil.which("strace") is None:
         return "not installed (Debian: strace)"
-    if not _ptrace_works():
+    if not ptrace_works():
         return "this system does not let programs be traced (ptrace)"
     if os.geteuid() != 0 and _special(find_program(argv)):
         return f"{argv[0]} changes its user (set-uid), which it may not while it is traced"
@@ -214,7 +214,8 @@ def _special(path: Path) -> bool:
 
 
 @cache
-def _ptrace_works() -> bool:
+def ptrace_works() -> bool:
+    """Return whether strace can trace here: containers often forbid it."""
     with tempfile.TemporaryDirectory(prefix="tiercel-strace-") as place:
         try:
             done = subprocess.run(
