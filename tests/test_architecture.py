@@ -9,7 +9,19 @@ from pathlib import Path
 
 #: From the bottom to the top. A module may import from its own layer and from those before it.
 LAYERS = (
-    {"errors", "units", "registry", "documents", "programs", "project", "native", "privacy", "__init__"},
+    {
+        "errors",
+        "units",
+        "registry",
+        "documents",
+        "programs",
+        "project",
+        "native",
+        "pagecache",
+        "plain",
+        "privacy",
+        "__init__",
+    },
     {"site"},
     {"study"},
     {"launchers", "schedulers", "engines", "layers"},

@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from tiercel import pagecache
 from tiercel.placement.applications.measure import evict
 
 #: Size and time of modification: what tells an untouched input from a changed file.
@@ -69,7 +70,7 @@ class Place:
             if place.is_dir():
                 evict(place)
             elif place.exists():
-                evict_file(place)
+                pagecache.evict([place])
         subprocess.run(["sync", "-f", str(self.folder)], check=True)
         if warm:
             for place in places:
@@ -102,15 +103,6 @@ def contents(folder: Path) -> dict[str, Path]:
 def stamp(path: Path) -> Stamp:
     seen = path.lstat()
     return seen.st_size, seen.st_mtime_ns
-
-
-def evict_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(path: Path) -> None:

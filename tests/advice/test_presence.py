@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.advice.presence import Presence
-from tiercel.dl.kernel.cold import evict, memory_backed, residency
+from tiercel.pagecache import evict, memory_backed, residency
 from tiercel.placement.recipe import FileRecord
 
 SIZE = 1 << 20

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tiercel.advice.advise import Advice
+from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.units import Unit
 from tiercel.advice.words import sentences, storage_facts
 from tiercel.errors import UserError
 from tiercel.placement.staging import Move, staging_script
+from tiercel.plain import plain
 from tiercel.statistics.comparison import Comparison
 
 FORMAT = 1
@@ -61,8 +61,8 @@ def document(advice: Advice) -> dict[str, Any]:
         "trace": str(advice.trace),
         "plan": "plan" if moves_of(advice) else None,
     }  # fmt: skip
-    plain: dict[str, Any] = _plain(found)
-    return plain
+    document: dict[str, Any] = plain(found)
+    return document
 
 
 def _verdict(advice: Advice) -> dict[str, Any] | None:
@@ -203,13 +203,3 @@ def _write_plan(advice: Advice, moves: list[tuple[Unit, Move]], folder: Path) ->
         + "\n",
         encoding="utf-8", errors="surrogateescape",
     )  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiercel.advice.measure import Measured
+from tiercel.advice.measured import Measured
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import HOME
 from tiercel.placement.recipe import Recipe

@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from tiercel.advice.measured import Floats, Measured
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import AGAIN, HOME, MIXED, Way
 from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.difference import difference_interval
 from tiercel.statistics.noise import noise_floor, shown_floor
 from tiercel.statistics.summary import summarize
-
-if TYPE_CHECKING:
-    from tiercel.advice.measure import Measured
-
-Floats = npt.NDArray[np.float64]
 
 #: Rounds in which copying is measured too.
 COPIES = 3
@@ -52,8 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class WayResult:
-    """What a way came to, in seconds. `run`: of the program; `copies`: what copying in and out adds to one
-    run."""
+    """What a way came to, in seconds. `run`: of the program; `copies`: what copying adds to one run."""
 
     placed: Way
     n: int
@@ -96,23 +89,17 @@ class Verdict:
     reason: str
 
 
-def results_of(
-    found: Measured, units: Sequence[Unit], runs: float, offset: float, fidelity: float
-) -> list[WayResult]:
-    """Return every way's result, home first, then by total.
-
-    `runs`: so often the files are used for each time they are copied in. `offset`: seconds of the program
-    outside its I/O and what lies between; `fidelity`: I/O time that the trace measured at home over the
-    replay's.
-    """
+def results_of(found: Measured, units: Sequence[Unit]) -> list[WayResult]:
+    """Return every way's result, home first, then by total."""
     walls = {name: found.values(name, "wall") for name in found.trials if found.trials[name]}
     if HOME not in walls:
         return []
+    offset, fidelity = found.terms.outside, found.fidelity
     own = np.concatenate([walls[HOME], walls.get(AGAIN, np.empty(0))])
     again = walls.get(AGAIN, np.empty(0))
     floor, spread = shown_floor(walls[HOME], again), noise_floor(walls[HOME], again)
     names = [n for n in walls if n not in (HOME, AGAIN)]
-    totals = {n: walls[n] + sum(_copying(found, n, units, runs)) for n in names}
+    totals = {n: walls[n] + sum(_copying(found, n, units)) for n in names}
     judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
     living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
     varies = max(_OWN_NOISE, min(0.1, spread.high - 1 if spread.known else 0.1))
@@ -121,7 +108,7 @@ def results_of(
     found_ways = [_result(found, HOME, own, offset, nothing, None, None, (0.0, 0.0))]
     for name, c, alive in zip(names, judged, living, strict=True):
         saved = _saved(own, walls[name], fidelity, noise)
-        copies = _copying(found, name, units, runs)
+        copies = _copying(found, name, units)
         found_ways.append(_result(found, name, walls[name], offset, saved, c, alive, copies))
     head, *rest = found_ways
     return [head, *sorted(rest, key=lambda w: w.run.median + w.copies)]
@@ -133,8 +120,8 @@ def verdict(
     """Return which of the ways to take.
 
     `volatile`: storages whose files are gone after a restart. `waited`: share of the run that waits for I/O.
-    `fidelity`: as in `results_of`; below 1 the program's own I/O at home took less than the replay's, and so
-    much less can be saved.
+    `fidelity`: as measured; below 1 the program's own I/O at home took less than the replay's, and so much
+    less can be saved.
     """
     if not ways:
         return None
@@ -162,9 +149,8 @@ def verdict(
 
 
 def decided(found: Measured, units: Sequence[Unit]) -> bool:
-    """Return whether more rounds would not change the answer: the best way is surely better, or surely
-    not."""
-    ways = results_of(found, units, 1.0, 0.0, 1.0)
+    """Return whether more rounds change nothing: the best way is surely better, or surely not."""
+    ways = results_of(found, units)
     if len(ways) < 2:
         return True
     near = min(ways[1:], key=lambda w: w.run.median + w.copies)
@@ -185,9 +171,9 @@ def wished_systems(found: Measured, units: Sequence[Unit]) -> dict[str, str]:
                 continue
             storage = way.systems[unit.name]
             if storage != unit.storage:
-                cost[storage] = unit_seconds(found, name, unit) + sum(
-                    _copying(found, name, units, 1.0)
-                ) * _share(unit, way.moved(units))
+                cost[storage] = unit_seconds(found, name, unit) + sum(_copying(found, name, units)) * _share(
+                    unit, way.moved(units)
+                )
         best = min(cost, key=lambda s: cost[s])
         wished[unit.name] = best if cost[unit.storage] - cost[best] > least else unit.storage
     return wished
@@ -216,12 +202,14 @@ def _share(unit: Unit, moved: Sequence[Unit]) -> float:
     return (unit.bytes_before + unit.bytes_after) / whole if whole else 0.0
 
 
-def _copying(found: Measured, way: str, units: Sequence[Unit], runs: float) -> tuple[float, float]:
-    """Return the seconds that copying in (once for `runs` runs) and out (after each) add to one run."""
+def _copying(found: Measured, way: str, units: Sequence[Unit]) -> tuple[float, float]:
+    """Return the seconds that copying in (once for all runs) and out (after each) add to one run."""
     trials = found.trials[way][:COPIES]
     moves = sum(1 if u.whole else len(u.inputs) for u in found.ways[way].moved(units) if u.size)
-    script = (found.script[0] + found.script[1] * moves) / 2 if moves else 0.0
+    begin, each = found.terms.script
+    script = (begin + each * moves) / 2 if moves else 0.0
     copy_in, copy_out = (float(np.median([getattr(t, q) for t in trials])) for q in ("copy_in", "copy_out"))
+    runs = found.terms.runs
     return (copy_in + script) / runs, copy_out + script / runs
 
 

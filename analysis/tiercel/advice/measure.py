@@ -1,21 +1,20 @@
-"""Measures ways in rounds: each round replays every way once, in random order, until decided or out of
-time."""
+"""Measures ways in rounds: each replays every way once, in random order, until decided or out of time."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from tiercel.advice.judge import COPIES, decided, matters, wished_systems
-from tiercel.advice.trial import Bench, Trial
+from tiercel.advice.measured import Measured
+from tiercel.advice.trial import Bench
 from tiercel.advice.units import Unit
-from tiercel.advice.ways import AGAIN, HOME, MIXED, Way, mixed
+from tiercel.advice.ways import AGAIN, HOME, MIXED, mixed
 from tiercel.errors import RunFailed
+from tiercel.placement.replaying import PATIENCE_S
 
 #: Rounds before a verdict is possible: a rank test of five against five.
 LEAST, MOST = 5, 12
@@ -28,37 +27,9 @@ _HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 2.0
 Progress = Callable[[str], None]
 
 
-@dataclass
-class Measured:
-    """Trials of each way, and why some have none. `rounds`: how many were whole."""
-
-    ways: dict[str, Way]
-    rows: dict[str, list[int]]
-    """Of each unit: its files' places in the recipe."""
-    trials: dict[str, list[Trial]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
-    """Ways that were measured, and not to the end, with the reason."""
-    script: tuple[float, float] = (0.0, 0.0)
-    """Seconds that the plan's script itself takes, in and out together: to begin with, and for each move."""
-    rounds: int = 0
-    interrupted: bool = False
-
-    @classmethod
-    def of(cls, bench: Bench, units: Sequence[Unit], way: Way, trials: list[Trial]) -> Measured:
-        """Return what is known from the trials of one way alone."""
-        return cls({way.name: way}, _rows(bench, units), {way.name: trials}, rounds=len(trials))
-
-    def values(self, way: str, quantity: str) -> Any:
-        """Return a quantity (`Trial`'s attribute) of each trial of a way."""
-        return np.array([getattr(t, quantity) for t in self.trials.get(way, [])], dtype=np.float64)
-
-
-def measure(
-    bench: Bench, ways: Sequence[Way], units: Sequence[Unit], seconds: float, seed: int, progress: Progress
-) -> Measured:
-    """Return the trials of all ways. Ctrl-C ends it and keeps what is known; `seconds` is the budget."""
-    found = Measured({way.name: way for way in ways}, _rows(bench, units))
+def measure(bench: Bench, found: Measured, seconds: float, seed: int, progress: Progress) -> None:
+    """Add trials of all of `found.ways`. Ctrl-C ends it and keeps what is known; `seconds` is the budget."""
+    units = bench.units
     deadline = time.monotonic() + seconds
     longest = 0.0
     try:
@@ -68,7 +39,7 @@ def measure(
             began = time.monotonic()
             if number and began + longest > deadline:
                 break
-            _round(bench, found, units, number, seed, deadline, progress)
+            _round(bench, found, number, seed, deadline, progress)
             longest = max(longest, time.monotonic() - began)
             found.rounds = number + 1
             _add_mixed(found, units)
@@ -77,18 +48,11 @@ def measure(
                 break
     except KeyboardInterrupt:
         found.interrupted = True
-    return found
-
-
-def _rows(bench: Bench, units: Sequence[Unit]) -> dict[str, list[int]]:
-    place = {name: i for i, name in enumerate(bench.recipe.files)}
-    return {u.name: [place[f] for f in u.files] for u in units}
 
 
 def _round(
-    bench: Bench, found: Measured, units: Sequence[Unit], number: int, seed: int, deadline: float,
-    progress: Progress,
-) -> None:  # fmt: skip
+    bench: Bench, found: Measured, number: int, seed: int, deadline: float, progress: Progress
+) -> None:
     names = [n for n in found.ways if n not in found.failed and n not in found.dropped]
     random.Random(f"advise:{seed}:{number}").shuffle(names)
     if number == 0:  # home first: it says how long the others may take
@@ -99,7 +63,7 @@ def _round(
             return
         progress(f"round {number + 1}: {name}, {left:.0f} s of the budget left")
         walls = found.values(HOME, "wall")
-        limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else 3600.0
+        limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else PATIENCE_S
         copies = number < COPIES and name not in (HOME, AGAIN)
         try:
             found.trials.setdefault(name, [])

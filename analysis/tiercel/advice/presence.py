@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiercel.dl.kernel.cold import residency
+from tiercel.pagecache import residency
 from tiercel.placement.recipe import FileRecord
 
 #: A look at more files than this, or for longer, would itself delay the program.

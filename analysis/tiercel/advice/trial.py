@@ -1,5 +1,4 @@
-"""Replays one way once: makes the files in scratch folders of the storages, does what the program did,
-measures.
+"""Replays one way once: makes the files in scratch folders of the storages, does what the program did there.
 
 Nothing of the program's own is read or written. What a way costs in copying is measured too, by copying the
 replay's files between the scratch folders as the plan's script would copy the program's.
@@ -7,10 +6,8 @@ replay's files between the scratch folders as the plan's script would copy the p
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +22,11 @@ import numpy.typing as npt
 from tiercel.advice.schedule import run_seconds
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import Way
-from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed
+from tiercel.pagecache import evict
 from tiercel.placement.recipe import Recipe, below_root
+from tiercel.placement.replaying import Replay, carry_out
 from tiercel.placement.staging import Move, staging_script
-from tiercel.runs.execute import last_line
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
@@ -42,7 +39,7 @@ GROUPS = ("read", "write", "metadata", "sync")
 
 @dataclass(frozen=True)
 class Trial:
-    """What one replay of a way took, in seconds. `files`: (files, groups) seconds in calls, `calls` their
+    """What one replay of a way took, in seconds. `files`: seconds in calls by file and group; `calls`: their
     number."""
 
     wall: float
@@ -80,13 +77,9 @@ class Bench:
         """
         self._number += 1
         began = time.monotonic()
-        systems = sorted(
-            {s for s in way.systems.values() if s} | {u.storage for u in self.units if u.storage}
-        )
+        systems = sorted({s for s in [*way.systems.values(), *(u.storage for u in self.units)] if s})
         number = {s: i for i, s in enumerate(systems)}
         roots = {f: number[way.systems[u.name]] for u in self.units if way.systems[u.name] for f in u.files}
-        text = self.folder / "recipe.txt"
-        text.write_text(self.recipe.text(roots), encoding="ascii")
         self._check_room(way)
         with ExitStack() as scratches:
             data = {
@@ -97,15 +90,11 @@ class Bench:
                 )
                 for s in systems
             }
-            head = [str(self.program), str(text)]
-            for s in systems:
-                head += ["--root", str(data[s])]
-            self._run([*head, "--prepare", *(["--warm"] if self.warm else [])], timeout)
-            copy_in = self._copy_in(way, data, head) if copies else 0.0
-            answer = self.folder / "answer.json"
-            self._run([*head, *(["--think"] if self.think else []), "--summary-file", str(answer)], timeout)
-            result = json.loads(answer.read_text())
-            check_totals(result, self.recipe.totals)
+            places = [data[s] for s in systems]
+            replay = Replay(self.program, self.recipe, roots, places, self.folder, self.inherit)
+            replay.prepare(self.warm, timeout)
+            copy_in = self._copy_in(way, data) if copies else 0.0
+            result = replay.run(self.think, timeout)
             copy_out = self._copy_out(way, data) if copies else 0.0
         return replace(self._trial(result, copy_in, copy_out), elapsed=time.monotonic() - began)
 
@@ -129,30 +118,16 @@ class Bench:
             if problem := space_problem(self._stack(storage), size):
                 raise RunFailed(problem)
 
-    def _run(self, argv: list[str], timeout: float) -> None:
-        try:
-            done = subprocess.run(
-                argv, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-                stdin=subprocess.DEVNULL, pass_fds=self.inherit,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise RunFailed(f"not done after {timeout:.0f} s") from None
-        if done.returncode:
-            said = last_line(done.stderr) or f"exit code {done.returncode}"
-            raise RunFailed(said.removeprefix("tiercel-replay: "))
-
-    def script_seconds(self, others: Sequence[str], home: str) -> tuple[float, float]:
+    def script_seconds(self, home: str, other: str) -> tuple[float, float]:
         """Return what the script of a plan takes beside its copying, in and out: (at least, each move).
 
         The script itself is run, on small files of ours: once for one, once for some.
         """
-        if not others:
-            return 0.0, 0.0
         took = []
         with ExitStack() as scratches:
             here, there = (
                 scratches.enter_context(Scratch(self._stack(s), f"advise-{os.getpid()}-script-{s}")).data
-                for s in (home, others[0])
+                for s in (home, other)
             )
             for count in (1, 1 + _MOVES):
                 moves = []
@@ -166,14 +141,14 @@ class Bench:
                 script.write_text(staging_script(moves), encoding="utf-8", errors="surrogateescape")
                 began = time.monotonic()
                 for word in ("in", "out"):
-                    self._run(["sh", str(script), word], 60.0)
+                    carry_out(["sh", str(script), word], 60.0, self.inherit)
                 took.append(time.monotonic() - began)
         each = max(0.0, took[1] - took[0]) / _MOVES
         return max(0.0, took[0] - each), each
 
     # -- what copying costs ----------------------------------------------------------------------------------
 
-    def _copy_in(self, way: Way, data: Mapping[str, Path], head: list[str]) -> float:
+    def _copy_in(self, way: Way, data: Mapping[str, Path]) -> float:
         """Copy inputs from where they live to where the way has them, as found; return seconds."""
         taken = 0.0
         for unit in way.moved(self.units):
@@ -181,7 +156,7 @@ class Bench:
             names = [below_root(n) for n in unit.inputs]
             _copy_files(names, there, home)
             if not self.warm:
-                _evict(home / n for n in names)
+                evict(home / n for n in names if (home / n).is_file())
             began = time.monotonic()
             _copy_files(names, home, there)
             taken += time.monotonic() - began
@@ -195,7 +170,7 @@ class Bench:
         part, name = min(size, _SAMPLE), "tiercel-sample"
         (home / name).write_bytes(os.urandom(part))
         if not self.warm:
-            _evict([home / name])
+            evict([home / name])
         began = time.monotonic()
         shutil.copyfile(home / name, there / name)
         taken = time.monotonic() - began
@@ -225,14 +200,6 @@ def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
 def _sizes(folder: Path, names: Sequence[str]) -> int:
     """Return the bytes of those files that are there."""
     return sum((folder / n).stat().st_size for n in names if (folder / n).is_file())
-
-
-def _evict(paths: Iterable[Path]) -> None:
-    for path in paths:
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def scratch_place() -> tempfile.TemporaryDirectory[str]:

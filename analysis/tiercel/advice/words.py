@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tiercel.advice.advise import Advice
+from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.units import Unit
+from tiercel.advice.ways import HOME
 from tiercel.units import format_latency, format_size
 
 #: Below this share of the run, I/O is not what a program waits for.
@@ -23,7 +24,7 @@ def label(advice: Advice, storage: str) -> str:
 
 def way_title(advice: Advice, way: WayResult) -> str:
     """Return a way's name for people."""
-    if way.name == "home":
+    if way.name == HOME:
         return "where they are"
     if way.name.startswith("all on "):
         return f"all on {label(advice, way.name.removeprefix('all on '))}"

@@ -9,7 +9,6 @@ the file `answer`. Times are in seconds, sizes in bytes; compute is emulated by 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from typing import Any
 
 import h5py
 import numpy as np
+
+from tiercel import pagecache
 
 
 def checkpoint(
@@ -115,9 +116,7 @@ def turns(path: str, batch: int, shuffled: bool, seed: int) -> None:
 
 def evict(path: Path) -> None:
     """Drop a file from the page cache, and wait until the connector takes it for unchanged (two seconds)."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    pagecache.evict([path])
     time.sleep(max(0.0, path.stat().st_mtime + 2.2 - time.time()))
 
 

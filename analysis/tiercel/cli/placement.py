@@ -18,6 +18,7 @@ from rich.table import Table
 
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
+from tiercel.plain import plain
 from tiercel.project import project_root, results_folder
 from tiercel.units import format_latency, format_size, parse_size
 
@@ -365,15 +366,4 @@ def _print_applications(answer: dict[str, Any]) -> None:
 
 
 def _print_json(answer: Any) -> None:
-    print(json.dumps(_plain(answer), indent=1))
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` with numpy's scalars as Python's, and what is not a number as null."""
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json.dumps(plain(answer), indent=1))

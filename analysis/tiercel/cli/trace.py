@@ -314,7 +314,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    from tiercel.traces.analysis.common import plain
+    from tiercel.plain import plain
 
     print(json.dumps(plain(answer), allow_nan=False))
 

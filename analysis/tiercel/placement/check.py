@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,19 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from tiercel.engines.replay import check_totals
-from tiercel.errors import RunFailed, UserError
+from tiercel.errors import UserError
 from tiercel.placement.compile import compile_trace
 from tiercel.placement.plan import Plan, at_system
-from tiercel.placement.recipe import Recipe
-from tiercel.programs import program
-from tiercel.runs.execute import last_line
+from tiercel.placement.replaying import Replay, replay_program
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.scratch import Scratch, check_scratch, space_problem
 from tiercel.site.model import Stack
 from tiercel.traces import IOFrame
-
-_TIMEOUT_S = 3600.0
 
 
 def check_plan(
@@ -34,9 +27,7 @@ def check_plan(
 
     Staging is not replayed. UserError when the replay program is missing or a storage is not there.
     """
-    binary = program("tiercel-replay")
-    if binary is None:
-        raise UserError("tiercel-replay is not installed: run `make setup` (it builds native/replay)")
+    binary = replay_program()
     systems = sorted({plan.home, *plan.files["system"]})
     recipe = compile_trace(frame)
     stacks = {s: Stack(s, plan.site.storages[s]) for s in systems if s in plan.site.storages}
@@ -57,14 +48,12 @@ def check_plan(
             order = list(ways)
             random.Random(f"check:{seed}:{repetition}").shuffle(order)
             for way in order:
-                result = _replay(
-                    binary,
-                    recipe,
-                    ways[way],
-                    [stacks[s] for s in systems],
-                    f"check-{way}-{repetition}",
-                    Path(place),
-                )
+                with ExitStack() as scratches:
+                    name = f"check-{way}-{repetition}"
+                    roots = [scratches.enter_context(Scratch(stacks[s], f"{name}-{s}")).data for s in systems]
+                    replay = Replay(binary, recipe, ways[way], roots, Path(place))
+                    replay.prepare()
+                    result = replay.run()
                 seconds[way].append(sum(t["seconds"] for i in chosen for t in result["files"][i].values()))
     home, moved = (float(np.median(seconds[w])) for w in ("home", "plan"))
     at_home = plan.groups[f"seconds:{plan.home}"].sum()
@@ -74,23 +63,3 @@ def check_plan(
         "measured_gain": 1 - moved / home, "expected_gain": float(1 - expected / at_home),
         "left_out": recipe.left_out,
     }  # fmt: skip
-
-
-def _replay(
-    binary: Path, recipe: Recipe, roots: dict[str, int], stacks: list[Stack], name: str, place: Path
-) -> dict[str, Any]:
-    text, answer = place / f"{name}.txt", place / f"{name}.json"
-    text.write_text(recipe.text(roots), encoding="ascii")
-    with ExitStack() as scratches:
-        head = [str(binary), str(text)]
-        for stack in stacks:
-            head += ["--root", str(scratches.enter_context(Scratch(stack, f"{name}-{stack.name}")).data)]
-        for words in (["--prepare"], ["--summary-file", str(answer)]):
-            done = subprocess.run(
-                [*head, *words], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-            )
-            if done.returncode:
-                raise RunFailed(f"tiercel-replay: {last_line(done.stderr) or f'exit code {done.returncode}'}")
-    result: dict[str, Any] = json.loads(answer.read_text())
-    check_totals(result, recipe.totals)
-    return result

@@ -55,8 +55,6 @@ class Recipe:
     began: float = 0.0
     ended: float = 0.0
     """Seconds of the trace at which the first replayed call begins and the last one ends."""
-    calls: int = 0
-    """Calls of the trace before the first and after the last replayed one, by whoever makes these."""
 
     @property
     def files(self) -> list[str]:

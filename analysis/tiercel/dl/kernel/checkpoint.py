@@ -13,12 +13,12 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from tiercel.dl.kernel.cold import Residency, evict, residency
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import content
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
+from tiercel.pagecache import Residency, evict, residency
 
 #: Two of 1 KB, one of 4 KB, one of 64 KB, one of 4 MB.
 PAPER = (("meta", 1024), ("index", 1024), ("graph", 4096), ("variables-index", 65536),

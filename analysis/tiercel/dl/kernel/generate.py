@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
-from tiercel.dl.kernel.cold import sync_filesystem
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import file_count, file_spec, path_of
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.formats.indexed_binary import OFFSETS, SIZES
 from tiercel.dl.kernel.spec import Spec
+from tiercel.pagecache import sync_filesystem
 
 MANIFEST = "dataset.json"
 SPLITS = ("train", "valid")

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.dl.kernel.checkpoint import Saved
-from tiercel.dl.kernel.cold import Residency
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.epoch import Epoch
 from tiercel.dl.kernel.spans import length, minus, union
 from tiercel.dl.kernel.spec import Spec
+from tiercel.pagecache import Residency
 
 Row = dict[str, Any]
 

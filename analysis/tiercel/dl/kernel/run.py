@@ -13,7 +13,6 @@ from typing import Any
 
 from tiercel.dl.kernel import report
 from tiercel.dl.kernel.checkpoint import Checkpoints
-from tiercel.dl.kernel.cold import Residency, evict, residency
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.dataset import Split, check, find, node_share, steps_of
 from tiercel.dl.kernel.draw import drawing, wait
@@ -25,6 +24,7 @@ from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Work, loader_for
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
+from tiercel.pagecache import Residency, evict, residency
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from tiercel.dl.kernel.cold import evict, residency
+from tiercel.pagecache import evict, residency
 
 
 def main() -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.dl.generating import generate_only
-from tiercel.dl.kernel.cold import evict
 from tiercel.dl.running import deep_learning
 from tiercel.dl.verify.cases import CASES, Case
 from tiercel.dl.verify.metrics import METRICS, TIMES, metrics
@@ -20,6 +19,7 @@ from tiercel.dl.verify.programs import PROGRAMS, Program, Setting, compute_secon
 from tiercel.dl.verify.similarity import Values, closeness, ratio, raw_cosine, similarity
 from tiercel.dl.workload import Duration
 from tiercel.errors import RunFailed, UserError
+from tiercel.pagecache import evict
 from tiercel.traces import open_trace
 
 GOAL = 0.95

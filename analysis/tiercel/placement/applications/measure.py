@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
+from tiercel import pagecache
 from tiercel.errors import RunFailed, UserError, suggest
 from tiercel.placement.applications.base import Application, Variant, applications
 from tiercel.programs import program
@@ -153,14 +154,7 @@ def _traced(application: Application, variant: Variant, data: Path, folder: Path
 
 def evict(folder: Path) -> None:
     """Write the files under `folder` to the medium and drop them from the page cache (tmpfs keeps them)."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+    pagecache.evict(p for p in sorted(folder.rglob("*")) if p.is_file() and not p.is_symlink())
 
 
 def show_progress(steps: Iterator[tuple[int, int, AppRun, str]]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import tiercel
-from tiercel.advice.advise import Advice
+from tiercel.advice.answer import Advice
 from tiercel.advice.document import moves_of
 from tiercel.advice.words import label, sentences
 from tiercel.report import words

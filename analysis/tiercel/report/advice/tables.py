@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
-from tiercel.advice.advise import Advice
+from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.words import label, storage_facts, way_title
 from tiercel.report.page_tables import Table

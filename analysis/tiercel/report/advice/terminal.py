@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tiercel.advice.advise import Advice
+from tiercel.advice.answer import Advice
 from tiercel.advice.document import moves_of
 from tiercel.advice.words import sentences, way_title
 from tiercel.units import format_latency

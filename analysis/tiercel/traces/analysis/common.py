@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -56,16 +55,3 @@ def with_units(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
 
 def listed(words: Sequence[str]) -> str:
     return ", ".join(words)
-
-
-def plain(value: Any) -> Any:
-    """Return plain JSON values: no NaN, no infinity, no numpy."""
-    if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

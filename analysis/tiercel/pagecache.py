@@ -1,4 +1,4 @@
-"""What of the dataset lies in the page cache: evicted before a cold epoch, and looked at afterwards.
+"""Files in the page cache: dropped from it before a cold read, looked at afterwards, made durable.
 
 cachestat (Linux 6.5), else mincore; where neither answers, that is said. The kernel drops only clean pages,
 so data that was just written is synced first.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CACHESTAT = 451
@@ -42,7 +43,7 @@ class Residency:
         return self.resident / self.pages if self.pages else 0.0
 
 
-def evict(paths: Sequence[str]) -> None:
+def evict(paths: Iterable[str | Path]) -> None:
     """Ask the kernel to drop the files from the page cache; their data is made durable first."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,0 +1,103 @@
+"""What of a program can be tried, and where: its recipe, its units, the storages that are ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tiercel.advice.units import Unit, data_files, units_of
+from tiercel.advice.ways import Way, all_on
+from tiercel.advice.ways import home as home_way
+from tiercel.errors import UserError
+from tiercel.placement.compile import compile_trace
+from tiercel.placement.recipe import Recipe
+from tiercel.runs.scratch import check_scratch
+from tiercel.site.model import Site, Stack
+from tiercel.traces import IOFrame
+from tiercel.units import format_size
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What can be tried. `storages`: those that are ready; `left_out`: the others, with the reason."""
+
+    recipe: Recipe
+    units: list[Unit]
+    storages: list[str]
+    left_out: dict[str, str]
+    notes: list[str]
+
+    @property
+    def home(self) -> str:
+        """The storage that most of the bytes lie on."""
+        sizes: dict[str, int] = {}
+        for unit in self.units:
+            if unit.storage:
+                sizes[unit.storage] = sizes.get(unit.storage, 0) + unit.size
+        return max(sizes, key=lambda s: sizes[s])
+
+    @property
+    def candidates(self) -> list[Way]:
+        """A way for each storage that would change something."""
+        at_home = dict(home_way(self.units).systems)
+        ways = [all_on(storage, self.units) for storage in self.storages]
+        return [way for way in ways if dict(way.systems) != at_home]
+
+
+def prepare(frame: IOFrame, site: Site, home: str | None, cost: float) -> Prepared:
+    """Return what can be tried of a trace; `home`: take all files as lying there; `cost`: seconds that the
+    tracer added to a call.
+
+    NothingToReplay where the program has no files; UserError where these lie on no storage of the site.
+    """
+    names = frame.query(
+        "SELECT file, bool_or(kind = 'write') AS written FROM events WHERE file IS NOT NULL AND api <> 'app' "
+        "GROUP BY file"
+    )
+    written = frozenset(str(n) for n in names.loc[names["written"], "file"])
+    data = data_files((str(n) for n in names["file"]), written)
+    recipe = compile_trace(frame, only=data, per_call=cost)
+    units = units_of(recipe, site, home)
+    notes = []
+    outside = [u for u in units if u.storage is None and u.size]
+    if outside:
+        size = format_size(sum(u.size for u in outside))
+        notes.append(
+            f"{sum(len(u.files) for u in outside)} files ({size}) lie on no storage of site {site.site} "
+            f"({outside[0].folder}...): they are not replayed"
+        )
+    inside = [u for u in units if u.storage is not None]
+    if not any(u.size for u in inside):
+        raise UserError(
+            f"the program's files lie on no storage of site {site.site}: name where they are to be taken as "
+            f"lying, --home NAME (there are: {', '.join(site.storages)})"
+        )
+    if len(inside) < len(units):
+        recipe = compile_trace(frame, only={f for u in inside for f in u.files}, per_call=cost)
+        units = units_of(recipe, site, home)
+    usable, left_out = _ready(site, units)
+    return Prepared(recipe, units, usable, left_out, [*notes, *_mappings(recipe)])
+
+
+def _mappings(recipe: Recipe) -> Iterator[str]:
+    for call, count in sorted(recipe.left_out.items(), key=lambda pair: -pair[1]):
+        if call in ("mmap", "mmap2"):
+            yield (
+                f"{count} mappings of its files into memory: what it reads and writes through them is in no "
+                "trace of calls, and not in this advice"
+            )
+
+
+def _ready(site: Site, units: Sequence[Unit]) -> tuple[list[str], dict[str, str]]:
+    """Return the storages that can be tried, and why the others cannot."""
+    usable, left_out = [], {}
+    for name, storage in site.storages.items():
+        try:
+            check_scratch(Stack(name, storage))
+            usable.append(name)
+        except UserError as error:
+            left_out[name] = str(error)
+    for unit in units:
+        if unit.storage in left_out:
+            raise UserError(f"{unit.folder} lies on a storage that cannot be tried: {left_out[unit.storage]}")
+    return usable, left_out
