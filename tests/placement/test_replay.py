@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shutil import which
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -209,6 +210,50 @@ def test_the_replay_has_the_traces_totals(tmp_path: Path) -> None:
     check_totals(result, json.loads((tmp_path / "r.json").read_text())["totals"])
     assert result["implicitOpens"] == 0
     assert not (tmp_path / "root" / "d" / "a.bin").exists()  # unlinked, at the end and not before the read
+
+
+LOCKS = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/base.db", O_RDWR|O_CREAT, 0666) = 3</d/base.db> <0.000010>
+7 1700000010.001000 fcntl(3</d/base.db>, F_SETLK, {l_type=F_RDLCK, l_whence=SEEK_SET, l_start=1073741824, l_len=1}) = 0 <0.0001>
+7 1700000010.002000 fcntl(3</d/base.db>, F_SETLKW, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=1073741826, l_len=510}) = 0 <0.0001>
+7 1700000010.003000 write(3</d/base.db>, ""..., 5000) = 5000 <0.000100>
+7 1700000010.004000 fcntl(3</d/base.db>, F_SETLK, {l_type=F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0 <0.0001>
+7 1700000010.005000 fcntl(3</d/base.db>, F_GETFL) = 0x2 (flags O_RDWR) <0.000010>
+7 1700000010.006000 flock(3</d/base.db>, LOCK_EX|LOCK_NB) = 0 <0.000100>
+7 1700000010.007000 close(3</d/base.db>) = 0 <0.000010>
+"""  # noqa: E501
+
+
+def test_locks_are_asked_for_again(tmp_path: Path) -> None:
+    """A file server is asked for each: with SQLite on GlusterFS that is a quarter of the time."""
+    recipe = compile_trace(strace(tmp_path, LOCKS))
+    locks = [(o.kind, o.offset, o.size) for o in recipe.streams[0] if o.kind in "EHV"]
+    assert locks == [("H", 1 << 30, 1), ("E", (1 << 30) + 2, 510), ("V", 0, 0), ("E", 0, 0)]
+    assert recipe.left_out == {"fcntl": 1}  # F_GETFL asks nobody
+    assert recipe.totals["metadata"]["operations"] == 6  # with open and close
+
+
+@needs_replay
+@pytest.mark.skipif(which("strace") is None, reason="strace is not installed")
+def test_the_kernel_sees_the_locks(tmp_path: Path) -> None:
+    write_recipe(strace(tmp_path, LOCKS), tmp_path / "r.txt")
+    root = tmp_path / "root"
+    root.mkdir()
+    assert run(tmp_path / "r.txt", root, "--prepare").returncode == 0
+    command = [str(program("tiercel-replay")), str(tmp_path / "r.txt"), "--root", str(root)]
+    witness = ["strace", "-f", "-qq", "-e", "trace=fcntl", "-o", str(tmp_path / "seen"), *command]
+    done = subprocess.run(witness, capture_output=True, text=True, timeout=60, check=False)
+    if "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["absent"] == 0
+    seen = [line for line in (tmp_path / "seen").read_text().splitlines() if "F_SETLK" in line]
+    assert [line.partition("l_type=")[2].partition("}")[0] for line in seen] == [
+        "F_RDLCK, l_whence=SEEK_SET, l_start=1073741824, l_len=1",
+        "F_WRLCK, l_whence=SEEK_SET, l_start=1073741826, l_len=510",
+        "F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0",
+        "F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0",
+    ]
 
 
 @needs_replay

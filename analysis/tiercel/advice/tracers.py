@@ -33,7 +33,7 @@ _CALLS = """
     ?access faccessat ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2
     ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
     fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
-    dup3 fcntl mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
+    dup3 fcntl flock mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
     memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
     ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
 """

@@ -48,7 +48,7 @@ from tiercel.placement.recipe import (
 )
 from tiercel.traces import IOFrame, open_trace
 
-#: Calls that are replayed beside reads and writes; others (seek, lock, mmap...) are counted and left out.
+#: Calls that are replayed beside reads and writes; others (seek, mmap...) are counted and left out.
 _CALLS: Mapping[str, str] = {
     **dict.fromkeys(("open", "open64", "openat", "openat64", "openat2", "creat", "creat64", "fopen",
     "fopen64", "opendir"), "O"),
@@ -71,8 +71,11 @@ _CALLS: Mapping[str, str] = {
         ("chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
          "utimensat", "futimens", "futimesat", "setxattr", "lsetxattr", "fsetxattr"), "A"),
     **dict.fromkeys(("truncate", "truncate64", "ftruncate", "ftruncate64"), "K"),
+    **dict.fromkeys(("fcntl", "fcntl64", "flock"), "E"),
 }  # fmt: skip
-_CHANGES = frozenset("WUNMXKYA")
+#: fcntl and flock, by what they do to a lock; what they do beside that is left out.
+_LOCKS = {"F_RDLCK": "H", "LOCK_SH": "H", "F_WRLCK": "E", "LOCK_EX": "E", "F_UNLCK": "V", "LOCK_UN": "V"}
+_CHANGES = frozenset("WUNMXKYAV")
 _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
@@ -124,10 +127,18 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     table = table[wanted.isna() & (table["api"] == "posix") | (table["api"].map(height) == wanted)]
     letter = table["function"].str.replace(r"^_+", "", regex=True).map(_CALLS)
     letter = letter.where(table["kind"] != "read", "R").where(table["kind"] != "write", "W")
+    letter = letter.where(letter != "E", table.loc[letter == "E", "flags"].map(_lock_letter))
     table = table.assign(letter=letter)
     if not table["letter"].isin(["R", "W"]).any():
         return table.iloc[:0]
     return table
+
+
+def _lock_letter(flags: Any) -> str | None:
+    """Return what fcntl or flock did, by its flags in a trace; None where it did not lock."""
+    if not isinstance(flags, str):
+        return None
+    return next((_LOCKS[word] for word in flags.split("|") if word in _LOCKS), None)
 
 
 def _plain_names(names: pd.Series) -> pd.Series:
@@ -453,6 +464,9 @@ class _Compiler:
             return (0 if other is None else other.number + 1), 0
         if letter == "O" and flags is not None:
             return 0, _how(flags)
+        if letter in "EHV":
+            words = (flags or "").split("|")
+            return (offset, int(words[2])) if len(words) == 3 else (0, 0)
         return (offset if letter == "K" else 0), 0
 
     # -- the whole -------------------------------------------------------------------------------------------
@@ -512,7 +526,7 @@ def _open_for_all_uses(operations: list[Operation]) -> None:
 
     A replaying stream holds one descriptor of a file.
     """
-    needs = {o.file for o in operations if o.kind in "WSD" or (o.kind == "O" and not o.size & READ_ONLY)}
+    needs = {o.file for o in operations if o.kind in "WSDE" or (o.kind == "O" and not o.size & READ_ONLY)}
     for o in operations:
         if o.kind == "O" and o.file in needs:
             o.size &= ~READ_ONLY

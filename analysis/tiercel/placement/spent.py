@@ -21,7 +21,7 @@ FACTOR = 3.0
 HOPELESS = 50.0
 #: Share of a group's time below which a part of it decides nothing.
 LITTLE = 0.1
-#: Calls that reach no storage: their time is the tracer's.
+#: Calls that reach no storage, but for locks, which have flags: their time is the tracer's.
 _IDLE = "^(lseek|lseek64|fcntl|fcntl64|fstat|fstat64|__fxstat|__fxstat64)$"
 #: A call that takes longer than this was no idle one.
 _MOST_IDLE_S = 2e-4
@@ -36,7 +36,7 @@ def spent_on(frame: IOFrame, files: pd.DataFrame) -> pd.DataFrame | None:
     """
     idle = frame.query(
         "SELECT median(duration) AS each FROM events WHERE api = 'posix' AND duration > 0 "
-        f"AND regexp_matches(function, '{_IDLE}')"
+        f"AND flags IS NULL AND regexp_matches(function, '{_IDLE}')"
     )["each"].iloc[0]
     own = 0.0 if pd.isna(idle) else min(float(idle), _MOST_IDLE_S)
     table = frame.query(

@@ -48,7 +48,13 @@ EVENTS = (
     ),
     Field("size", "int64", "B", "bytes moved (what the call returned, not what it was asked for)"),
     Field("failed", "bool", "", "whether the call came back with an error, where the tracer tells"),
-    Field("flags", "string", "", "how a file was opened: O_WRONLY|O_CREAT, where the tracer tells"),
+    Field(
+        "flags",
+        "string",
+        "",
+        "how a file was opened (O_WRONLY|O_CREAT), or locked (F_SETLK|F_WRLCK|510: bytes, from the offset "
+        "on; LOCK_EX), where the tracer tells",
+    ),
     Field("target", "string", "", "the other path of a rename, link or copy, where the tracer tells"),
     Field("epoch", "int32", "", "training epoch, where the program says"),
     Field("step", "int32", "", "training step, where the program says"),

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from tiercel.traces.schema import EVENTS, NAMES
 
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 2
+VERSION = 3
 _ROW_GROUP = 1 << 19
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, programs, python_with, run, script
 
-_FILES, _ROWS = 4, 150_000
+_FILES, _ROWS = 4, 500_000
 
 
 @programs.register("duckdb-spill")

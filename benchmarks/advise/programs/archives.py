@@ -18,7 +18,7 @@ from benchmarks.advise.programs.base import (
     same_tree,
 )
 
-_FILES, _SIZE = 120, 8000
+_FILES, _SIZE = 1000, 8000
 
 
 def _made(folder: Path, count: int = _FILES) -> str | None:
@@ -105,8 +105,8 @@ class Pip(Program):
 
 @programs.register("rsync")
 class Rsync(Program):
-    title = "rsync, copies a tree of 150 small files"
-    _count = 150
+    title = "rsync, copies a tree of 1,000 small files"
+    _count = 1000
 
     def missing(self) -> str | None:
         return lacks("rsync")
@@ -142,9 +142,9 @@ class SevenUnpack(Program):
 
 @programs.register("grep-warm")
 class Grep(Program):
-    title = "grep, through 150 files that are in the page cache"
+    title = "grep, through 800 files that are in the page cache"
     warm = True
-    _count = 150
+    _count = 800
 
     def missing(self) -> str | None:
         return lacks("grep")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
 
-_UNITS = 24
+_UNITS = 60
 
 
 @programs.register("make-c")

@@ -14,7 +14,7 @@ def _digest(data: bytes) -> str:
 
 @programs.register("zstd")
 class Zstd(Program):
-    title = "zstd -1, a file of 60 MB"
+    title = "zstd -1, a file of 240 MB"
 
     def missing(self) -> str | None:
         return lacks("zstd")
@@ -22,7 +22,7 @@ class Zstd(Program):
     def make(self, folder: Path) -> None:
         piece = text(6_000_000, 3)
         with (folder / "data").open("wb") as data:
-            for number in range(10):
+            for number in range(40):
                 data.write(piece[number:] + piece[:number])
 
     def command(self, folder: Path) -> list[str]:
@@ -32,18 +32,18 @@ class Zstd(Program):
     def wrong(self, folder: Path) -> str | None:
         run(path_of("zstd"), "-q", "-t", folder / "data.zst")
         listed = run(path_of("zstd"), "-lv", folder / "data.zst")
-        return None if "(60000000 B)" in listed else "the archive is not of 60,000,000 bytes"
+        return None if "(240000000 B)" in listed else "the archive is not of 240,000,000 bytes"
 
 
 @programs.register("xz")
 class Xz(Program):
-    title = "xz -9, a file of 0.6 MB: computes only"
+    title = "xz -9, a file of 4 MB: computes only"
 
     def missing(self) -> str | None:
         return lacks("xz xz-utils")
 
     def make(self, folder: Path) -> None:
-        (folder / "data").write_bytes(text(600_000, 4))
+        (folder / "data").write_bytes(text(4_000_000, 4))
 
     def command(self, folder: Path) -> list[str]:
         return [path_of("xz"), "-9", "-k", "-f", "-T1", str(folder / "data")]

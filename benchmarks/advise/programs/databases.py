@@ -29,8 +29,8 @@ class _RocksDB(Program):
 
 @programs.register("rocksdb-sync")
 class RocksSync(_RocksDB):
-    title = "RocksDB, 600 writes, each synced"
-    _writes = 600
+    title = "RocksDB, 3,000 writes, each synced"
+    _writes = 3000
 
     def make(self, folder: Path) -> None:
         (folder / "db").mkdir()
@@ -45,8 +45,8 @@ class RocksSync(_RocksDB):
 
 @programs.register("rocksdb-read")
 class RocksRead(_RocksDB):
-    title = "RocksDB, 1,500 random reads of 100 MB"
-    _rows = 50_000
+    title = "RocksDB, 6,000 random reads of 200 MB"
+    _rows = 100_000
 
     def make(self, folder: Path) -> None:
         made = ("--benchmarks=fillseq,compact", f"--num={self._rows}", "--value_size=2000")
@@ -54,7 +54,7 @@ class RocksRead(_RocksDB):
 
     def command(self, folder: Path) -> list[str]:
         known = ("--use_existing_db=1", f"--num={self._rows}", "--value_size=2000")
-        return self._bench(folder, *known, "--benchmarks=readrandom", "--reads=1500")
+        return self._bench(folder, *known, "--benchmarks=readrandom", "--reads=6000")
 
     def wrong(self, folder: Path) -> str | None:
         keys = self._keys(folder)
@@ -63,7 +63,7 @@ class RocksRead(_RocksDB):
 
 @programs.register("leveldb")
 class LevelDB(Program):
-    title = "LevelDB, 30,000 writes in 150 synced batches, then all read"
+    title = "LevelDB, 120,000 writes in 600 synced batches, then all read"
 
     def missing(self) -> str | None:
         return None if python_with("plyvel") else "plyvel is not there (Debian: apt install python3-plyvel)"
@@ -72,11 +72,11 @@ class LevelDB(Program):
         (folder / "out").mkdir()
 
     def command(self, folder: Path) -> list[str]:
-        return script("leveldb", folder / "base", folder / "out/sum", 150, 200, module="plyvel")
+        return script("leveldb", folder / "base", folder / "out/sum", 600, 200, module="plyvel")
 
     def wrong(self, folder: Path) -> str | None:
         found = (folder / "out/sum").read_text()
-        return None if found == f"30000 {30000 * 100}\n" else f"its sum is {found!r}"
+        return None if found == f"120000 {120000 * 100}\n" else f"its sum is {found!r}"
 
 
 class _Sqlite(Program):
@@ -91,8 +91,8 @@ class _Sqlite(Program):
 
 @programs.register("sqlite-import")
 class SqliteImport(_Sqlite):
-    title = "sqlite3, bulk import of a 10 MB CSV file, and an index"
-    _count = 100_000
+    title = "sqlite3, bulk import of a 30 MB CSV file, and an index"
+    _count = 300_000
 
     def make(self, folder: Path) -> None:
         chance = random.Random(1)
@@ -113,8 +113,8 @@ class SqliteImport(_Sqlite):
 
 @programs.register("sqlite-commits")
 class SqliteCommits(_Sqlite):
-    title = "sqlite3, 60 statements, each a transaction"
-    _count = 60
+    title = "sqlite3, 400 statements, each a transaction"
+    _count = 400
 
     def make(self, folder: Path) -> None:
         lines = [f"INSERT INTO t VALUES({n}, '{'x' * 200}');" for n in range(self._count)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
 
-_FRAMES = 75
+_FRAMES = 250
 
 
 class _Ffmpeg(Program):

@@ -36,12 +36,12 @@ class _Loader(Program):
 
 @programs.register("numpy-loader")
 class Cold(_Loader):
-    title = "numpy, 250 samples of 100 KB in random order, cold"
-    _count, _length, _epochs = 250, 50_000, 1
+    title = "numpy, 1,000 samples of 100 KB in random order, cold"
+    _count, _length, _epochs = 1000, 50_000, 1
 
 
 @programs.register("numpy-warm")
 class Warm(_Loader):
-    title = "numpy, 100 samples of 100 KB, 8 epochs, from the page cache"
+    title = "numpy, 400 samples of 100 KB, 20 epochs, from the page cache"
     warm = True
-    _count, _length, _epochs = 100, 50_000, 8
+    _count, _length, _epochs = 400, 50_000, 20

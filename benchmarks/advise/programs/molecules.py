@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
 
-_STEPS = 200
+_STEPS = 1000
 _TOPOLOGY = """\
 #include "oplsaa.ff/forcefield.itp"
 #include "oplsaa.ff/spc.itp"

@@ -10,8 +10,8 @@ from benchmarks.advise.programs.base import Program, lacks, path_of, programs, r
 
 @programs.register("samtools-sort")
 class Samtools(Program):
-    title = "samtools, sorts and indexes 100,000 alignments through temporary files"
-    _count = 100_000
+    title = "samtools, sorts and indexes 400,000 alignments through temporary files"
+    _count = 400_000
 
     def missing(self) -> str | None:
         return lacks("samtools")

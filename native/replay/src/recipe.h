@@ -14,7 +14,7 @@
  * program makes the folder that it lies in. GAP: what the stream did between its last operation (or what it waited
  * for, if that was later) and this one, in nanoseconds. OFFSET and SIZE of the kinds that move no bytes: OPEN, SIZE
  * is how (enum how); RENAME and LINK, OFFSET is the number of the other name's file plus one, 0 where a trace
- * does not tell it; TRUNCATE, OFFSET is the new length.
+ * does not tell it; TRUNCATE, OFFSET is the new length; locks, the bytes that are locked (SIZE 0: all that follow).
  */
 #ifndef REPLAY_RECIPE_H
 #define REPLAY_RECIPE_H
@@ -26,7 +26,7 @@ enum kind {
     KIND_OPEN = 'O', KIND_CLOSE = 'C', KIND_READ = 'R', KIND_WRITE = 'W', KIND_FSYNC = 'S',
     KIND_FDATASYNC = 'D', KIND_FLUSH = 'L', KIND_STAT = 'T', KIND_UNLINK = 'U', KIND_RENAME = 'N',
     KIND_MKDIR = 'M', KIND_RMDIR = 'X', KIND_LIST = 'G', KIND_ATTRIBUTES = 'A', KIND_TRUNCATE = 'K',
-    KIND_LINK = 'Y',
+    KIND_LINK = 'Y', KIND_LOCK = 'E', KIND_LOCK_SHARED = 'H', KIND_UNLOCK = 'V',
 };
 
 /* How a file is opened; 0: the trace does not tell, so for reading and writing. */

@@ -198,6 +198,14 @@ static char *other_name(const struct worker *w, const struct operation *o, const
     return asprintf(&other, "%s.renamed", path) < 0 ? NULL : other;
 }
 
+/* All streams are one process here, so no lock is refused; what asking the storage for it takes remains. */
+static bool lock(const struct handle *h, const struct operation *o)
+{
+    struct flock range = {.l_whence = SEEK_SET, .l_start = (off_t)o->offset, .l_len = (off_t)o->size};
+    range.l_type = o->kind == KIND_LOCK ? F_WRLCK : o->kind == KIND_LOCK_SHARED ? F_RDLCK : F_UNLCK;
+    return h->opened != 0 && fcntl(h->opened - 1, F_SETLK, &range) == 0;
+}
+
 /* Like the program's own, these may fail without harm: a stat of a file that is not there is one. */
 static bool metadata(struct worker *w, const struct operation *o, const char *path)
 {
@@ -225,6 +233,10 @@ static bool metadata(struct worker *w, const struct operation *o, const char *pa
         good = other != NULL && (o->kind == KIND_RENAME ? rename(path, other) : link(path, other)) == 0;
         free(other);
         return good;
+    case KIND_LOCK:
+    case KIND_LOCK_SHARED:
+    case KIND_UNLOCK:
+        return lock(&w->handles[o->file], o);
     case KIND_CLOSE:
         return close_handle(&w->handles[o->file]);
     default:

@@ -60,6 +60,12 @@ _NEW_PLACES = {
 _DAY = 86400.0
 _LIMIT = (1 << 63) - 1
 _FLAGS = re.compile(r"\b(?:O|AT|RENAME)_[A-Z_]+(?:\|(?:O|AT|RENAME)_[A-Z_]+)*(?=[,)]|$)")
+#: fcntl's locks of byte ranges: l_whence is SEEK_SET of all programs that name ranges.
+_RANGE = re.compile(
+    r"(F_(?:OFD_)?(?:SETLKW?|GETLK))(?:64)?, \{l_type=(F_[A-Z]+), l_whence=SEEK_SET, "
+    r"l_start=(\d{1,19}), l_len=(\d{1,19})"
+)
+_FLOCK = re.compile(r"\bLOCK_(?:SH|EX|UN)\b")
 _MOVES_ABOUT = {"chdir", "fchdir"}
 _TWO_PATHS = {"rename", "renameat", "renameat2", "link", "linkat"}
 _TRUNCATES = {"truncate", "truncate64", "ftruncate", "ftruncate64"}
@@ -315,8 +321,9 @@ class _Reading:
             offset = _new_length(arguments) if function in _TRUNCATES else None
         elif function in _MAPS:
             file = self._mapped(process, arguments)
-        if kind == "metadata" and (found := _FLAGS.search(arguments.rpartition('"')[2])):
-            flags = found[0]
+        if kind == "metadata":
+            flags, start = _lock(arguments) if function in _LOCKS else (_flags(arguments), None)
+            offset = start if offset is None else offset
         failed = None if answer == "?" else result < 0
         began = time - (self._start or 0.0)
         who = (began, duration, process.number, thread, function, kind)
@@ -412,6 +419,25 @@ class _Reading:
             }
         )
         self._rows = []
+
+
+def _flags(arguments: str) -> str | None:
+    found = _FLAGS.search(arguments.rpartition('"')[2])
+    return found[0] if found else None
+
+
+#: Calls that may lock.
+_LOCKS = frozenset({"fcntl", "fcntl64", "flock"})
+
+
+def _lock(arguments: str) -> tuple[str | None, int | None]:
+    """Return what locks what, ``F_SETLK|F_WRLCK|510`` (bytes) or ``LOCK_EX``, and the offset of the range;
+    nothing of a call that does something else."""
+    if found := _RANGE.search(arguments):
+        return f"{found[1]}|{found[2]}|{min(int(found[4]), _LIMIT)}", min(int(found[3]), _LIMIT)
+    if found := _FLOCK.search(arguments):
+        return found[0], None
+    return None, None
 
 
 _Change = Callable[[_Reading, _Process, str, int, str], str | None]
