@@ -58,8 +58,10 @@ class Case:
     """Whether `saved` is in the stated interval; None where none is stated."""
     best: str
     """The best single storage, copying counted."""
+    lost: float
+    """Seconds of a run as advised beyond one on the best single storage, copying counted for both."""
     regret: float
-    """Run time as advised over that of the best single storage, copying counted for both, less one."""
+    """The same over the time on that storage."""
     slower: bool
     """Slower than at home beyond noise, copying counted."""
     living: Living | None
@@ -87,13 +89,15 @@ def _case(measured: Mapping[str, Any], home: str) -> Case:
     counted = {s: _with_staging(v, measured["staging"].get(f"{home}>{s}")) for s, v in single.items()}
     stated = _span(verdict.get("saved_seconds"))
     saved = statistics.median(at_home) - statistics.median(advised) if moves else 0.0
+    least = statistics.median(reference(counted))
+    lost = statistics.median(whole) - least
     return Case(
         program=measured["program"], title=measured["title"], home=home,
         way=str(verdict.get("way") or advice.get("failed") or "nothing could be measured"),
         decided=bool(verdict.get("decided")), moves=moves, at_home=statistics.median(at_home),
         as_advised=statistics.median(advised), staging=statistics.median(staging), stated=stated, saved=saved,
         inside=_within(saved, stated), best=best_of(counted),
-        regret=statistics.median(whole) / statistics.median(reference(counted)) - 1,
+        lost=lost, regret=lost / least,
         slower=bool(moves)
         and compare(whole, at_home, noise_floor(single[home], again)).verdict == "higher",
         living=_living(verdict, single, measured["media"], home) if verdict else None,
@@ -163,8 +167,10 @@ class Totals:
     stated: int
     inside: int
     inside_moved: int
+    lost: float | None
+    """All seconds lost against the best single storages over all run time at home."""
     regret: float | None
-    """All run time as advised over that of the best single storages, less one; copying counted for both."""
+    """The same over all run time on those storages."""
     regret_median: float | None
     over: int
     """Cases with a regret over 2 %."""
@@ -189,6 +195,7 @@ def totals(judged: Sequence[Case]) -> Totals:
         cases=len(judged), without_answer=len(judged) - len(answered), moved=len(moved), stated=len(answered),
         inside=sum(case.inside is True for case in answered),
         inside_moved=sum(case.inside is True for case in moved),
+        lost=sum(c.lost for c in answered) / sum(c.at_home for c in answered) if answered else None,
         regret=_together([(c.as_advised + c.staging, c.regret) for c in answered]),
         regret_median=statistics.median(c.regret for c in answered) if answered else None,
         over=sum(case.regret > 0.02 for case in answered), slower=sum(case.slower for case in answered),

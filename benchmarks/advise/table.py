@@ -8,7 +8,7 @@ from benchmarks.advise.judge import Case, Totals
 
 _HEADS = (
     *("program", "home", "advice", "at home s", "as advised s", "copying s", "saved: stated s", "measured s"),
-    *("inside", "best single", "regret", "slower", "would live on", "best", "regret living"),
+    *("inside", "best single", "lost s", "slower", "would live on", "best", "regret living"),
 )
 
 
@@ -25,8 +25,9 @@ def summary(total: Totals) -> str:
         + (f"; {total.without_answer} got no answer" if total.without_answer else ""),
         f"measured gain inside the stated interval: {total.inside} of {total.stated} "
         f"({_percent(total.coverage)}; goal 90 %), {total.inside_moved} of the {total.moved} that move",
-        f"regret against the best single storage, copying counted for both: {_percent(total.regret)} of run "
-        f"time (goal 2 %), median of the cases {_percent(total.regret_median)}, over 2 % in {total.over}",
+        f"regret against the best single storage, copying counted for both: {_percent(total.lost)} of run "
+        f"time at home (goal 2 %); of run time on that storage {_percent(total.regret)}, median of the cases "
+        f"{_percent(total.regret_median)}, over 2 % in {total.over}",
         f"slower than at home beyond noise, copying counted: {total.slower} (goal 0)",
         f"wrong outputs: {total.wrong} (goal 0)",
         f"where files would best live ({total.living} cases): regret {_percent(total.living_regret)} of run "
@@ -42,7 +43,7 @@ def _row(case: Case) -> list[str]:
     return [
         case.program, case.home, case.way + ("" if case.decided or case.stated is None else ", undecided"),
         f"{case.at_home:.2f}", f"{case.as_advised:.2f}", f"{case.staging:.2f}" if case.moves else "–", stated,
-        f"{case.saved:.2f}", _yes(case.inside), case.best, _percent(case.regret),
+        f"{case.saved:.2f}", _yes(case.inside), case.best, f"{case.lost:.2f}",
         "WRONG: " + case.wrong[0] if case.wrong else _yes(case.slower), living.storage if living else "–",
         living.best if living else "–", _percent(living.regret) if living else "–",
     ]  # fmt: skip

@@ -55,7 +55,8 @@ def test_a_good_advice_is_inside_its_interval_and_regrets_what_it_leaves() -> No
     assert case.inside is True
     assert (case.best, case.staging) == ("memory", 3.0)
     # 5 + 3 as advised; memory 4 + 3, which is the best (flash 8 + 3, disk 10 without copying).
-    assert case.regret == pytest.approx(8 / 7 - 1)
+    assert case.lost == pytest.approx(1.0) and case.regret == pytest.approx(8 / 7 - 1)
+    assert totals([case]).lost == pytest.approx(0.1)  # of 10 s at home
     assert not case.slower
 
 

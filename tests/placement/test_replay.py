@@ -17,6 +17,7 @@ from tiercel.engines import Task, engines
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
 from tiercel.placement.compile import compile_trace, write_recipe
+from tiercel.placement.delay import Delay
 from tiercel.placement.features import files_of
 from tiercel.programs import program
 from tiercel.runs.tracing import preload_library, tracing_environment
@@ -174,7 +175,7 @@ def test_thinking_is_kept_and_shortened_by_what_the_tracer_cost(tmp_path: Path) 
     whole = sum(o.gap for o in compile_trace(frame).streams[0])
     # 14 operations of 13 calls (a copy is two): between them 12 gaps, of 1 ms each but for one of 10 ms, less
     # what the calls before took. Each is shorter by the 0.1 ms that the tracer delayed its call.
-    shorter = sum(o.gap for o in compile_trace(frame, per_call=1e-4).streams[0])
+    shorter = sum(o.gap for o in compile_trace(frame, delay=Delay(1e-4)).streams[0])
     assert whole - shorter == pytest.approx(12 * 100_000, abs=2000)
     (tmp_path / "r.txt").write_text(compile_trace(frame).text())
     (tmp_path / "root").mkdir()
@@ -210,6 +211,66 @@ def test_the_replay_has_the_traces_totals(tmp_path: Path) -> None:
     check_totals(result, json.loads((tmp_path / "r.json").read_text())["totals"])
     assert result["implicitOpens"] == 0
     assert not (tmp_path / "root" / "d" / "a.bin").exists()  # unlinked, at the end and not before the read
+
+
+# Thread 11 fills a table, hands it over and sleeps until 12 has written it out; then it goes on at once.
+WORKER = """\
+11 1700000010.000000 openat(AT_FDCWD, "/d/log", O_WRONLY|O_CREAT, 0666) = 3</d/log> <0.000010>
+11 1700000010.001000 write(3</d/log>, ""..., 100) = 100 <0.000010>
+11 1700000010.001500 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD}, 88) = 12 <0.000010>
+12 1700000010.002000 openat(AT_FDCWD, "/d/table", O_WRONLY|O_CREAT, 0666) = 4</d/table> <0.000010>
+12 1700000010.003000 write(4</d/table>, ""..., 5000) = 5000 <0.000010>
+12 1700000010.003100 futex(0x7f00, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>
+11 1700000010.004000 write(3</d/log>, ""..., 100) = 100 <0.000010>
+11 1700000010.005000 futex(0x7f00, FUTEX_WAKE_PRIVATE, 1) = 1 <0.000010>
+12 1700000010.005020 <... futex resumed>) = 0 <0.001920>
+11 1700000010.005100 futex(0x7f80, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>
+12 1700000010.005200 fdatasync(4</d/table>) = 0 <0.080000>
+12 1700000010.085300 futex(0x7f80, FUTEX_WAKE_PRIVATE, 1) = 1 <0.000010>
+11 1700000010.085330 <... futex resumed>) = 0 <0.080230>
+11 1700000010.085400 write(3</d/log>, ""..., 100) = 100 <0.000010>
+12 1700000010.086000 close(4</d/table>) = 0 <0.000010>
+"""
+
+
+def test_whoever_is_woken_waited_for_what_the_other_had_done(tmp_path: Path) -> None:
+    main, worker = compile_trace(strace(tmp_path, WORKER)).streams
+    # Open, two writes; then the third, after the worker's open, write and sync: 200 us after that one's end.
+    assert [o.kind for o in main] == ["O", "W", "W", "W"] and main[3].waits == [(1, 3)]
+    assert main[3].gap == pytest.approx(200_000, abs=1000)
+    # The worker's sync came after the main thread's second write; it slept, and thought for 1.19 ms.
+    assert worker[2].kind == "D" and worker[2].waits == [(0, 3)]
+    assert worker[2].gap == pytest.approx(1_190_000, abs=1000)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("FUTEX_WAKE_PRIVATE, 1) = 1", "FUTEX_WAKE_PRIVATE, 1) = 0"),  # nobody slept there
+        ("futex(0x7f80, FUTEX_WAKE_PRIVATE", "futex(0x7fff, FUTEX_WAKE_PRIVATE"),  # another futex
+        (") = 0 <0.080230>", ") = -1 ETIMEDOUT (Connection timed out) <0.080230>"),  # it woke by itself
+    ],
+)
+def test_whoever_wakes_by_itself_thinks(tmp_path: Path, old: str, new: str) -> None:
+    main, _ = compile_trace(strace(tmp_path, WORKER.replace(old, new))).streams
+    assert main[3].waits == [] and main[3].gap == pytest.approx(81_390_000, abs=1000)
+
+
+def test_a_reader_of_an_empty_pipe_waits_for_the_writer(tmp_path: Path) -> None:
+    text = """\
+21 1700000010.000000 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>
+22 1700000010.000100 openat(AT_FDCWD, "/d/out", O_WRONLY|O_CREAT, 0666) = 4</d/out> <0.000010>
+22 1700000010.000200 read(0<pipe:[77]>,  <unfinished ...>
+21 1700000010.000300 read(3</d/in>, ""..., 5000) = 5000 <0.050000>
+21 1700000010.050400 write(1<pipe:[77]>, ""..., 5000) = 5000 <0.000010>
+22 1700000010.050430 <... read resumed>""..., 8192) = 5000 <0.050230>
+22 1700000010.060000 write(4</d/out>, ""..., 5000) = 5000 <0.000010>
+21 1700000010.070000 close(3</d/in>) = 0 <0.000010>
+"""
+    _, second = compile_trace(strace(tmp_path, text)).streams
+    # 9.7 ms of thinking since the read of /d/in ended, at 50.3 ms.
+    assert second[1].kind == "W" and second[1].waits == [(0, 2)]
+    assert second[1].gap == pytest.approx(9_700_000, abs=1000)
 
 
 LOCKS = """\

@@ -29,6 +29,7 @@ from tiercel.advice.ways import AGAIN, HOME, MIXED
 from tiercel.advice.ways import home as home_way
 from tiercel.errors import RunFailed, UserError
 from tiercel.placement.compile import NothingToReplay
+from tiercel.placement.delay import Delay
 from tiercel.placement.recipe import Recipe
 from tiercel.placement.replaying import PATIENCE_S, replay_program
 from tiercel.site.model import Site
@@ -82,7 +83,7 @@ def advise(
     notes = [*(capture.notes if capture else ()), *frame.warnings, *missed]
     bare = Advice(site, capture, trace, refused="".join(missed[:1]), notes=tuple(notes))
     try:
-        prepared = prepare(frame, site, options.home, capture.call_cost if capture else 0.0)
+        prepared = prepare(frame, site, options.home, capture.delay if capture else Delay())
     except NothingToReplay:
         return replace(bare, findings=findings(frame, None, capture), seconds=time.monotonic() - began)
     made = replace(
@@ -184,7 +185,7 @@ def _judged(
     answer = verdict(ways, volatile, cost.share * max(1.0, found.fidelity), found.fidelity)
     moves = answer is not None and answer.way is not answer.home
     return replace(
-        made, ways=tuple(ways), verdict=answer, io=cost, unit_io=_unit_io(found, made, ways),
+        made, ways=tuple(ways), verdict=answer, io=cost, unit_io=_unit_io(found, made),
         mode="replayed" if bench.think else "reckoned", warm=warm, fidelity=found.fidelity,
         refused=_unfaithful(found, told, cost, moves) or made.refused,
         left_out={**made.left_out, **found.failed, **found.dropped},
@@ -220,12 +221,16 @@ def _measuring_notes(found: Measured, ways: Sequence[WayResult], options: Option
     return []
 
 
-def _unit_io(found: Measured, made: Advice, ways: Sequence[WayResult]) -> pd.DataFrame:
+def _unit_io(found: Measured, made: Advice) -> pd.DataFrame:
     """Return the seconds in calls of each unit (row) on each storage that was tried (column)."""
-    single = [way for way in ways if way.name != MIXED]
+    single = {
+        name: way for name, way in found.ways.items() if name not in (AGAIN, MIXED) and found.trials.get(name)
+    }
     return pd.DataFrame(
         {
-            unit.name: {way.systems[unit.name]: unit_seconds(found, way.name, unit) for way in single}
+            unit.name: {
+                way.systems[unit.name]: unit_seconds(found, name, unit) for name, way in single.items()
+            }
             for unit in made.units
             if unit.size
         }

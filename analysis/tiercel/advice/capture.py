@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.advice.presence import Presence
-from tiercel.advice.tracers import Tracer, find_program
+from tiercel.advice.tracers import CallCost, Tracer, find_program
 from tiercel.errors import UserError
+from tiercel.placement.delay import Delay
 
 _PR_SET_CHILD_SUBREAPER = 36
 #: How long helpers that outlive the program are waited for, and the tracer to write what it has.
@@ -37,16 +39,22 @@ class Capture:
     """From start to end of the program, or until tracing ended; the tracer's cost is in it."""
     exit_code: int | None
     """None: it still runs."""
-    call_cost: float
-    """Seconds by which the tracer delayed each call."""
-    time_cost: float
-    """Seconds of that which are in each call's own time in the trace."""
+    cost: CallCost
+    """What the tracer added to a call, as measured before the run."""
+    cpu: float
+    """Processor time of the program and the helpers that it waited for, the tracer's part in it."""
     kernel_bytes: int
     """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
     (pipes and terminals too)."""
     presence: Presence
     """What of its likely inputs was in the page cache just before."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def delay(self) -> Delay:
+        """What the tracer added to the run, for `compile_trace`."""
+        cpu = self.cpu if self.exit_code is not None else None
+        return Delay(self.cost.delay, cpu, self.cost.cpu, self.seconds)
 
 
 class Program:
@@ -72,12 +80,12 @@ class Program:
     def capture(self) -> Capture:
         """Run it, with this terminal's input and output, until it ends or `trace_for` is over."""
         notes: list[str] = []
-        cost, told = self._tracer.call_cost()
+        cost = self._tracer.call_cost()
         # Helpers that outlive the program become ours, so that they can be waited for.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
         presence = Presence.take(self._argv)
-        before, began = _kernel_bytes(), time.monotonic()
+        before, cpu, began = _kernel_bytes(), _children_cpu(), time.monotonic()
         try:
             self._process = subprocess.Popen(
                 command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
@@ -91,7 +99,7 @@ class Program:
         except KeyboardInterrupt:  # the terminal sent it to the program as well
             ended, interrupted = True, True
             self._process.wait()
-        seconds = time.monotonic() - began
+        seconds, cpu = time.monotonic() - began, _children_cpu() - cpu
         code = self._process.returncode if ended else None
         if not ended:
             notes.append(f"traced for {seconds:.0f} s; the program went on without the tracer")
@@ -108,7 +116,7 @@ class Program:
             notes.append(f"the program {ended_by}: the advice is on what it did")
         return Capture(
             self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
-            seconds, code, cost, told, max(0, _kernel_bytes() - before), presence, tuple(notes),
+            seconds, code, cost, cpu, max(0, _kernel_bytes() - before), presence, tuple(notes),
         )  # fmt: skip
 
     def finish(self) -> int | None:
@@ -160,6 +168,13 @@ def _stop(tracer: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(tracer, signal.SIGTERM)
     _gone(tracer, _GRACE_S)
+
+
+def _children_cpu() -> float:
+    """Return the processor time of the children that this process has waited for, and of theirs. strace is
+    not among them: it makes itself independent of the program."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _kernel_bytes() -> int:

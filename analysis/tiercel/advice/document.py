@@ -35,7 +35,7 @@ def document(advice: Advice) -> dict[str, Any]:
         else {
             "traced_seconds": capture.seconds, "exit_code": capture.exit_code,
             "tracer": {"name": capture.tracer, "version": capture.tracer_version, "why": capture.why,
-                       "seconds_per_call": capture.call_cost},
+                       "seconds_per_call": advice.recipe.per_call or capture.cost.delay},
         },
         "io": None
         if advice.io is None
@@ -139,7 +139,8 @@ def moves_of(advice: Advice) -> list[tuple[Unit, Move]]:
             continue  # goes with the folder around it
         place = advice.site.storages[storage].scratch_path() / "placed"
         if unit.whole:
-            paths = [(str(unit.folder), True, True, bool(unit.results))]
+            inside = [o for o in moved if unit.folder in (o.folder, *o.folder.parents)]
+            paths = [(str(unit.folder), True, True, any(o.changed or o.results for o in inside))]
         else:
             results = set(unit.results)
             paths = [(name, False, True, name in results) for name in unit.inputs]

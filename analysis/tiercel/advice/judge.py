@@ -98,7 +98,7 @@ def results_of(found: Measured, units: Sequence[Unit]) -> list[WayResult]:
     own = np.concatenate([walls[HOME], walls.get(AGAIN, np.empty(0))])
     again = walls.get(AGAIN, np.empty(0))
     floor, spread = shown_floor(walls[HOME], again), noise_floor(walls[HOME], again)
-    names = [n for n in walls if n not in (HOME, AGAIN)]
+    names = [n for n in walls if n not in (HOME, AGAIN, *found.aside)]
     totals = {n: walls[n] + sum(_copying(found, n, units)) for n in names}
     judged = judge([compare(own + offset, totals[n] + offset, floor) for n in names])
     living = judge([compare(own + offset, walls[n] + offset, floor) for n in names])
@@ -221,7 +221,7 @@ def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
     factors = (min(1.0, fidelity), max(1.0, fidelity))
     ends = [value * factor for value in (min(low, median), max(high, median)) for factor in factors]
     # No more can be saved than lies between the slowest run at home and the fastest of this way.
-    most = float(own.max() - walls.min()) + noise
+    most = float(own.max() - walls.min()) * max(1.0, fidelity) + noise
     return Span(median, min(min(ends) - noise, median), max(median, min(max(ends) + noise, most)))
 
 

@@ -16,8 +16,8 @@ from tiercel.advice.ways import AGAIN, HOME, MIXED, mixed
 from tiercel.errors import RunFailed
 from tiercel.placement.replaying import PATIENCE_S
 
-#: Rounds before a verdict is possible: a rank test of five against five.
-LEAST, MOST = 5, 12
+#: Rounds before a verdict is possible: a rank test of four against eight at home, corrected for some ways.
+LEAST, MOST = 4, 12
 #: A way is given up when it takes this many times as long as home, and some seconds more.
 _TOO_SLOW, _PATIENCE_S = 5.0, 5.0
 #: After so many rounds only the best ways go on, those within the first factor of the best; after one round
@@ -42,6 +42,7 @@ def measure(bench: Bench, found: Measured, seconds: float, seed: int, progress: 
             _round(bench, found, number, seed, deadline, progress)
             longest = max(longest, time.monotonic() - began)
             found.rounds = number + 1
+            _set_aside(found, units)
             _add_mixed(found, units)
             _drop_slow(found)
             if HOME not in found.trials:
@@ -74,6 +75,18 @@ def _round(
             found.failed[name] = str(failure)
 
 
+def _set_aside(found: Measured, units: Sequence[Unit]) -> None:
+    """After the first round: leave off ways that move nothing that takes time."""
+    if HOME not in found.trials:
+        return
+    for name, way in found.ways.items():
+        if name in (HOME, AGAIN, MIXED, *found.dropped):
+            continue
+        if not any(matters(found, unit) for unit in way.moved(units)):
+            found.dropped[name] = "it moves nothing that takes time"
+            found.aside.add(name)
+
+
 def _add_mixed(found: Measured, units: Sequence[Unit]) -> None:
     """After the first round: try each unit where its own I/O was fastest, if that is another way.
 
@@ -94,6 +107,7 @@ def _add_mixed(found: Measured, units: Sequence[Unit]) -> None:
             matters(found, u) for u in differing
         ):
             found.dropped[name] = "the same without its files that take no time is tried instead"
+            found.aside.add(name)
 
 
 def _drop_slow(found: Measured) -> None:

@@ -31,7 +31,8 @@ class Terms:
 @dataclass
 class Measured:
     """Trials of each way, and why some have none. `rows`: of each unit, its files' places in the recipe;
-    `dropped`: ways that were measured, and not to the end, with the reason; `rounds`: how many were whole."""
+    `dropped`: ways that were measured, and not to the end, with the reason; `aside`: of these, the ones that
+    are in no comparison; `rounds`: how many were whole."""
 
     ways: dict[str, Way]
     rows: Mapping[str, Sequence[int]]
@@ -39,6 +40,7 @@ class Measured:
     trials: dict[str, list[Trial]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
+    aside: set[str] = field(default_factory=set)
     rounds: int = 0
     interrupted: bool = False
 

@@ -10,11 +10,18 @@ from tiercel.advice.ways import Way, all_on
 from tiercel.advice.ways import home as home_way
 from tiercel.errors import UserError
 from tiercel.placement.compile import compile_trace
+from tiercel.placement.delay import Delay
 from tiercel.placement.recipe import Recipe
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.model import Site, Stack
 from tiercel.traces import IOFrame
 from tiercel.units import format_size
+
+#: Calls after which a file or folder is the program's own, wherever it lies.
+_MAKES = (
+    "(failed IS NOT TRUE AND (kind = 'write' OR contains(coalesce(flags, ''), 'O_CREAT') OR "
+    "regexp_matches(function, '^(mkdir|rename|link|symlink|creat|f?truncate)')))"
+)
 
 
 @dataclass(frozen=True)
@@ -44,19 +51,20 @@ class Prepared:
         return [way for way in ways if dict(way.systems) != at_home]
 
 
-def prepare(frame: IOFrame, site: Site, home: str | None, cost: float) -> Prepared:
-    """Return what can be tried of a trace; `home`: take all files as lying there; `cost`: seconds that the
-    tracer added to a call.
+def prepare(frame: IOFrame, site: Site, home: str | None, delay: Delay) -> Prepared:
+    """Return what can be tried of a trace; `home`: take all files as lying there; `delay`: what the tracer
+    added.
 
     NothingToReplay where the program has no files; UserError where these lie on no storage of the site.
     """
     names = frame.query(
-        "SELECT file, bool_or(kind = 'write') AS written FROM events WHERE file IS NOT NULL AND api <> 'app' "
-        "GROUP BY file"
+        f"SELECT name, bool_or(made) AS made FROM (SELECT file AS name, {_MAKES} AS made FROM events "
+        f"WHERE api <> 'app' UNION ALL SELECT target, {_MAKES} FROM events WHERE api <> 'app' "
+        "AND kind IN ('write', 'metadata')) WHERE name IS NOT NULL GROUP BY name"
     )
-    written = frozenset(str(n) for n in names.loc[names["written"], "file"])
-    data = data_files((str(n) for n in names["file"]), written)
-    recipe = compile_trace(frame, only=data, per_call=cost)
+    made = frozenset(str(n) for n in names.loc[names["made"], "name"])
+    data = data_files((str(n) for n in names["name"]), made)
+    recipe = compile_trace(frame, only=data, delay=delay)
     units = units_of(recipe, site, home)
     notes = []
     outside = [u for u in units if u.storage is None and u.size]
@@ -73,7 +81,7 @@ def prepare(frame: IOFrame, site: Site, home: str | None, cost: float) -> Prepar
             f"lying, --home NAME (there are: {', '.join(site.storages)})"
         )
     if len(inside) < len(units):
-        recipe = compile_trace(frame, only={f for u in inside for f in u.files}, per_call=cost)
+        recipe = compile_trace(frame, only={f for u in inside for f in u.files}, delay=delay)
         units = units_of(recipe, site, home)
     usable, left_out = _ready(site, units)
     return Prepared(recipe, units, usable, left_out, [*notes, *_mappings(recipe)])

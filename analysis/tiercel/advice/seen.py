@@ -33,7 +33,7 @@ def seen(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> Seen:
 
 
 def _in_calls(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
-    added = capture.time_cost if capture else 0.0
+    added = capture.cost.told if capture else 0.0
     table = frame.query(
         f"SELECT kind, file, sum(greatest(0, coalesce(duration, 0) - {added!r})) AS seconds FROM events "
         "WHERE file IS NOT NULL AND api = 'posix' AND kind IN ('read', 'write', 'metadata', 'sync') "
@@ -46,11 +46,7 @@ def _in_calls(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[s
 
 def _outside(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> float:
     whole = capture.seconds if capture else frame.job_time
-    calls = frame.query(
-        f"SELECT count(*) AS n FROM events WHERE time < {recipe.began!r} OR time > {recipe.ended!r}"
-    )["n"].iloc[0]
-    cost = capture.call_cost if capture else 0.0
-    return max(0.0, whole - (recipe.ended - recipe.began) - cost * float(calls))
+    return max(0.0, whole - (recipe.ended - recipe.began) - recipe.per_call * recipe.calls_outside)
 
 
 def unseen(frame: IOFrame, capture: Capture | None) -> list[str]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -33,12 +35,22 @@ _CALLS = """
     ?access faccessat ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2
     ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
     fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
-    dup3 fcntl flock mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
+    dup3 fcntl flock futex mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
     memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
     ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
 """
 #: Calls by which the cost of a traced call is measured.
 _TRIALS = 3000
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """What a tracer adds to one call, in seconds: `delay` of the program, `told` of that in the call's own
+    time in the trace, `cpu` of the program's own processor time."""
+
+    delay: float = 0.0
+    told: float = 0.0
+    cpu: float = 0.0
 
 
 class Tracer(ABC):
@@ -58,12 +70,11 @@ class Tracer(ABC):
     @abstractmethod
     def version(self) -> str: ...
 
-    def call_cost(self) -> tuple[float, float]:
-        """Return the seconds by which it delays one call of a program, and how much of that it takes for the
-        call's own time: measured by stats with and without it, here."""
+    def call_cost(self) -> CallCost:
+        """Return what it adds to one call of a program: measured by stats with and without it, here."""
         replay = program("tiercel-replay")
         if replay is None:
-            return 0.0, 0.0
+            return CallCost()
         recipe = Recipe(
             [FileRecord("file", existed=True)], [[Operation("T", 0, 0, 0, 0, [])] * _TRIALS], [[]]
         )
@@ -74,10 +85,12 @@ class Tracer(ABC):
             head = [str(replay), str(folder / "recipe.txt"), "--root", str(folder / "root")]
             (folder / "trace").mkdir()
             traced, variables = self.command(head, folder / "trace", cut=False)
-            plain = min(_metadata_seconds(head, {}) for _ in range(3)) / _TRIALS
-            slow = min(_metadata_seconds(traced, variables) for _ in range(3)) / _TRIALS
+            plain, cpu = (min(v) / _TRIALS for v in zip(*(_stats(head, {}) for _ in range(3)), strict=True))
+            slow, more = (
+                min(v) / _TRIALS for v in zip(*(_stats(traced, variables) for _ in range(3)), strict=True)
+            )
             told = self.told_seconds(folder / "trace")
-        return max(0.0, slow - plain), max(0.0, told - plain)
+        return CallCost(max(0.0, slow - plain), max(0.0, told - plain), max(0.0, more - cpu))
 
     def told_seconds(self, _folder: Path) -> float:
         """Return the median time of a stat as the trace of the trial tells it; 0: not worth a word."""
@@ -238,11 +251,15 @@ def _said(argv: list[str]) -> str:
         return ""
 
 
-def _metadata_seconds(argv: Sequence[str], variables: Mapping[str, str]) -> float:
+def _stats(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:
+    """Return the seconds that a replay of stats took in its calls, and its processor time in all."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **variables}
         )
-        return float(json.loads(done.stdout)["total"]["metadata"]["seconds"])
+        seconds = float(json.loads(done.stdout)["total"]["metadata"]["seconds"])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
-        return 0.0
+        return 0.0, 0.0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

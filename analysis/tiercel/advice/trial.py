@@ -183,8 +183,8 @@ class Bench:
         for unit in way.moved(self.units):
             home, there = data[unit.storage or ""], data[way.systems[unit.name]]
             began = time.monotonic()
-            # A folder comes back whole; of files that moved one by one those that were written.
-            _copy_files([below_root(n) for n in (unit.files if unit.whole else unit.results)], there, home)
+            # A folder that was changed comes back whole; of inputs those that were written.
+            _copy_files([below_root(n) for n in (unit.files if unit.changed else unit.results)], there, home)
             taken += time.monotonic() - began
         return taken
 

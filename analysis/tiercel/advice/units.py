@@ -1,10 +1,9 @@
 """What can be moved as one: folders that a program works in, and input files that it only reads.
 
-A folder in which the program makes, removes or renames files moves as a whole: single links would be
-replaced by
-new files, or refused (O_EXCL). Files that it only reads move one by one, by a link in their place, and
-those of
-one folder belong together. What the program is made of (its libraries and scripts) stays.
+A folder in which the program makes, removes or renames files moves as a whole: single links would be replaced
+by new files, or refused (O_EXCL). So does a folder of many inputs that holds little else: a script moves it
+in one step. Other files that it only reads move one by one, by a link in their place, and those of one folder
+belong together. What the program is made of (its libraries and scripts) stays.
 """
 
 from __future__ import annotations
@@ -34,6 +33,8 @@ _OTHER_TIMES, _OTHER_BYTES = 4, 1 << 30
 _MOST = 40
 #: So many folders of inputs side by side are one.
 _SIBLINGS = 4
+#: A folder of so many inputs moves as a whole, when it holds at most so many times their bytes.
+_MANY, _LITTLE_ELSE = 8, 2.0
 #: Kinds of operations after which a folder holds other names.
 _MAKING = frozenset("UNMXY")
 
@@ -63,17 +64,19 @@ class Unit:
     takes: tuple[str, ...] = field(default=())
     """Names of units that go where this one goes: they lie in its folder, or files are renamed between
     them."""
+    changed: bool = False
+    """The program makes, removes or renames files in the folder: it comes back whole."""
 
 
-def data_files(names: Iterable[str], written: Collection[str] = ()) -> list[str]:
+def data_files(names: Iterable[str], made: Collection[str] = ()) -> list[str]:
     """Return the files that hold a program's data: not the system's, not those that programs are made of,
-    unless it has `written` them (an installer's data are programs)."""
+    unless it has `made` or changed them (an installer's data are programs)."""
     return [
         name
         for name in names
         if name.startswith("/")
         and not name.startswith(SYSTEM_FOLDERS)
-        and (name in written or not PROGRAM_FILES.search(name))
+        and (name in made or not PROGRAM_FILES.search(name))
     ]
 
 
@@ -96,7 +99,7 @@ def units_of(
         members.setdefault((folder, folder in changed), []).append(name)
     members = _fewer(members)
     found: list[Unit] = []
-    for (folder, whole), names in members.items():
+    for (folder, makes), names in members.items():
         own = [records[n] for n in names]
         if not any(r.largest or r.remains or r.existed for r in own):
             continue  # only looked for, never there
@@ -105,13 +108,16 @@ def units_of(
         results = tuple(r.name for r in own if r.remains)
         size = sum(r.largest for r in own)
         before = sum(r.size for r in own if r.existed)
+        stays, whole_size = _why_it_stays(Path(folder), makes, size, storage, known)
+        reason, there = _why_it_stays(Path(folder), True, size, storage, known)
+        many = len(inputs) >= _MANY and not reason and there <= _LITTLE_ELSE * size
+        whole, whole_size = makes or many, there if many else whole_size
         name = folder if whole else f"{folder.rstrip('/')}/*"
-        stays, whole_size = _why_it_stays(Path(folder), whole, size, storage, known)
         found.append(
             Unit(
                 name, Path(folder), whole, tuple(sorted(names)), storage,
                 stays, inputs, results, size, max(before, whole_size - _made_by_it(own)),
-                sum(r.largest for r in own if r.remains),
+                sum(r.largest for r in own if r.remains), changed=makes,
             )
         )  # fmt: skip
     found.sort(key=lambda u: (-u.size, u.name))

@@ -8,6 +8,7 @@ A *stream* is one thread of the program. Order is kept where it matters, and now
 * a stream begins after the streams that had ended, and after the call that had ended last (who started it);
 * a call before which another stream ended, while its own stream was idle, comes after that one again (whoever
   starts helpers waits for them);
+* a stream that slept until another woke it, by a futex or a pipe, waited for that one (`handover`);
 * what is done in a folder comes after the folder was made or renamed, and before it goes.
 
 Between its calls a stream thinks: the gap since its last call, or since what it waited for. With
@@ -23,11 +24,12 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import heapq
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,9 @@ from typing import Any
 import pandas as pd
 
 from tiercel.errors import UserError
+from tiercel.placement.delay import Delay, fitted
 from tiercel.placement.groups import SYSTEM_FOLDERS
+from tiercel.placement.handover import Handovers
 from tiercel.placement.order import End, Ends, Mark
 from tiercel.placement.recipe import (
     DIRECT,
@@ -80,17 +84,20 @@ _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
+_NO_DELAY = Delay()
+
+
 class NothingToReplay(UserError):
     """The trace shows no I/O on files that could be replayed."""
 
 
 def compile_trace(
-    frame: IOFrame, data: str = "/", only: Collection[str] | None = None, per_call: float = 0.0
+    frame: IOFrame, data: str = "/", only: Collection[str] | None = None, delay: Delay = _NO_DELAY
 ) -> Recipe:
     """Return the recipe of a trace's I/O on files below the folder `data`. UserError when there is none.
 
-    `only`: of these files alone (what is done to others is thinking). `per_call`: seconds by which the tracer
-    delayed each call of the program; so much is taken out of the gaps.
+    `only`: of these files alone (what is done to others is thinking). `delay`: what the tracer added, which
+    is taken out of the gaps.
     """
     events = _events(frame, data, only)
     if events.empty:
@@ -98,7 +105,25 @@ def compile_trace(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
-    return _Compiler(events, per_call).recipe
+    recipe = _Compiler(events, _handovers(frame)).recipe
+    _shorten_gaps(recipe, delay, frame)
+    return recipe
+
+
+def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
+    """Take out of the gaps what the tracer added, and say how much that is for each call."""
+    operations = [o for stream in recipe.streams for o in stream]
+    total, outside = frame.query(
+        f"SELECT count(*), count(*) FILTER (time < {recipe.began!r} OR time > {recipe.ended!r}) FROM events "
+        "WHERE api = 'posix'"
+    ).iloc[0]
+    recipe.calls_outside = int(outside)
+    recipe.per_call = fitted(
+        delay, [o.gap / 1e9 for o in operations], [o.calls for o in operations],
+        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside), int(total),
+    )  # fmt: skip
+    for o in operations:
+        o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
 
 
 def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
@@ -111,7 +136,8 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
         "coalesce(duration, 0) AS duration, coalesce(process, rank, 0) AS process, "
         "coalesce(thread, process, rank, 0) AS thread, rank, row_number() OVER (PARTITION BY "
         "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
-        f"WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) WHERE file IS NOT NULL AND {below} ORDER BY time"
+        "WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) "
+        f"WHERE file IS NOT NULL AND {below} AND NOT {_HANDS_OVER} ORDER BY time"
     )
     table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
     table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
@@ -132,6 +158,22 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     if not table["letter"].isin(["R", "W"]).any():
         return table.iloc[:0]
     return table
+
+
+#: Calls by which threads wake each other: of sleeping in a futex, of reading and writing pipes.
+_HANDS_OVER = "(kind = 'other' AND (function = 'futex' OR starts_with(file, 'pipe:')))"
+
+
+def _handovers(frame: IOFrame) -> Iterator[Any]:
+    """Yield the calls by which threads wake each other, in the order of their begin: channel, side..."""
+    table = frame.query(
+        "SELECT coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, time, "
+        "coalesce(duration, 0) AS duration, CASE function WHEN 'futex' THEN target ELSE file END AS channel, "
+        f"CASE function WHEN 'futex' THEN flags ELSE 'both' END AS side FROM events WHERE {_HANDS_OVER} "
+        "AND failed IS NOT TRUE ORDER BY time"
+    )
+    rows: Iterator[Any] = table[table["channel"].notna() & table["side"].notna()].itertuples()
+    return rows
 
 
 def _lock_letter(flags: Any) -> str | None:
@@ -188,11 +230,11 @@ class _Stream:
 
 
 class _Compiler:
-    """One fold over the events of a trace."""
+    """One fold over the events of a trace, and over the calls by which its threads wake each other."""
 
-    def __init__(self, events: pd.DataFrame, per_call: float) -> None:
+    def __init__(self, events: pd.DataFrame, handovers: Iterator[Any]) -> None:
         self.recipe = Recipe()
-        self._per_call = per_call
+        self._handovers = Handovers()
         self._files: dict[str, _File] = {}
         self._streams: dict[tuple[int, int], _Stream] = {}
         self._over = Ends()
@@ -211,9 +253,12 @@ class _Compiler:
         self._ends = sorted((last, key) for key, (_, last) in self._lives.items())
         self._begin = self.recipe.began = float(replayed["time"].min())
         self.recipe.ended = max(last for _, last in self._lives.values())
-        rows: Any = events.itertuples()
-        for row in rows:
-            self._event(row)
+        calls: Iterator[Any] = events.itertuples()
+        for row in heapq.merge(calls, handovers, key=lambda r: float(r.time)):
+            if hasattr(row, "channel"):
+                self._hand_over(row)
+            else:
+                self._event(row)
         self._finish()
 
     # -- files -----------------------------------------------------------------------------------------------
@@ -228,7 +273,8 @@ class _Compiler:
 
     def _settle(self, file: _File, letter: str, flags: str | None, failed: bool | None) -> None:
         """Say whether a file was there before, by the first call that tells."""
-        file.record.folder |= letter in "GXM"
+        # rmdir of a file fails; mkdir of a folder that is there does, too.
+        file.record.folder |= letter in "GM" or (letter == "X" and failed is not True)
         if file.known:
             return
         if letter == "O":
@@ -284,6 +330,12 @@ class _Compiler:
             if other is not None and other is not stream:
                 found.append(End(end, (other.number, len(other.operations))))
         return found
+
+    def _hand_over(self, row: Any) -> None:
+        key = (int(row.process), int(row.thread))
+        stream = self._streams.get(key)
+        own = End(stream.idle_since, (stream.number, len(stream.operations))) if stream else None
+        self._handovers.call(key, row.channel, row.side, row.time, row.time + row.duration, own)
 
     # -- one call --------------------------------------------------------------------------------------------
 
@@ -353,6 +405,7 @@ class _Compiler:
         if other is not None:
             waits += self._waits(stream, other, True, time)
         waits += self._helpers(stream, time)
+        waits += self._handovers.news((int(row.process), int(row.thread)))
         folders = [f for f in (self._folder_of(t) for t in (file, other) if t is not None) if f is not None]
         for folder in folders:
             waits += self._waits(stream, folder, False, time)
@@ -363,12 +416,12 @@ class _Compiler:
                 marks[number] = max(count, marks.get(number, 0))
         since = max([stream.idle_since, *(w.time for w in waits if w.mark[0] in marks)])
         between = max(0, int(row.nth) - stream.nth)
-        gap = max(0.0, time - since - self._per_call * between)
+        gap = max(0.0, time - since)
         stream.clock.update(marks)
         self._follow(stream, file, letter, offset, size, flags, other)
         offset, size = self._encoded(letter, offset, size, flags, other)
         stream.operations.append(
-            Operation(letter, file.number, offset, size, int(gap * 1e9), list(marks.items()))
+            Operation(letter, file.number, offset, size, int(gap * 1e9), list(marks.items()), between)
         )
         done = End(end, (stream.number, len(stream.operations)), frozenset(marks.items()))
         for touched in (file, other):

@@ -12,7 +12,8 @@ READ_ONLY, TRUNCATES, SYNCED, DIRECT = 1, 2, 4, 8
 @dataclass
 class Operation:
     """One call. `gap`: ns since the stream's last one, or since what it waited for, if that was later;
-    `waits`: (stream, operations) to be over before it."""
+    `waits`: (stream, operations) to be over before it; `calls`: of all sorts that the stream made in the
+    gap."""
 
     kind: str
     file: int
@@ -20,6 +21,7 @@ class Operation:
     size: int
     gap: int
     waits: list[tuple[int, int]]
+    calls: int = 0
 
 
 @dataclass
@@ -55,6 +57,10 @@ class Recipe:
     began: float = 0.0
     ended: float = 0.0
     """Seconds of the trace at which the first replayed call begins and the last one ends."""
+    calls_outside: int = 0
+    """Calls of the trace before and after these, by whoever makes them."""
+    per_call: float = 0.0
+    """Seconds that the tracer added to each call, which the gaps do not hold any more."""
 
     @property
     def files(self) -> list[str]:

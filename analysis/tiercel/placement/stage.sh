@@ -92,8 +92,11 @@ discard() {
 mounts_in() { # folder: is it a mount point, or does it hold one?
     [ -r /proc/self/mountinfo ] || return 1
     real_of "$1"
-    # As the kernel writes them there.
-    real=$(printf %s "$real" | sed 's/\\/\\134/g; s/ /\\040/g; s/	/\\011/g' | tr '\n' '\001' | sed 's/\x01/\\012/g')
+    case $real in
+    *[\\\ '	'"$newline"]*) # as the kernel writes them there
+        real=$(printf %s "$real" | sed 's/\\/\\134/g; s/ /\\040/g; s/	/\\011/g' | tr '\n' '\001' | sed 's/\x01/\\012/g')
+        ;;
+    esac
     while read -r _ _ _ _ point _; do
         case $point in
         "$real" | "$real"/*) return 0 ;;

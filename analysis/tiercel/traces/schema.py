@@ -53,9 +53,9 @@ EVENTS = (
         "string",
         "",
         "how a file was opened (O_WRONLY|O_CREAT), or locked (F_SETLK|F_WRLCK|510: bytes, from the offset "
-        "on; LOCK_EX), where the tracer tells",
+        "on; LOCK_EX); of a futex, waits or wakes",
     ),
-    Field("target", "string", "", "the other path of a rename, link or copy, where the tracer tells"),
+    Field("target", "string", "", "the other path of a rename, link or copy; of a futex, which one it is"),
     Field("epoch", "int32", "", "training epoch, where the program says"),
     Field("step", "int32", "", "training step, where the program says"),
 )

@@ -198,7 +198,8 @@ static char *other_name(const struct worker *w, const struct operation *o, const
     return asprintf(&other, "%s.renamed", path) < 0 ? NULL : other;
 }
 
-/* All streams are one process here, so no lock is refused; what asking the storage for it takes remains. */
+/* Asked for, and never waited for: who waited for whom, the recipe says. One that another stream still holds is
+ * refused, which asks the storage all the same. */
 static bool lock(const struct handle *h, const struct operation *o)
 {
     struct flock range = {.l_whence = SEEK_SET, .l_start = (off_t)o->offset, .l_len = (off_t)o->size};

@@ -59,7 +59,7 @@ def _facts(advice: Advice) -> list[tuple[str, str]]:
     capture, io = advice.capture, advice.io
     found = [("Site", advice.site.site), ("Files lie on", label(advice, advice.home))]
     if capture is not None:
-        cost = format_latency(capture.call_cost)
+        cost = format_latency(capture.cost.delay)
         found += [
             ("Traced run", f"{format_duration(capture.seconds)}, exit code {capture.exit_code}"),
             ("Tracer", f"{capture.tracer} {capture.tracer_version}: {capture.why}; {cost} a call, taken out"),

@@ -291,9 +291,7 @@ class _Reading:
         process = self._process(thread)
         took = _TOOK.search(rest)
         duration = float(took[1]) if took else None if until is None else until - time
-        if answer == "?" and duration is None:  # exit does not come back
-            duration = 0.0
-        self._untimed += duration is None
+        self._untimed += duration is None and answer != "?"  # exit does not come back
         # Addresses are hexadecimal; a damaged number may begin with zeros, which base 0 refuses.
         result = int(answer, 16 if answer.lower().startswith(("0x", "-0x")) else 10) if answer != "?" else -1
         kind = kind_of(function, "posix")
@@ -324,8 +322,11 @@ class _Reading:
         if kind == "metadata":
             flags, start = _lock(arguments) if function in _LOCKS else (_flags(arguments), None)
             offset = start if offset is None else offset
+        elif function == "futex":
+            flags, target = _futex(process, arguments, result)
         failed = None if answer == "?" else result < 0
         began = time - (self._start or 0.0)
+        duration = 0.0 if duration is None and answer == "?" else duration
         who = (began, duration, process.number, thread, function, kind)
         self._rows.append((*who, file, offset, size, failed, flags, target))
         if len(self._rows) >= BATCH:
@@ -424,6 +425,22 @@ class _Reading:
 def _flags(arguments: str) -> str | None:
     found = _FLAGS.search(arguments.rpartition('"')[2])
     return found[0] if found else None
+
+
+#: What sleeps in a futex, and what wakes the one that does.
+_FUTEX = re.compile(r"0x([0-9a-f]{1,16})(?:<[^>]*>)?, FUTEX_((?:LOCK_PI|WAIT|WAKE|UNLOCK_PI|CMP_REQUEUE)\w*)")
+
+
+def _futex(process: _Process, arguments: str, result: int) -> tuple[str | None, str | None]:
+    """Return whether a futex waits or wakes somebody, and which it is; nothing where it did neither."""
+    found = _FUTEX.match(arguments)
+    if found is None or result < 0:
+        return None, None
+    wakes = found[2].startswith(("WAKE", "UNLOCK", "CMP"))
+    if found[2].startswith(("WAKE", "CMP")) and result == 0:
+        return None, None  # nobody slept
+    owner = f"{process.number}:" if "PRIVATE" in found[2] else ""
+    return "wakes" if wakes else "waits", f"futex:[{owner}{found[1]}]"
 
 
 #: Calls that may lock.

@@ -1,0 +1,58 @@
+"""What a tracer added to each call, so that a program's thinking is not taken for longer than it was.
+
+Measured beforehand it is right within a factor of two or so only: a tracer that wakes on another processor
+takes four times as long as on the same one. So it is fitted to what the kernel counted: a program's gaps
+between its calls are what its processors computed, unless it slept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: The fitted cost lies between so many times the one that was measured beforehand.
+_LEAST, _MOST = 0.25, 3.0
+#: A program with more than this many times its processor time in its gaps slept; then nothing is fitted.
+_SLEPT = 3.0
+
+
+@dataclass(frozen=True)
+class Delay:
+    """`per_call`: seconds that a call was delayed, as measured beforehand. `cpu`: seconds of processor time
+    of the whole run, None where nobody knows, of which `cpu_per_call` for each call are the tracer's;
+    `seconds`: from its start to its end."""
+
+    per_call: float = 0.0
+    cpu: float | None = None
+    cpu_per_call: float = 0.0
+    seconds: float = 0.0
+
+
+def fitted(
+    delay: Delay, gaps: Sequence[float], calls: Sequence[int], outside: tuple[float, int], total: int
+) -> float:
+    """Return the seconds by which each of a run's `total` calls was delayed.
+
+    `gaps`: seconds between a stream's replayed calls; `calls`: how many calls lie in each. `outside`: the
+    same of the time before the first and after the last of all streams.
+    """
+    if delay.cpu is None or not delay.per_call:
+        return delay.per_call
+    own = delay.cpu - delay.cpu_per_call * total
+    if own <= 0:
+        return delay.per_call
+    raw = np.array([*gaps, outside[0]])
+    count = np.array([*calls, outside[1]], dtype=np.float64)
+
+    def thinking(each: float) -> float:
+        return float(np.maximum(0.0, raw - each * count).sum())
+
+    low, high = _LEAST * delay.per_call, _MOST * delay.per_call
+    if thinking(high) > _SLEPT * own:
+        return delay.per_call
+    for _ in range(40):  # thinking falls with the cost
+        middle = (low + high) / 2
+        low, high = (middle, high) if thinking(middle) > own else (low, middle)
+    return (low + high) / 2
