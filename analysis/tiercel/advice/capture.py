@@ -41,8 +41,8 @@ class Capture:
     """None: it still runs."""
     cost: CallCost
     """What the tracer added to a call, as measured before the run."""
-    cpu: float
-    """Processor time of the program and the helpers that it waited for, the tracer's part in it."""
+    user: float
+    """User time of the program and the helpers that it waited for."""
     kernel_bytes: int
     """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
     (pipes and terminals too)."""
@@ -53,8 +53,7 @@ class Capture:
     @property
     def delay(self) -> Delay:
         """What the tracer added to the run, for `compile_trace`."""
-        cpu = self.cpu if self.exit_code is not None else None
-        return Delay(self.cost.delay, cpu, self.cost.cpu, self.seconds)
+        return Delay(self.cost.delay, None if self.exit_code is None else self.user, self.seconds)
 
 
 class Program:
@@ -85,7 +84,7 @@ class Program:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
         presence = Presence.take(self._argv)
-        before, cpu, began = _kernel_bytes(), _children_cpu(), time.monotonic()
+        before, user, began = _kernel_bytes(), _user_seconds(), time.monotonic()
         try:
             self._process = subprocess.Popen(
                 command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
@@ -99,7 +98,7 @@ class Program:
         except KeyboardInterrupt:  # the terminal sent it to the program as well
             ended, interrupted = True, True
             self._process.wait()
-        seconds, cpu = time.monotonic() - began, _children_cpu() - cpu
+        seconds, user = time.monotonic() - began, _user_seconds() - user
         code = self._process.returncode if ended else None
         if not ended:
             notes.append(f"traced for {seconds:.0f} s; the program went on without the tracer")
@@ -116,7 +115,7 @@ class Program:
             notes.append(f"the program {ended_by}: the advice is on what it did")
         return Capture(
             self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
-            seconds, code, cost, cpu, max(0, _kernel_bytes() - before), presence, tuple(notes),
+            seconds, code, cost, user, max(0, _kernel_bytes() - before), presence, tuple(notes),
         )  # fmt: skip
 
     def finish(self) -> int | None:
@@ -170,11 +169,10 @@ def _stop(tracer: int) -> None:
     _gone(tracer, _GRACE_S)
 
 
-def _children_cpu() -> float:
-    """Return the processor time of the children that this process has waited for, and of theirs. strace is
-    not among them: it makes itself independent of the program."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _user_seconds() -> float:
+    """Return the user time of the children that this process has waited for, and of theirs. strace is not
+    among them: it makes itself independent of the program."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
 def _kernel_bytes() -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import shutil
 import stat
 import subprocess
@@ -46,11 +45,10 @@ _TRIALS = 3000
 @dataclass(frozen=True)
 class CallCost:
     """What a tracer adds to one call, in seconds: `delay` of the program, `told` of that in the call's own
-    time in the trace, `cpu` of the program's own processor time."""
+    time in the trace."""
 
     delay: float = 0.0
     told: float = 0.0
-    cpu: float = 0.0
 
 
 class Tracer(ABC):
@@ -85,12 +83,10 @@ class Tracer(ABC):
             head = [str(replay), str(folder / "recipe.txt"), "--root", str(folder / "root")]
             (folder / "trace").mkdir()
             traced, variables = self.command(head, folder / "trace", cut=False)
-            plain, cpu = (min(v) / _TRIALS for v in zip(*(_stats(head, {}) for _ in range(3)), strict=True))
-            slow, more = (
-                min(v) / _TRIALS for v in zip(*(_stats(traced, variables) for _ in range(3)), strict=True)
-            )
+            plain = min(_metadata_seconds(head, {}) for _ in range(3)) / _TRIALS
+            slow = min(_metadata_seconds(traced, variables) for _ in range(3)) / _TRIALS
             told = self.told_seconds(folder / "trace")
-        return CallCost(max(0.0, slow - plain), max(0.0, told - plain), max(0.0, more - cpu))
+        return CallCost(max(0.0, slow - plain), max(0.0, told - plain))
 
     def told_seconds(self, _folder: Path) -> float:
         """Return the median time of a stat as the trace of the trial tells it; 0: not worth a word."""
@@ -251,15 +247,11 @@ def _said(argv: list[str]) -> str:
         return ""
 
 
-def _stats(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:
-    """Return the seconds that a replay of stats took in its calls, and its processor time in all."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def _metadata_seconds(argv: Sequence[str], variables: Mapping[str, str]) -> float:
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **variables}
         )
-        seconds = float(json.loads(done.stdout)["total"]["metadata"]["seconds"])
+        return float(json.loads(done.stdout)["total"]["metadata"]["seconds"])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
-        return 0.0, 0.0
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return 0.0

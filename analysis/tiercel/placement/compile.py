@@ -113,14 +113,15 @@ def compile_trace(
 def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     """Take out of the gaps what the tracer added, and say how much that is for each call."""
     operations = [o for stream in recipe.streams for o in stream]
-    total, outside = frame.query(
-        f"SELECT count(*), count(*) FILTER (time < {recipe.began!r} OR time > {recipe.ended!r}) FROM events "
-        "WHERE api = 'posix'"
-    ).iloc[0]
-    recipe.calls_outside = int(outside)
+    recipe.calls_outside = int(
+        frame.query(
+            "SELECT count(*) AS n FROM events WHERE api = 'posix' AND "
+            f"(time < {recipe.began!r} OR time > {recipe.ended!r})"
+        )["n"].iloc[0]
+    )
     recipe.per_call = fitted(
         delay, [o.gap / 1e9 for o in operations], [o.calls for o in operations],
-        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside), int(total),
+        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside),
     )  # fmt: skip
     for o in operations:
         o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
