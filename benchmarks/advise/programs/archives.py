@@ -30,7 +30,8 @@ def _made(folder: Path, count: int = _FILES) -> str | None:
 
 @programs.register("dpkg-unpack")
 class Dpkg(Program):
-    title = f"dpkg, unpacks a package of {_FILES} files, each synced"
+    title = "dpkg, unpacks a package of 300 files, each synced"
+    _count = 300
 
     def missing(self) -> str | None:
         return lacks("dpkg", "dpkg-deb dpkg")
@@ -47,7 +48,7 @@ class Dpkg(Program):
             (tree / "DEBIAN/control").write_text(
                 "Package: made\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: made files\n"
             )
-            make_tree(tree / "usr/share/made", _FILES, _SIZE)
+            make_tree(tree / "usr/share/made", self._count, _SIZE)
             run(path_of("dpkg-deb"), "--root-owner-group", "-Zgzip", "-b", tree, folder / "made.deb")
 
     def command(self, folder: Path) -> list[str]:
@@ -60,7 +61,7 @@ class Dpkg(Program):
         ]
 
     def wrong(self, folder: Path) -> str | None:
-        return _made(folder / "root/usr/share/made")
+        return _made(folder / "root/usr/share/made", self._count)
 
 
 @programs.register("pip-install")
