@@ -67,6 +67,8 @@ class Case:
     living: Living | None
     wrong: tuple[str, ...]
     """Why outputs were wrong, or runs failed."""
+    fails_there: str
+    """Why a plain run at home failed, or what it made was wrong: then nothing is said of the advice."""
 
 
 def cases(measured: Mapping[str, Any]) -> list[Case]:
@@ -102,6 +104,9 @@ def _case(measured: Mapping[str, Any], home: str) -> Case:
         and compare(whole, at_home, noise_floor(single[home], again)).verdict == "higher",
         living=_living(verdict, single, measured["media"], home) if verdict else None,
         wrong=tuple(sorted({run["wrong"] for run in taken if run["wrong"]})),
+        fails_there=next(
+            (r["wrong"] for r in measured["single"][home] + measured["again"][home] if r["wrong"]), ""
+        ),
     )  # fmt: skip
 
 
@@ -162,6 +167,8 @@ class Totals:
     """Over all cases that got an answer. `None` where there is nothing to say it of."""
 
     cases: int
+    failing: int
+    """Cases whose program fails at home by itself; they are in nothing else here."""
     without_answer: int
     moved: int
     stated: int
@@ -188,11 +195,13 @@ class Totals:
 
 
 def totals(judged: Sequence[Case]) -> Totals:
+    failing = sum(bool(case.fails_there) for case in judged)
+    judged = [case for case in judged if not case.fails_there]
     answered = [case for case in judged if case.stated is not None]
     moved = [case for case in answered if case.moves]
     living = [(case, case.living) for case in answered if case.living is not None]
     return Totals(
-        cases=len(judged), without_answer=len(judged) - len(answered), moved=len(moved), stated=len(answered),
+        cases=len(judged), failing=failing, without_answer=len(judged) - len(answered), moved=len(moved), stated=len(answered),
         inside=sum(case.inside is True for case in answered),
         inside_moved=sum(case.inside is True for case in moved),
         lost=sum(c.lost for c in answered) / sum(c.at_home for c in answered) if answered else None,

@@ -22,7 +22,8 @@ def summary(total: Totals) -> str:
     """Return the totals in lines, each with its goal."""
     found = [
         f"{total.cases} cases, {total.moved} of them move something"
-        + (f"; {total.without_answer} got no answer" if total.without_answer else ""),
+        + (f"; {total.without_answer} got no answer" if total.without_answer else "")
+        + (f"; {total.failing} more left out: the program fails there by itself" if total.failing else ""),
         f"measured gain inside the stated interval: {total.inside} of {total.stated} "
         f"({_percent(total.coverage)}; goal 90 %), {total.inside_moved} of the {total.moved} that move",
         f"regret against the best single storage, copying counted for both: {_percent(total.lost)} of run "
@@ -44,9 +45,15 @@ def _row(case: Case) -> list[str]:
         case.program, case.home, case.way + ("" if case.decided or case.stated is None else ", undecided"),
         f"{case.at_home:.2f}", f"{case.as_advised:.2f}", f"{case.staging:.2f}" if case.moves else "–", stated,
         f"{case.saved:.2f}", _yes(case.inside), case.best, f"{case.lost:.2f}",
-        "WRONG: " + case.wrong[0] if case.wrong else _yes(case.slower), living.storage if living else "–",
+        _harm(case), living.storage if living else "–",
         living.best if living else "–", _percent(living.regret) if living else "–",
     ]  # fmt: skip
+
+
+def _harm(case: Case) -> str:
+    if case.fails_there:
+        return "fails there by itself"
+    return "WRONG: " + case.wrong[0] if case.wrong else _yes(case.slower)
 
 
 def _yes(answer: bool | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tiercel.advice.prepare import data_of
 from tiercel.advice.units import Unit, data_files, units_of
 from tiercel.advice.ways import all_on, home, mixed
 from tiercel.placement.compile import compile_trace
@@ -59,6 +60,26 @@ def test_inputs_move_one_by_one_and_folders_it_works_in_as_a_whole(tmp_path: Pat
     assert out.inputs == ()
 
 
+def read_all(folder: Path) -> str:
+    return "\n".join(
+        f'openat(AT_FDCWD, "{p}", O_RDONLY) = 3<{p}>\nread(3<{p}>, ""..., 100) = 100\nclose(3<{p}>) = 0'
+        for p in sorted(folder.glob("*.npy"))
+    )
+
+
+def test_a_folder_of_many_inputs_moves_in_one_step(tmp_path: Path) -> None:
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    for number in range(9):
+        (samples / f"{number}.npy").write_bytes(b"x" * 100)
+    [found] = units(tmp_path, read_all(samples), site(disk="/"), mounts()).values()
+    assert (found.name, found.whole, found.changed) == (str(samples), True, False)
+    assert (len(found.inputs), found.results, found.bytes_before) == (9, (), 900)
+    (samples / "other").write_bytes(b"x" * 2000)  # with it, more than twice what is read would be copied
+    [found] = units(tmp_path, read_all(samples), site(disk="/"), mounts()).values()
+    assert (found.name, found.whole) == (f"{samples}/*", False)
+
+
 def test_each_unit_lies_on_the_storage_of_its_mount(tmp_path: Path) -> None:
     found = units(tmp_path, WORK, site(disk="/", fast="/d/out"), mounts("/d/out"))
     assert (found["/d/in/*"].storage, found["/d/out"].storage) == ("disk", "fast")
@@ -96,6 +117,20 @@ def test_files_of_the_system_and_of_programs_are_no_data() -> None:
         "/opt/x/libfoo.so.3", "/d/so.bin",
     ]  # fmt: skip
     assert data_files(names) == ["/d/a", "/d/so.bin"]
+
+
+def test_what_an_installer_makes_is_its_data(tmp_path: Path) -> None:
+    path = tmp_path / "t.strace"
+    path.write_text(
+        '7 1700000010.000000 openat(AT_FDCWD, "/e/site-packages/old.py", O_RDONLY) = 3 <0.0001>\n'
+        '7 1700000011.000000 mkdir("/e/site-packages/new", 0777) = 0 <0.0001>\n'
+        '7 1700000012.000000 mkdir("/e/site-packages/there", 0777) = -1 EEXIST (File exists) <0.0001>\n'
+        '7 1700000013.000000 openat(AT_FDCWD, "/e/site-packages/new/a.tmp", O_CREAT|O_RDWR, 0666) = 4 <0.0001>\n'
+        '7 1700000014.000000 rename("/e/site-packages/new/a.tmp", "/e/site-packages/new/a.py") = 0 <0.0001>\n'
+    )  # fmt: skip
+    found = data_of(open_trace(path, cache=tmp_path / "cache"))
+    names = ["new", "new/a.tmp", "new/a.py"]
+    assert sorted(found) == sorted(f"/e/site-packages/{name}" for name in names)
 
 
 def unit(name: str, takes: tuple[str, ...] = (), stays: str = "") -> Unit:

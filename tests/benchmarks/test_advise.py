@@ -105,6 +105,15 @@ def test_no_advice_is_counted_apart() -> None:
     assert "1 got no answer" in summary(total)
 
 
+def test_a_program_that_fails_at_home_by_itself_says_nothing_of_the_advice() -> None:
+    measured = _measured(_runs(5, 5, 5, 5, 5, **{"in": 1.0, "out": 2.0}), (5.5, 4.5, 6.5))
+    measured["again"]["disk"][3]["wrong"] = "exit code 1: Corrupt temporary file"
+    judged = cases(measured)
+    total = totals(judged)
+    assert (total.cases, total.failing, total.stated, total.wrong) == (0, 1, 0, 0)
+    assert "1 more left out" in summary(total) and "fails there by itself" in table(judged)
+
+
 def test_the_best_storage_of_a_round_is_chosen_by_the_other_rounds() -> None:
     # Round 0: a is 5 and 1 in the others (median 3), b 2: b is taken. Round 1: a is 1 and 1, so a, which then
     # took 5. Round 2: a is 1 and 5 (3), so b.

@@ -24,6 +24,17 @@ _MAKES = (
 )
 
 
+def data_of(frame: IOFrame) -> list[str]:
+    """Return the files and folders of a trace that hold the program's data."""
+    names = frame.query(
+        f"SELECT name, bool_or(made) AS made FROM (SELECT file AS name, {_MAKES} AS made FROM events "
+        f"WHERE api <> 'app' UNION ALL SELECT target, {_MAKES} FROM events WHERE api <> 'app' "
+        "AND kind IN ('write', 'metadata')) WHERE name IS NOT NULL GROUP BY name"
+    )
+    made = frozenset(str(n) for n in names.loc[names["made"], "name"])
+    return data_files((str(n) for n in names["name"]), made)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """What can be tried. `storages`: those that are ready; `left_out`: the others, with the reason."""
@@ -57,13 +68,7 @@ def prepare(frame: IOFrame, site: Site, home: str | None, delay: Delay) -> Prepa
 
     NothingToReplay where the program has no files; UserError where these lie on no storage of the site.
     """
-    names = frame.query(
-        f"SELECT name, bool_or(made) AS made FROM (SELECT file AS name, {_MAKES} AS made FROM events "
-        f"WHERE api <> 'app' UNION ALL SELECT target, {_MAKES} FROM events WHERE api <> 'app' "
-        "AND kind IN ('write', 'metadata')) WHERE name IS NOT NULL GROUP BY name"
-    )
-    made = frozenset(str(n) for n in names.loc[names["made"], "name"])
-    data = data_files((str(n) for n in names["name"]), made)
+    data = data_of(frame)
     recipe = compile_trace(frame, only=data, delay=delay)
     units = units_of(recipe, site, home)
     notes = []
