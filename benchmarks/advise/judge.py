@@ -201,7 +201,8 @@ def totals(judged: Sequence[Case]) -> Totals:
     moved = [case for case in answered if case.moves]
     living = [(case, case.living) for case in answered if case.living is not None]
     return Totals(
-        cases=len(judged), failing=failing, without_answer=len(judged) - len(answered), moved=len(moved), stated=len(answered),
+        cases=len(judged), failing=failing,
+        without_answer=len(judged) - len(answered), moved=len(moved), stated=len(answered),
         inside=sum(case.inside is True for case in answered),
         inside_moved=sum(case.inside is True for case in moved),
         lost=sum(c.lost for c in answered) / sum(c.at_home for c in answered) if answered else None,

@@ -125,7 +125,7 @@ def test_what_an_installer_makes_is_its_data(tmp_path: Path) -> None:
         '7 1700000010.000000 openat(AT_FDCWD, "/e/site-packages/old.py", O_RDONLY) = 3 <0.0001>\n'
         '7 1700000011.000000 mkdir("/e/site-packages/new", 0777) = 0 <0.0001>\n'
         '7 1700000012.000000 mkdir("/e/site-packages/there", 0777) = -1 EEXIST (File exists) <0.0001>\n'
-        '7 1700000013.000000 openat(AT_FDCWD, "/e/site-packages/new/a.tmp", O_CREAT|O_RDWR, 0666) = 4 <0.0001>\n'
+        '7 1700000013.000000 openat(AT_FDCWD, "/e/site-packages/new/a.tmp", O_CREAT|O_RDWR) = 4 <0.0001>\n'
         '7 1700000014.000000 rename("/e/site-packages/new/a.tmp", "/e/site-packages/new/a.py") = 0 <0.0001>\n'
     )  # fmt: skip
     found = data_of(open_trace(path, cache=tmp_path / "cache"))
