@@ -17,6 +17,8 @@ from tiercel.results import schema
 from tiercel.results.dataset import to_dataset, write_dataset
 from tiercel.results.observations import collect
 from tiercel.results.raw import RECORD, RawStore, read_json, write_json
+from tiercel.results.schema import NUMBER, WORD, Column
+from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import TOO_FEW
 from tiercel.runs.execute import Equipment, execute
 from tiercel.study.plan import Run
@@ -148,3 +150,43 @@ def test_two_studies_are_no_dataset(measured: tuple[Path, list[Run]]) -> None:
     other = observations.assign(study="other")
     with pytest.raises(UserError, match="one study at a time"):
         to_dataset(pd.concat([observations, other]))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "t.parquet"
+    columns = [Column("name", WORD, "", ""), Column("rate", NUMBER, "B/s", "")]
+    rows = [{"name": f"run {i}", "rate": 1000.0 + i} for i in range(500)]
+    write_table(path, rows, columns, "here")
+    return path
+
+
+def test_a_table_comes_back_as_it_was(written: Path) -> None:
+    table = load_table(written, "tiercel collect")
+    assert list(table["rate"]) == [1000.0 + i for i in range(500)]
+    assert known_rows(written, "here") is not None
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "zeros", "text"])
+def test_a_damaged_table_is_said_in_one_line(written: Path, damage: str) -> None:
+    data = written.read_bytes()
+    written.write_bytes(
+        {"cut": data[:-100], "empty": b"", "zeros": bytes(len(data)), "text": b"no table"}[damage]
+    )
+    with pytest.raises(UserError, match=r"t\.parquet: is damaged .*`tiercel collect` makes it again") as said:
+        load_table(written, "tiercel collect")
+    assert "\n" not in str(said.value)
+    assert known_rows(written, "here") is None  # so that collecting makes it again
+
+
+def test_a_flipped_bit_is_no_other_number(written: Path) -> None:
+    data = written.read_bytes()
+    pages = pq.ParquetFile(written).metadata.row_group(0)
+    spans = [pages.column(i) for i in range(2)]
+    for span in spans:
+        at = span.data_page_offset + span.total_compressed_size // 2
+        flipped = bytearray(data)
+        flipped[at] ^= 4
+        written.write_bytes(flipped)
+        with pytest.raises(UserError, match="is damaged"):
+            load_table(written, "tiercel collect")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from collections.abc import Callable
 
 import typer
+import typer.exceptions
 
 import tiercel
 from tiercel.cli import (
@@ -22,7 +26,7 @@ from tiercel.cli import (
     stack,
     trace,
 )
-from tiercel.errors import UserError
+from tiercel.errors import UserError, one_line
 from tiercel.runs.batch import Interrupted
 
 app = typer.Typer(
@@ -60,16 +64,56 @@ def _root(
     """Evaluates HPC storage end to end."""
 
 
+#: Exit codes. 1 is a command's own: what it was asked to do failed, or what it was asked to find was found.
+MISTAKE, DEFECT, INTERRUPTED, NOBODY_READS = 2, 3, 130, 141
+
+
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted."""
+    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake or the machine's trouble, 3 an
+    error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
+    sys.exit(run(app))
+
+
+def run(command: Callable[..., object]) -> int:
+    """Run a command line and return its exit code; one line says what went wrong."""
     try:
-        app()
+        code = command(standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
     except UserError as error:
-        print(f"tiercel: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (KeyboardInterrupt, Interrupted):
-        print("tiercel: interrupted: the same command goes on where it stopped", file=sys.stderr)
-        sys.exit(130)
+        return _end(str(error), MISTAKE)
+    except typer.exceptions.TyperException as error:
+        message = error.format_message()
+        if message.lstrip().startswith("Usage:"):  # a command alone, whose help this is
+            print(message)
+            return MISTAKE
+        return _end(one_line(" ".join(message.split())), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort, Interrupted):
+        return _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
+    except BrokenPipeError:
+        # Python would complain once more when it closes the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    except OSError as error:
+        if error.filename is None and error.errno is None:
+            return _defect()
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _end(f"{where}{error.strerror or error}", MISTAKE)
+    except Exception:  # a defect must not look like an answer
+        return _defect()
+
+
+def _end(sentence: str, code: int) -> int:
+    print(f"tiercel: {sentence}", file=sys.stderr)
+    return code
+
+
+def _defect() -> int:
+    traceback.print_exc()
+    return _end(
+        f"this is an error of tiercel {tiercel.__version__} itself: please report it with the lines above",
+        DEFECT,
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tiercel.errors import UserError
+from tiercel.errors import UserError, one_line
 from tiercel.results.schema import COUNT, FLAG, NUMBER, WORD, WORDS, Column
 
 _ARROW = {
@@ -33,15 +33,16 @@ def write_table(
     table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(table, temporary, compression="zstd")
+    # With checksums a bit that flipped on a disk is an error, and no other number.
+    pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
     temporary.rename(path)
 
 
 def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:
     """Return the rows of a table that the same code wrote; None where absent, torn or of other code."""
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid):
+        table = pq.read_table(path, page_checksum_verification=True)
+    except (OSError, ValueError, pa.ArrowException):
         return None
     if (table.schema.metadata or {}).get(b"tiercel") != signature.encode():
         return None
@@ -50,11 +51,16 @@ def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:
 
 
 def load_table(path: Path, how: str) -> pd.DataFrame:
-    """Return the table at `path`; UserError that says `how` it is made when there is none."""
+    """Return the table at `path`; UserError that says `how` it is made where it is absent or damaged."""
     try:
-        table: pd.DataFrame = pq.read_table(path).to_pandas(types_mapper=_nullable)
+        table: pd.DataFrame = pq.read_table(path, page_checksum_verification=True).to_pandas(
+            types_mapper=_nullable
+        )
     except FileNotFoundError:
         raise UserError(f"{path}: no such file: run `{how}`") from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = one_line(str(error)) or type(error).__name__
+        raise UserError(f"{path}: is damaged ({reason}): `{how}` makes it again") from None
     return table
 
 
