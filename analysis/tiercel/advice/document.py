@@ -151,6 +151,14 @@ def moves_of(advice: Advice) -> list[tuple[Unit, Move]]:
     return found
 
 
+def _mounts(advice: Advice, moves: list[tuple[Unit, Move]]) -> set[str]:
+    """Return the mount points of the storages that a plan moves from and to."""
+    v = advice.verdict
+    assert v is not None
+    names = {s for unit, _ in moves for s in (unit.storage, v.way.systems[unit.name]) if s}
+    return {str(advice.site.storages[name].mount_path()) for name in names}
+
+
 def write(advice: Advice, folder: Path) -> Path:
     """Write ``advice.json`` and, where something moves, ``plan/`` into `folder`; return the document's
     path."""
@@ -174,8 +182,9 @@ def _write_plan(advice: Advice, moves: list[tuple[Unit, Move]], folder: Path) ->
     v = advice.verdict
     assert v is not None
     (folder / "stage.sh").write_text(
-        staging_script([move for _, move in moves]), encoding="utf-8", errors="surrogateescape"
-    )
+        staging_script([move for _, move in moves], _mounts(advice, moves)),
+        encoding="utf-8", errors="surrogateescape",
+    )  # fmt: skip
     with (folder / "placement.csv").open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.writer(file)
         writer.writerow(["file", "unit", "storage", "home", "bytes", "input", "result"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -43,11 +43,12 @@ class Move:
     brings_out: bool
 
 
-def staging_script(moves: Sequence[Move]) -> str:
+def staging_script(moves: Sequence[Move], mounts: Iterable[str] = ()) -> str:
     """Return a POSIX shell script that carries out `moves`: ``sh stage.sh in`` and ``sh stage.sh out``.
 
-    What lies in a moved folder needs no move of its own. UserError for a move that could not be undone: one
-    in a folder that goes elsewhere, to below its own home, or to where another goes.
+    What lies in a moved folder needs no move of its own. `mounts`: mount points without which it refuses,
+    since it would fill or clear what lies below them. UserError for a move that could not be undone: one in a
+    folder that goes elsewhere, to below its own home, or to where another goes.
     """
     lines = [
         f'    "$1" {"folder" if m.folder else "file"} {shlex.quote(m.home)} {shlex.quote(m.place)} '
@@ -55,7 +56,16 @@ def staging_script(moves: Sequence[Move]) -> str:
         for m in _ordered(moves)
     ]
     head = files("tiercel.placement").joinpath("stage.sh").read_text(encoding="utf-8")
-    return head.replace("@MOVES@\n", "".join(line + "\n" for line in lines))
+    needed = [f"    mounted {shlex.quote(_as_listed(point))}" for point in sorted(set(mounts) - {"/"})]
+    # Names of files, which may hold anything, come last.
+    for word, block in (("@MOUNTS@\n", needed), ("@MOVES@\n", lines)):
+        head = head.replace(word, "".join(line + "\n" for line in block))
+    return head
+
+
+def _as_listed(point: str) -> str:
+    """Return a mount point as the kernel writes it in /proc/self/mountinfo."""
+    return "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in point)
 
 
 def _ordered(moves: Sequence[Move]) -> list[Move]:
@@ -90,6 +100,9 @@ def _ordered(moves: Sequence[Move]) -> list[Move]:
                 brings_in=outer.brings_in or move.brings_in,
                 brings_out=outer.brings_out or move.brings_out,
             )
+    for place in places:
+        if around := [p for p in _parents(place) if p in places]:
+            raise UserError(f"{one_line(place)}: lies in {around[0]}, where another goes")
     homes = {m.home for m in kept}
     for move in kept:
         if any(p in homes for p in (move.place, *_parents(move.place))):
@@ -210,7 +223,10 @@ def script(plan: Plan) -> str:
     moved = targets(plan)
     unknown = moved.index[~moved.index.astype(str).str.startswith("/")]
     left = [f"# left out, its folder is not known: {one_line(str(f))}" for f in unknown]
-    return "\n".join([staging_script(moves_of(plan)).rstrip("\n"), *left, ""])
+    systems = {plan.home, *moved["system"].astype(str)}
+    used = [plan.site.storages[s] for s in {s.partition("+")[0] for s in systems} & set(plan.site.storages)]
+    text = staging_script(moves_of(plan), (str(storage.mount_path()) for storage in used))
+    return "\n".join([text.rstrip("\n"), *left, ""])
 
 
 def burst_buffer_map(plan: Plan) -> list[dict[str, Any]]:
