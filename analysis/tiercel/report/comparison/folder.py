@@ -40,7 +40,7 @@ def own_files(folder: Path) -> list[str]:
     if found is None:
         raise UserError(
             f"{folder}: holds {held[0]}, and no {LIST} that says it is a comparison's: name an empty folder "
-            "with --output, or remove this one"
+            "with --output"
         )
     return found
 
