@@ -146,3 +146,39 @@ def test_the_order_of_rows_changes_nothing(tmp_path):
     straight = of_two(tmp_path, one, two).rows
     mixed = of_two(tmp_path, *(pd.DataFrame(side).sample(frac=1, random_state=3) for side in (one, two))).rows
     assert [r.comparison for r in straight] == [r.comparison for r in mixed]
+
+
+def test_an_undecided_row_says_what_it_could_have_shown(tmp_path):
+    """A little above the ratio that it names nothing is claimed, a little below it is."""
+    (row,) = of_two(tmp_path, pair(), later()).rows
+    assert row.outcome == "undecided"
+    assert 0.9 < row.findable < 1.0
+    just, not_yet = row.findable * 0.9999, row.findable * 1.0001
+    assert of_two(tmp_path, pair(), later(factor=just)).rows[0].outcome == "slower"
+    assert of_two(tmp_path, pair(), later(factor=not_yet)).rows[0].outcome == "undecided"
+
+
+def test_what_a_row_can_never_show_has_a_reason(tmp_path):
+    """Seven rows of five against five: 7 times 2/252 is 0.056; two against two: 2/6."""
+    seven = [together(make(workload=f"w{i}", transfer_size=i) for i in range(7)) for make in (pair, later)]
+    for row in of_two(tmp_path, *seven).rows:
+        assert math.isnan(row.findable)
+        assert row.unfindable == "too few repetitions for a rank test at 5 % among 7 rows (5 against 5)"
+    (row,) = of_two(tmp_path, pair((99.0, 101.0)), later((99.0, 101.0))).rows
+    assert row.unfindable == "too few repetitions for a rank test at 5 % (2 against 2)"
+
+
+@pytest.mark.parametrize(("calm", "load", "outcome"), [(None, 0.5, "undecided"), (None, 0.1, "slower")])
+def test_an_unknown_load_beside_a_high_one_allows_no_claim(tmp_path, calm, load, outcome):
+    base = pair().assign(others_cpu=calm).astype({"others_cpu": "float64"})
+    found = of_two(tmp_path, base, later(factor=0.5).assign(others_cpu=load))
+    (row,) = found.rows
+    assert row.outcome == outcome
+    assert found.pairs[0].load_unknown == "one"
+
+
+def test_a_margin_is_a_ratio_either_way(tmp_path):
+    """60 % is 1.6, and 1 / 1.6 = 0.625 downward."""
+    assert of_two(tmp_path, pair(), later(factor=0.68), margin=0.6).rows[0].outcome == "undecided"
+    assert of_two(tmp_path, pair(), later(factor=0.58), margin=0.6).rows[0].outcome == "slower"
+    assert of_two(tmp_path, pair(), later(factor=1.52), margin=0.6).rows[0].outcome == "undecided"

@@ -1,5 +1,7 @@
 """Which numbers stand beside each other; for each that has no partner, the reason."""
 
+import math
+
 import pandas as pd
 import pytest
 
@@ -123,3 +125,13 @@ def test_origins_stand_beside_their_own_first(tmp_path):
     assert [(r.origin, r.alike) for r in answer.rows] == [("simulated", True)]
     answer = of_two(tmp_path, pair(), later(origin="imported"))
     assert [(r.origin, r.alike) for r in answer.rows] == [("imported against measured", False)]
+
+
+def test_a_baseline_without_numbers_says_so(tmp_path):
+    """Not `another amount of data`: both moved as much, and one gave no number."""
+    base = together([pair().assign(bandwidth=math.nan), pair(operation="read")])
+    (part,) = of_two(tmp_path, base, together([later(), later(operation="read")])).pairs
+    assert {(a.side, a.reason) for a in part.alone} == {
+        ("one", matching.NO_NUMBER),
+        ("two", matching.NO_NUMBER_THERE),
+    }

@@ -1,13 +1,16 @@
 """One side: dates, layers and studies; unfinished, failed, damaged or older results give a sentence each."""
 
+import tarfile
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compare.sides import DAY, NOVEMBER, compared, failed, later, pair, read, runs_of, write
+from tests.compare.sides import DAY, NOVEMBER, compared, failed, later, pair, read, runs_of, together, write
 from tiercel.compare.judging import Outcome
 from tiercel.errors import UserError
+from tiercel.report.comparison.sentences import equal, unknown
 
 
 def outcomes(answer) -> list[Outcome]:
@@ -143,3 +146,70 @@ def test_the_same_runs_twice_are_refused(tmp_path):
     write(tmp_path / "copy", pair())
     with pytest.raises(UserError, match="one and copy are the same 10 runs"):
         compared("one", tmp_path / "copy", root=tmp_path)
+
+
+def test_unknown_is_not_equal(tmp_path):
+    write(tmp_path / "results" / "one", pair(), kernel="6.1", cores=8)
+    write(tmp_path / "results" / "two", later(), cores=8)
+    found = compared("one", "two", root=tmp_path)
+    assert "kernel 6.1" not in equal(found) and "cores 8" in equal(found)
+    assert "kernel (6.1, unknown)" in unknown(found)
+
+
+def test_overlapping_times_are_no_turns(tmp_path):
+    """A storage measured between the two halves of another: A A A B B B A A A changes sides twice."""
+    halves = together([pair(storage="a"), pair(storage="b", began=NOVEMBER + DAY)])
+    resumed = halves.assign(began=halves["began"].where(halves["repetition"] < 3, halves["began"] + 9 * DAY))
+    resumed.loc[halves["storage"] == "b", "began"] = halves["began"]
+    write(tmp_path / "results" / "one", resumed)
+    (part,) = compared("one:storage=a", "one:storage=b", root=tmp_path).pairs
+    assert not part.interleaved
+    turns = together([pair(storage="a"), pair(storage="b", began=NOVEMBER + 30)])
+    write(tmp_path / "results" / "one", turns)
+    (part,) = compared("one:storage=a", "one:storage=b", root=tmp_path).pairs
+    assert part.interleaved
+
+
+def test_runs_of_unknown_time_are_not_shared(tmp_path):
+    """The same measured twice has the same names: only the times tell them apart."""
+    for name, factor in (("one", 1.0), ("two", 0.5)):
+        write(tmp_path / "results" / name, pair(factor=factor).assign(began=float("nan")))
+    (part,) = compared("one", "two", root=tmp_path).pairs
+    assert part.shared_runs == 0 and len(part.rows) == 1
+
+
+def test_runs_are_counted_and_not_their_rows(tmp_path):
+    """Ten runs, each with a write and a read."""
+    both = together([pair(), pair(operation="read").assign(run=list(pair()["run"]))])
+    both["began"] = [NOVEMBER + i for i in range(20)]
+    for name in ("one", "two"):
+        write(tmp_path / "results" / name, both)
+    with pytest.raises(UserError, match="are the same 10 runs"):
+        compared("one", "two", root=tmp_path)
+
+
+def test_rows_without_a_layer_have_none(tmp_path):
+    write(tmp_path / "results" / "one", pair())
+    write(tmp_path / "results" / "two", later().assign(layer=None))
+    (row,) = compared("one+none", "two+none", root=tmp_path).rows
+    assert row.match.other["layer"] == "none"
+
+
+def test_simulated_numbers_displace_no_measured_ones(tmp_path):
+    """Simulated later, under the same names: the measured ones stay on the side."""
+    simulated = later(origin="simulated", factor=0.2)
+    simulated["configuration"] += "-sim"
+    write(tmp_path / "results" / "one", together([pair(), simulated]))
+    (side,) = read("one", root=tmp_path)
+    assert side.names("origin") == ["measured", "simulated"]
+
+
+def test_a_damaged_table_in_an_archive_names_the_archive(tmp_path):
+    folder = write(tmp_path / "theirs", pair())
+    (folder / "observations.parquet").write_bytes(b"hello")
+    with tarfile.open(tmp_path / "theirs.tar.gz", "w:gz") as packed:
+        packed.add(folder, "theirs")
+    with pytest.raises(UserError) as said:
+        read(tmp_path / "theirs.tar.gz", root=tmp_path)
+    assert str(said.value).startswith(f"{tmp_path}/theirs.tar.gz: observations.parquet is damaged (")
+    assert "scratch" not in str(said.value) and "tiercel collect" not in str(said.value)

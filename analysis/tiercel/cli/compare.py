@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 
 #: Exit code of --fail-on; 2 says that nothing could be compared.
 FOUND = 1
+
+_WANTED = ("slower", "faster", "different")
+
+#: Longest name of a page's folder, in letters.
+_LONGEST = 120
 
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
@@ -58,10 +65,16 @@ def compare(
         list[str] | None,
         typer.Option("--storage-map", help="BASELINE=OTHER: storages that have other names there (repeat)."),
     ] = None,
-    margin: Annotated[str, typer.Option("--margin", help="Differences up to this are noise: 5%.")] = "0%",
+    margin: Annotated[
+        str, typer.Option("--margin", help="Ratios up to this from 1, either way, are noise: 5%.")
+    ] = "0%",
     fail_on: Annotated[
-        Literal["slower", "faster", "different"] | None,
-        typer.Option("--fail-on", help="Exit with 1 when something is, beyond noise."),
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="slower|faster|different",
+            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -70,28 +83,50 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Put two or more evaluations side by side: sites, dates, studies, layers, storages, archives."""
-    from tiercel.report.comparison.page import build_comparison
     from tiercel.report.comparison.records import document
     from tiercel.report.comparison.sentences import summary
     from tiercel.report.comparison.terminal import print_answer
 
+    if fail_on not in (None, *_WANTED):
+        raise UserError(f"--fail-on {fail_on}: write {', '.join(_WANTED[:-1])} or {_WANTED[-1]}")
     root = project_root()
     spellings = _spellings(sides, root, study, _words(layer), _words(storage))
     answer = _compared(spellings, root, _mapped(storage_map or []), _share(margin))
-    if not answer.rows:
+    if not answer.rows and not any(pair.failed for pair in answer.pairs):
         from tiercel.compare.answer import reasons
 
         alone = [each for pair in answer.pairs for each in pair.alone]
         counts = "; ".join(f"{n} {reason}" for reason, n in reasons(alone))
         hint = "; --storage-map says which storages stand for each other" if "storage" in counts else ""
         raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
-    page = build_comparison(answer, output or root / "results" / "comparisons" / _folder_name(spellings))
+    page = _page(answer, output, root / "results" / "comparisons" / _folder_name(spellings, root))
     if as_json:
-        print(json.dumps({**document(answer), "page": str(page)}, indent=1, allow_nan=False))
+        print(
+            json.dumps({**document(answer), "page": str(page) if page else None}, indent=1, allow_nan=False)
+        )
     else:
         print_answer(answer, page)
     if fail_on and answer.found(fail_on):
         raise typer.Exit(FOUND)
+
+
+def _page(answer: Answer, wanted: Path | None, default: Path) -> Path | None:
+    """Write the page and return where it lies.
+
+    A folder that the user named must take it. The answer needs no page: where the default folder cannot be
+    written, that is said, and None returned.
+    """
+    from tiercel.report.comparison.page import build_comparison
+
+    folder = wanted or default
+    try:
+        return build_comparison(answer, folder)
+    except (OSError, ValueError) as error:
+        said = f"{folder}: the page cannot be written: {getattr(error, 'strerror', '') or error}"
+        if wanted:
+            raise UserError(said) from None
+        print(f"tiercel: {one_line(said)}; --output names another folder", file=sys.stderr)
+        return None
 
 
 def _spellings(
@@ -121,8 +156,7 @@ def _spellings(
         found = [s if s.layer else s.narrowed("layer", "none") for s in found]
     seen: dict[tuple[object, ...], str] = {}
     for s in found:
-        of_site = root / "results" / s.where
-        what = ((of_site if of_site.is_dir() else Path(s.where)).resolve(), *s.narrowing)
+        what = _identity(s, root)
         if what in seen:
             raise UserError(
                 f"{s.text}: the same as {seen[what]}: give a side other dates (@DATE), a layer (+LAYER) or a "
@@ -153,11 +187,13 @@ def _words(values: Sequence[str] | None) -> list[str]:
 
 
 def _mapped(pairs: Sequence[str]) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for pair in _words(pairs):
         one, sign, two = pair.partition("=")
         if not (one and sign and two):
             raise UserError(f"--storage-map {pair}: write BASELINE=OTHER, as gpfs=lustre")
+        if one in found or two in found.values():
+            raise UserError(f"--storage-map {pair}: {one if one in found else two} is mapped twice")
         found[one] = two
     return found
 
@@ -169,9 +205,24 @@ def _share(text: str) -> float:
     return float(match[1]) / 100
 
 
-def _folder_name(spellings: Sequence[Spelling]) -> str:
-    """Return a name for the page's folder: the sides, in letters that any file system takes."""
+def _identity(side: Spelling, root: Path) -> tuple[object, ...]:
+    """Return what a side is, however it is written."""
+    of_site = root / "results" / side.where
+    return ((of_site if of_site.is_dir() else Path(side.where)).resolve(), *side.narrowing)
+
+
+def _folder_name(spellings: Sequence[Spelling], root: Path) -> str:
+    """Return a name for the page's folder: the sides, in letters that any file system takes.
+
+    Where these do not say all of what is compared (two folders of one name, a name cut short), a word of
+    their identity follows, so that no two comparisons share a folder.
+    """
     from tiercel.compare.side import names_of
 
-    names = [re.sub(r"[^\w.@+=-]+", "-", name).strip("-.") for name in names_of(spellings)]
-    return "--".join(names)[:120] or "sides"
+    names = [re.sub(r"[^\w.@+=-]+", "-", name, flags=re.ASCII).strip("-.") for name in names_of(spellings)]
+    plain = "--".join(names)
+    sites = all((root / "results" / s.where).is_dir() for s in spellings)
+    if sites and plain == "--".join(s.text for s in spellings) and len(plain) <= _LONGEST:
+        return plain
+    identity = repr([_identity(s, root) for s in spellings]).encode(errors="surrogateescape")
+    return f"{plain[:_LONGEST] or 'sides'}-{hashlib.sha256(identity).hexdigest()[:8]}"

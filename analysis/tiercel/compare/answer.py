@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tiercel.compare.circumstances import Circumstance, circumstances
@@ -44,7 +45,19 @@ class Pair:
     @property
     def shared_runs(self) -> int:
         """Return how many runs are on both sides."""
-        return len(_runs(self.base) & _runs(self.other))
+        return _count(_runs(self.base) & _runs(self.other))
+
+    @property
+    def failed(self) -> list[Alone]:
+        """Return the baseline's numbers whose partner on the other side failed in every run."""
+        return [each for each in self.alone if each.lost and each.side == self.base.name]
+
+    @property
+    def load_unknown(self) -> str:
+        """Return the side whose load nobody recorded, where that of the other is known; else nothing."""
+        sides = self.base, self.other
+        known = [bool(side.observations["others_cpu"].notna().any()) for side in sides]
+        return "" if known[0] == known[1] else sides[known.index(False)].name
 
 
 @dataclass(frozen=True)
@@ -63,10 +76,15 @@ class Answer:
     def found(self, outcome: str) -> bool:
         """Return whether a row has that outcome (``different``: slower or faster).
 
-        Rows that hold numbers of different origins against each other do not count: that a simulation is
-        slower than a measurement is no regression.
+        What a side lost is worse than slower: a number of the baseline whose partner failed or gave no rate
+        counts for ``slower`` and ``different``. Rows that hold numbers of different origins against each
+        other do not count: that a simulation is slower than a measurement is no regression.
         """
         wanted = ("slower", "faster") if outcome == "different" else (outcome,)
+        if "slower" in wanted:
+            wanted = ("lost", *wanted)
+            if any(pair.failed for pair in self.pairs):
+                return True
         return any(row.alike and row.outcome in wanted for row in self.rows)
 
 
@@ -78,9 +96,10 @@ def compare_sides(
     check_map(mapped, base, others)
     pairs = []
     for other in others:
-        if _runs(base) and _runs(base) == _runs(other):
+        mine, theirs = _runs(base), _runs(other)
+        if mine and mine == theirs:
             raise UserError(
-                f"{base.name} and {other.name} are the same {len(_runs(base))} runs: narrow them to "
+                f"{base.name} and {other.name} are the same {_count(mine)} runs: narrow them to "
                 "different dates, layers or storages"
             )
         stacks = pair_stacks(base, other, mapped)
@@ -91,10 +110,28 @@ def compare_sides(
 
 
 def interleaved(one: Side, two: Side) -> bool:
-    """Return whether both sides come from one session: their repetitions took turns, without a drift."""
-    if one.place.source != two.place.source or one.span is None or two.span is None:
+    """Return whether the repetitions of both sides took turns in one session, without a drift between them.
+
+    That their times overlap does not say so: a side may have been measured between two halves of the other.
+    Runs in random order change sides about 2 a b / (a + b) times; half of that is asked for.
+    """
+    if one.place.source != two.place.source:
         return False
-    return max(one.span[0], two.span[0]) <= min(one.span[1], two.span[1])
+    began = [_began(one), _began(two)]
+    mine, theirs = (
+        [(at, run, number) for run, at in times.items() if run not in began[1 - number]]
+        for number, times in enumerate(began)
+    )
+    if not mine or not theirs:
+        return False
+    order = [number for _, _, number in sorted(mine + theirs)]
+    changes = sum(a != b for a, b in pairwise(order))
+    return changes >= max(2.0, len(mine) * len(theirs) / len(order))
+
+
+def _began(side: Side) -> dict[str, float]:
+    rows = side.runs.dropna(subset=["run", "started"])
+    return {str(run): float(at) for run, at in zip(rows["run"], rows["started"], strict=True)}
 
 
 def tally(rows: Sequence[Row]) -> dict[Outcome, int]:
@@ -120,5 +157,10 @@ def reasons(alone: Sequence[Alone]) -> list[tuple[str, int]]:
 
 
 def _runs(side: Side) -> set[tuple[Any, Any]]:
-    rows = side.observations
-    return set(zip(rows["run"], rows["began"].fillna(0), strict=True))
+    """Return what names each observation's run: its name, which a later measurement has again, and when."""
+    rows = side.observations.dropna(subset="began")
+    return set(zip(rows["run"], rows["began"], strict=True))
+
+
+def _count(runs: set[tuple[Any, Any]]) -> int:
+    return len({run for run, _ in runs})

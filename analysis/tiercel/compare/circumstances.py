@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -27,6 +27,11 @@ class Circumstance:
     together: str
     """All values in one, where they do not differ."""
 
+    @property
+    def known(self) -> bool:
+        """Every side says something of it; otherwise nobody knows whether it differs."""
+        return all(self.values)
+
 
 Texts = Callable[[Side], frozenset[str]]
 
@@ -49,8 +54,9 @@ def circumstances(sides: Sequence[Side], stacks: Sequence[Stacks]) -> list[Circu
     engines = sorted({e for side in sides for e in side.names("engine")})
     for engine in engines:
         versions = [_texts(_where(s.observations, "engine", engine), "engine_version") for s in sides]
-        if sum(engine in side.names("engine") for side in sides) > 1:
-            found.append(_words(f"{engine}", versions))
+        there = [engine in side.names("engine") for side in sides]
+        if sum(there) > 1:
+            found.append(_where_there(_words(f"{engine}", versions), there))
     for storage in sides[0].names("storage"):
         found += _of_storage(storage, sides, stacks)
     found += [
@@ -75,7 +81,13 @@ def _of_storage(storage: str, sides: Sequence[Side], stacks: Sequence[Stacks]) -
     ]
     free = [_median(part, "free_bytes") for part in rows]
     found.append(_numbers(f"{storage}: free space", free, format_size, relative=0.1))
-    return found
+    return [_where_there(each, [bool(name) for name in names]) for each in found if any(each.values)]
+
+
+def _where_there(found: Circumstance, there: Sequence[bool]) -> Circumstance:
+    """Say of the sides that do not have a thing that it is not there, rather than unknown."""
+    values = zip(found.values, there, strict=True)
+    return replace(found, values=tuple(value if has else "not there" for value, has in values))
 
 
 def _repetitions(sides: Sequence[Side]) -> Circumstance:

@@ -6,7 +6,8 @@ comparison; the single scales are another. The noise is the wider of both sides'
 ran no A/A pair nothing can be claimed.
 
 Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
-Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either.
+Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either; nor where
+the load of the other is not known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from tiercel.compare.findable import findable
 from tiercel.compare.matching import Match, Scale
+from tiercel.compare.rates import is_lost, rates, said_of, strays
 from tiercel.compare.side import Side
 from tiercel.results.validity import LOADED
 from tiercel.statistics.comparison import Comparison, compare_scales, judge
@@ -28,8 +31,9 @@ from tiercel.statistics.summary import finite, summarize
 #: Loads of two machines are the same up to this share of the cores.
 _UNEVEN = 0.1
 
-Outcome = Literal["slower", "faster", "undecided"]
-OUTCOMES: tuple[Outcome, ...] = ("slower", "faster", "undecided")
+#: Lost: the other side was measured, too, and gave no rate.
+Outcome = Literal["lost", "slower", "faster", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = ("lost", "slower", "faster", "undecided")
 
 #: All that is measured here counts something done in a second: more is faster.
 _OUTCOME: dict[str, Outcome] = {"lower": "slower", "higher": "faster"}
@@ -54,9 +58,24 @@ class Row:
     runs_other: tuple[str, ...]
     loaded: bool = False
     """Beyond noise, and not claimed because other programs used the machine on one side."""
+    strays: tuple[int, int] = (0, 0)
+    """How many repetitions of the baseline and of the other side gave no rate."""
+    lost: str = ""
+    """What the other side gave where it should have given rates; empty where it did."""
+    findable: float = math.nan
+    """Of an undecided row: the largest ratio below 1 that would have been claimed; NaN where none would."""
+    unfindable: str = ""
+    """Why none would have been."""
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is claimed; empty for a claim."""
+        return self.lost or self.comparison.reason
 
     @property
     def outcome(self) -> Outcome:
+        if self.lost:
+            return "lost"
         return _OUTCOME.get(self.comparison.verdict, "undecided")
 
     @property
@@ -104,6 +123,12 @@ def judge_matches(
     return Judged(*([_of_load(row, *loads) for row in part] for part in (judged.rows, judged.details)))
 
 
+def values_of(one: Match, scale: Scale | None) -> list[tuple[pd.Series[Any], pd.Series[Any]]]:
+    """Return all values of the other side and of the baseline at a scale, or at each of the match's."""
+    chosen = one.scales if scale is None else (scale,)
+    return [(one.other.scales[s][one.metric], one.base.scales[s][one.metric]) for s in chosen]
+
+
 def _row(
     base: Side,
     other: Side,
@@ -112,26 +137,38 @@ def _row(
     floors: Sequence[Callable[[Mapping[str, Any]], Floor]],
     margin: float,
 ) -> Row:
-    metric = one.base.metric
     chosen = one.scales if scale is None else (scale,)
     theirs = [one.other.scales[s] for s in chosen]
     mine = [one.base.scales[s] for s in chosen]
+    values = values_of(one, scale)
     floor_base, floor_other = floors[0](one.base.words), floors[1](one.other.words)
-    strata = [(b[metric], a[metric]) for b, a in zip(theirs, mine, strict=True)]
+    strata = [(rates(other_values), rates(base_values)) for other_values, base_values in values]
     alone = scale is not None
     return Row(
         base.name,
         other.name,
         one,
         scale,
-        summarize(mine[0][metric]).median if alone else math.nan,
-        summarize(theirs[0][metric]).median if alone else math.nan,
+        summarize(values[0][1]).median if alone else math.nan,
+        summarize(values[0][0]).median if alone else math.nan,
         floor_base,
         floor_other,
         ratio_of(strata, wider(floor_base, floor_other, margin)),
         _runs(mine),
         _runs(theirs),
+        strays=(sum(strays(b) for _, b in values), sum(strays(a) for a, _ in values)),
+        lost=_lost(values),
     )
+
+
+def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
+    """Return what the other side gave instead of rates, at the scales where the baseline has some."""
+    found = [other for other, base in values if is_lost(other) and not is_lost(base)]
+    if not found:
+        return ""
+    where = f" at {len(found)} of {len(values)} scales" if len(values) > 1 else ""
+    every = pd.concat(found)
+    return f"of {len(every)} repetitions{where} {said_of(every)}"
 
 
 def wider(one: Floor, two: Floor, margin: float = 0.0) -> Floor:
@@ -156,13 +193,18 @@ def ratio_of(strata: Iterable[tuple[Iterable[Any], Iterable[Any]]], floor: Floor
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with verdicts corrected within each origin."""
+    """Return the rows with verdicts corrected within each origin, and what the undecided could have shown."""
     found: list[Row] = list(rows)
     for origin in {row.origin for row in rows}:
         places = [i for i, row in enumerate(rows) if row.origin == origin]
         family = judge([rows[i].comparison for i in places])
-        for i, made in zip(places, family, strict=True):
-            found[i] = replace(rows[i], comparison=made)
+        for place, i in enumerate(places):
+            row = replace(rows[i], comparison=family[place])
+            if row.outcome == "undecided":
+                strata = [(rates(a), rates(b)) for a, b in values_of(row.match, row.scale)]
+                ratio, why = findable(family, place, strata)
+                row = replace(row, findable=ratio, unfindable=why)
+            found[i] = row
     return found
 
 
@@ -185,13 +227,28 @@ def _of_load(
     chosen = row.match.scales if row.scale is None else (row.scale,)
     one = load_base([row.match.base.scales[s] for s in chosen])
     two = load_other([row.match.other.scales[s] for s in chosen])
-    if row.outcome == "undecided" or not (max(one, two) > LOADED and abs(one - two) > _UNEVEN):
+    if row.outcome == "lost" or not _uneven(one, two):
         return row
     reason = (
-        f"other programs used {two:.0%} of the cores on {row.other_side} and {one:.0%} on {row.base_side}"
+        f"other programs used {_share(two)} of the cores on {row.other_side} and {_share(one)} on "
+        f"{row.base_side}"
     )
+    if row.outcome == "undecided":
+        return replace(row, findable=math.nan, unfindable=reason)
     held_back = replace(row.comparison, verdict="undecided", reason=reason)
-    return replace(row, comparison=held_back, loaded=True)
+    return replace(row, comparison=held_back, loaded=True, unfindable=reason)
+
+
+def _uneven(one: float, two: float) -> bool:
+    """Return whether a machine was loaded, and the other not as much, as far as is known."""
+    known = [load for load in (one, two) if math.isfinite(load)]
+    if not known or max(known) <= LOADED:
+        return False
+    return len(known) < 2 or abs(one - two) > _UNEVEN
+
+
+def _share(load: float) -> str:
+    return f"{load:.0%}" if math.isfinite(load) else "an unknown share"
 
 
 def _runs(parts: Sequence[pd.DataFrame]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from tiercel.compare.rates import rates, said_of
 from tiercel.compare.side import Side
 from tiercel.compare.stacks import Stacks
 from tiercel.results.schema import FEATURES
@@ -35,6 +36,9 @@ NO_STORAGE = "no storage there stands for its own"
 NO_LAYER = "not measured there with its layers"
 OTHER_ENGINE = "measured there by another engine"
 OTHER_WORKLOAD = "the workload differs there"
+NO_NUMBER = "its runs gave no number"
+NO_NUMBER_THERE = "its partner gave no number"
+OTHER_QUANTITY = "another quantity was measured there"
 OTHER_AMOUNT = "another amount of data or items there"
 OTHER_ORIGIN = "its partner stands beside another number"
 NO_SCALE = "not measured there at this scale"
@@ -57,12 +61,17 @@ class Question:
         return tuple(self.words[name] for name in _KEY)
 
     @property
-    def rows(self) -> pd.DataFrame:
-        return next(iter(self.scales.values()))
+    def metric(self) -> str:
+        return metric_of(pd.concat(self.scales.values()))
 
     @property
-    def metric(self) -> str:
-        return metric_of(self.rows)
+    def empty(self) -> bool:
+        """No row of it holds a rate."""
+        return not self.gives(self.metric)
+
+    def gives(self, metric: str) -> bool:
+        """Return whether any row of it holds a rate in that column."""
+        return any(len(rates(rows[metric])) for rows in self.scales.values())
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,11 @@ class Match:
         one, two = self.other["origin"], self.base["origin"]
         return one if one == two else f"{one} against {two}"
 
+    @property
+    def metric(self) -> str:
+        """The column that is compared: the other side, where it gave no rate, does not say which."""
+        return self.base.metric
+
 
 @dataclass(frozen=True)
 class Alone:
@@ -91,6 +105,11 @@ class Alone:
     detail: str
     whole: bool
     """The question has no partner at any scale."""
+
+    @property
+    def lost(self) -> bool:
+        """The other side tried to measure it, and its runs failed."""
+        return self.reason == FAILED_THERE
 
 
 def questions(side: Side, excluded: Iterable[str], unknown: Iterable[str]) -> list[Question]:
@@ -131,7 +150,7 @@ def match(
         usable_scales = tuple(
             s for s in one.scales if s in two.scales and same_amount(one.scales[s], two.scales[s])
         )
-        if usable_scales and one.metric == two.metric:
+        if usable_scales and _same_quantity(one, two, other.absent):
             matches.append(Match(one, two, usable_scales))
             compared[id(one)] = compared[id(two)] = set(usable_scales)
     alone = []
@@ -147,6 +166,17 @@ def match(
                 alone.append(Alone(side.name, question, scale, *found, whole=id(question) not in compared))
         alone += _left_out(side, ours, all_ours, excluded)
     return sorted(matches, key=lambda m: m.base.key), alone
+
+
+def _same_quantity(one: Question, two: Question, absent: frozenset[str]) -> bool:
+    """Return whether the baseline has rates of a quantity that was measured on the other side, too.
+
+    There it may have given no rate at all; but a column that the other's table does not have (`absent`) was
+    not asked for.
+    """
+    if one.empty:
+        return False
+    return one.metric == two.metric or not (two.gives(one.metric) or one.metric in absent)
 
 
 def _pairs(
@@ -200,12 +230,13 @@ def _why(
     if storage is None:
         return NO_STORAGE, f"there: {', '.join(there.names('storage'))}"
     layer = stacks.layer(question["layer"])
+    reason = _failure(question, scale, storage, layer, there)
+    if reason and (partner is None or scale not in partner.scales):
+        return FAILED_THERE, reason
     if layer not in there.names("layer"):
         return NO_LAYER, f"there: {', '.join(there.names('layer'))}"
     if partner is not None and scale in partner.scales:
-        return OTHER_AMOUNT, _amounts(question.scales[scale], partner.scales[scale])
-    if reason := _failure(question, scale, storage, layer, there):
-        return FAILED_THERE, reason
+        return _why_beside(question, scale, partner)
     on_stack = [q for q in everything if (q["storage"], q["layer"]) == (storage, layer)]
     same = [q for q in on_stack if _partner_key(q, storage, layer) == _partner_key(question, storage, layer)]
     if any(scale in q.scales for q in same) and not any(
@@ -230,9 +261,21 @@ def _why(
     return NOT_THERE, ""
 
 
+def _why_beside(question: Question, scale: Scale, partner: Question) -> tuple[str, str]:
+    """Return why a question is not compared at a scale at which its partner was measured, too."""
+    rows, there = question.scales[scale], partner.scales[scale]
+    if question.empty:
+        return NO_NUMBER, said_of(rows[question.metric])
+    if partner.empty:
+        return NO_NUMBER_THERE, said_of(there[partner.metric])
+    if partner.metric != question.metric and same_amount(rows, there):
+        return OTHER_QUANTITY, f"{question.metric} here, {partner.metric} there"
+    return OTHER_AMOUNT, _amounts(rows, there)
+
+
 def _failure(question: Question, scale: Scale, storage: str, layer: str, there: Side) -> str:
     """Return why the run that would be the partner failed; empty where none did."""
-    names = {n: question[n] for n in ("experiment", "workload", "engine")} | {
+    names = {n: question[n] for n in ("origin", "experiment", "workload", "engine")} | {
         "storage": storage,
         "layer": layer,
     }

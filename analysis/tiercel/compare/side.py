@@ -22,6 +22,9 @@ from tiercel.results.validity import TOO_FEW
 from tiercel.statistics import noise
 from tiercel.statistics.select import flag_list
 
+#: A value of zero is no rate, and says nothing of the noise.
+_RATES = ("bandwidth", "operation_rate", "samples_per_second")
+
 _WORDS = ("study", "storage", "engine", "origin")
 
 
@@ -51,7 +54,8 @@ class Side:
 
     def floors(self, excluded: Sequence[str]) -> pd.DataFrame:
         """Return its own A/A noise floors (statistics.noise)."""
-        return noise.floors(self.observations, excluded)
+        rates = self.observations[list(_RATES)].apply(pd.to_numeric, errors="coerce")
+        return noise.floors(self.observations.assign(**rates.where(rates > 0)), excluded)
 
     def names(self, column: str) -> list[str]:
         """Return the different values of a column of its observations, sorted."""
@@ -60,17 +64,31 @@ class Side:
 
 def names_of(spellings: Sequence[Spelling]) -> list[str]:
     """Return a short name for each side: a folder's own, with as many of its parents as tell it apart."""
-    texts = [s.text for s in spellings]
-    for depth in range(1, 1 + max(len(Path(s.where).parts) for s in spellings)):
-        names = ["/".join(Path(s.where).parts[-depth:]) + s.text[len(s.where) :] for s in spellings]
-        if len(set(names)) == len(set(texts)):
-            return names
-    return texts
+    parts = [_parts(s.where) for s in spellings]
+    for depth in range(1, 1 + max(map(len, parts))):
+        names = ["/".join(p[-depth:]) + s.text[len(s.where) :] for p, s in zip(parts, spellings, strict=True)]
+        if len(set(names)) == len({s.text for s in spellings}):
+            return [_readable(name) for name in names]
+    return [_readable(s.text) for s in spellings]
+
+
+def _parts(where: str) -> tuple[str, ...]:
+    """Return the parts of a path; of one that ends in no name (``.``, ``..``), of what it stands for."""
+    path = Path(where)
+    return path.resolve().parts if path.name in ("", "..") else path.parts
+
+
+def _readable(name: str) -> str:
+    """Return the name with bytes that are no text (a folder may have any) written out."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def make_side(name: str, spelling: Spelling, place: Place, tables: Tables) -> Side:
     """Return a side with what its spelling asks for; UserError where that leaves nothing."""
-    runs, observations = tables.runs, tables.observations
+    # A table that does not know layers (or an imported one) had none.
+    runs, observations = (
+        table.assign(layer=table["layer"].fillna("none")) for table in (tables.runs, tables.observations)
+    )
     if observations.empty and runs.empty:
         raise UserError(f"{name}: its tables are empty: nothing was measured")
     runs, observations = _of_dates(spelling, runs, observations)
@@ -153,8 +171,8 @@ def _layer_names(label: str) -> str:
 
 
 def _current(runs: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return the runs whose configuration no later one of the same study replaced, and how many were."""
-    parts = [current_runs(mine) for _, mine in runs.groupby("study", dropna=False, sort=True)]
+    """Return the runs whose configuration no later one of its site and study replaced, and how many were."""
+    parts = [current_runs(mine) for _, mine in runs.groupby(["site", "study"], dropna=False, sort=True)]
     kept = pd.concat(parts) if parts else runs
     return kept, len(runs) - len(kept)
 

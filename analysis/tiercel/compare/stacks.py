@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import pandas as pd
+
 from tiercel.compare.side import Side
 from tiercel.errors import UserError, suggest
 
@@ -48,8 +50,11 @@ class Stacks:
 
 
 def storages_of(side: Side) -> dict[str, Storage]:
-    """Return the storages that a side has numbers of, by name."""
-    rows = side.observations.sort_values("began", kind="stable").drop_duplicates("storage", keep="last")
+    """Return the storages that a side measured, by name: those on which every run failed, too."""
+    columns = ["storage", "storage_label", "storage_type", "medium"]
+    failed = side.failed.sort_values("started", kind="stable")[columns]
+    numbers = side.observations.sort_values("began", kind="stable")[columns]
+    rows = pd.concat([failed, numbers]).dropna(subset="storage").drop_duplicates("storage", keep="last")
     return {
         str(row["storage"]): Storage(
             str(row["storage"]), *(_text(row[name]) for name in ("storage_label", "storage_type", "medium"))

@@ -55,12 +55,19 @@ def read_tables(folder: Path, source: Path) -> Tables:
 def _read(path: Path, source: Path) -> pd.DataFrame:
     load = load_observations if path.name == OBSERVATIONS else load_runs
     try:
-        return load(path.parent)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        str(path).encode()
+    except UnicodeEncodeError:  # pyarrow opens no such file
         raise UserError(
-            f"{source}: {path.name} is damaged ({reason}): make it again with `tiercel collect`"
+            f"{source}: the folder's name is not UTF-8: rename it, or make a link to it, or an archive of it"
         ) from None
+    try:
+        return load(path.parent)
+    except (pa.ArrowException, OSError, ValueError, UserError) as error:
+        # Of an archive the table lies in a folder that is gone when the message is read.
+        said = str(error).replace(str(path), path.name).strip()
+        reason = said.splitlines()[0] if said else type(error).__name__
+        hint = "make it again with `tiercel collect`" if source == path.parent else "pack the results anew"
+        raise UserError(f"{source}: {path.name} is damaged ({reason}): {hint}") from None
 
 
 def _version(path: Path) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-_SUPERSEDES = ["experiment", "workload", "storage", "layer", "engine", "nodes", "processes_per_node"]
+#: Of one name, origin included: a simulated run never replaces a measured one.
+_SUPERSEDES = [
+    "origin", "experiment", "workload", "storage", "layer", "engine", "nodes", "processes_per_node",
+]  # fmt: skip
 
 
 def current_runs(runs: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.compare.answer import Answer, Pair
@@ -20,9 +21,27 @@ _SHAPES = {"measured": "dots", "imported": "squares", "simulated": "diamonds"}
 _MIXED = "P"
 
 
+@dataclass(frozen=True)
+class _Panel:
+    name: str
+    pair: Pair
+    origin: str
+    stack: str
+    rows: list[Row]
+
+
 def draw(answer: Answer, folder: Path) -> list[Picture]:
     """Draw each pair's panels into `folder`; numbers of different origins never share one."""
-    found: list[Picture] = []
+    return [_panel(folder, p.name, p.pair, p.origin, p.stack, p.rows) for p in _panels(answer)]
+
+
+def figure_names(answer: Answer) -> list[str]:
+    """Return the names of the figures that `draw` makes."""
+    return [p.name for p in _panels(answer)]
+
+
+def _panels(answer: Answer) -> list[_Panel]:
+    found: list[_Panel] = []
     for number, pair in enumerate(answer.pairs, 1):
         panels: dict[tuple[str, str], list[Row]] = {}
         for origin in pair.origins:
@@ -30,9 +49,8 @@ def draw(answer: Answer, folder: Path) -> list[Picture]:
                 if row.origin == origin and math.isfinite(row.comparison.ratio):
                     panels.setdefault((origin, stack_of(row)), []).append(row)
         for place, ((origin, stack), rows) in enumerate(panels.items(), 1):
-            if len(found) < _PANELS:
-                found.append(_panel(folder, f"ratio-{number}-{place}", pair, origin, stack, rows))
-    return found
+            found.append(_Panel(f"ratio-{number}-{place}", pair, origin, stack, rows))
+    return found[:_PANELS]
 
 
 def _panel(folder: Path, name: str, pair: Pair, origin: str, stack: str, rows: Sequence[Row]) -> Picture:

@@ -11,7 +11,9 @@ from tiercel.privacy import private
 from tiercel.report import words
 from tiercel.report.build import write_csv
 from tiercel.report.comparison import records, sentences, tables
-from tiercel.report.comparison.figures import draw
+from tiercel.report.comparison.figures import draw, figure_names
+from tiercel.report.comparison.folder import PAGE, check_free, own_files, write_list
+from tiercel.report.data import Record
 from tiercel.report.html import environment
 from tiercel.report.page_tables import Table
 
@@ -29,12 +31,25 @@ class _Part:
 
 
 def build_comparison(answer: Answer, folder: Path) -> Path:
-    """Write the page into `folder`, with figures/ and tables/, and return its path."""
+    """Write the page into `folder`, with figures/ and tables/, and return its path.
+
+    An earlier comparison there is replaced. Raises UserError, before anything is written, where the folder
+    holds what no comparison wrote; OSError where it cannot be written.
+    """
+    own = own_files(folder)
+    rows = _tables(answer)
+    names = [PAGE, *rows, *(f"figures/{name}.svg" for name in figure_names(answer))]
+    check_free(folder, own, names)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Listed before they are written: what a cut-off comparison leaves is still its own.
+    write_list(folder, {*own, *names})
     pictures = draw(answer, folder / "figures")
-    for path in (folder / "figures").glob("*.svg"):
-        if path.stem not in {p.name for p in pictures}:
-            path.unlink()
-    _write_tables(answer, folder / "tables")
+    (folder / "tables").mkdir(exist_ok=True)
+    for name, records_of in rows.items():
+        write_csv(folder / name, records_of)
+    for name in set(own) - set(names):
+        (folder / name).unlink(missing_ok=True)
+    write_list(folder, names)
     base, *others = answer.sides
     text = (
         environment()
@@ -46,13 +61,14 @@ def build_comparison(answer: Answer, folder: Path) -> Path:
             remarks=sentences.remarks(answer),
             differing=tables.differing(answer),
             equal=sentences.equal(answer),
+            unknown=sentences.unknown(answer),
             sides=tables.sides(answer),
             pictures=pictures,
             parts=[_part(i, pair) for i, pair in enumerate(answer.pairs, 1)],
             version=tiercel.__version__,
         )
     )
-    target = folder / "index.html"
+    target = folder / PAGE
     partial = target.with_name(".index.html.partial")
     partial.write_text(private().text(text), encoding="utf-8")
     partial.rename(target)
@@ -76,14 +92,14 @@ def _part(number: int, pair: Pair) -> _Part:
     )
 
 
-def _write_tables(answer: Answer, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.glob("*.csv"):
-        path.unlink()
+def _tables(answer: Answer) -> dict[str, list[Record]]:
+    """Return the rows of each CSV file, by its name in the page's folder."""
+    found = {}
     for number, pair in enumerate(answer.pairs, 1):
         for name, rows in (
             (f"ratios-{number}", records.matches(pair)),
             (f"without-partner-{number}", records.without_partner(pair)),
         ):
             if rows:
-                write_csv(folder / f"{name}.csv", rows)
+                found[f"tables/{name}.csv"] = rows
+    return found

@@ -28,8 +28,12 @@ def document(answer: Answer) -> Record:
 
 
 def matches(pair: Pair) -> list[Record]:
-    """Return one flat row for each match, and for each scale of those that have several."""
-    return [_row(row) for row in (*pair.judged.rows, *pair.judged.details)]
+    """Return one flat row for each match, and for each scale of those that have several.
+
+    `kind` tells them apart: outcomes count the verdicts; details repeat them at each scale.
+    """
+    verdicts = [{"kind": "verdict", **_row(row)} for row in pair.judged.rows]
+    return verdicts + [{"kind": "detail", **_row(row)} for row in pair.judged.details]
 
 
 def without_partner(pair: Pair) -> list[Record]:
@@ -45,6 +49,8 @@ def _pair(pair: Pair) -> Record:
         "other": pair.other.name,
         "one_session": pair.interleaved,
         "outcomes": by_origin,
+        "lost": len({each.question.key for each in pair.failed})
+        + sum(row.outcome == "lost" for row in pair.rows),
         "storages": dict(pair.stacks.storages),
         "matches": [_plain(row) for row in matches(pair)],
         "reasons": dict(reasons(pair.alone)),
@@ -89,7 +95,7 @@ def _row(row: Row) -> Record:
         "nodes": nodes,
         "processes_per_node": processes,
         "scales": len(row.match.scales) if row.scale is None else 1,
-        "metric": base.metric,
+        "metric": row.match.metric,
         "median_baseline": row.median_base,
         "median_other": row.median_other,
         "n_baseline": c.n_b,
@@ -106,7 +112,11 @@ def _row(row: Row) -> Record:
         "p_value": c.p_value,
         "p_corrected": c.p_corrected,
         "outcome": row.outcome,
-        "reason": c.reason,
+        "reason": row.reason,
+        "findable": row.findable,
+        "not_findable": row.unfindable,
+        "no_rate_baseline": row.strays[0],
+        "no_rate_other": row.strays[1],
         "runs_baseline": list(row.runs_base),
         "runs_other": list(row.runs_other),
     }
@@ -122,6 +132,7 @@ def _alone(each: Alone) -> Record:
     return {
         "side": each.side,
         "reason": each.reason,
+        "lost": each.lost,
         "detail": each.detail,
         **{
             name: question[name]

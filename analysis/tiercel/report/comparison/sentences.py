@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -12,8 +14,11 @@ from tiercel.compare.matching import Alone, Question
 from tiercel.compare.side import Side
 from tiercel.report import words
 
+#: A slowdown that every watch should see.
+HALVING = 0.5
+
 #: An outcome is a word and a sign: never a colour alone.
-SIGNS: dict[Outcome, str] = {"slower": "▼", "faster": "▲", "undecided": "·"}
+SIGNS: dict[Outcome, str] = {"lost": "✖", "slower": "▼", "faster": "▲", "undecided": "·"}
 
 
 def summary(answer: Answer) -> list[str]:
@@ -24,19 +29,29 @@ def summary(answer: Answer) -> list[str]:
 def _of_origin(answer: Answer, pair: Pair, origin: str) -> str:
     who = f"{pair.other.name} against {pair.base.name}"
     if not origin:
-        return f"{who}: nothing matched"
+        return f"{who}: {_lost([], pair.failed)}nothing matched"
     rows = [row for row in pair.rows if row.origin == origin]
     mixed = not rows[0].alike
-    lonely = 0 if mixed else len(_whole([a for a in pair.alone if a.question["origin"] == origin]))
+    failed = [a for a in pair.failed if a.question["origin"] == origin]
+    whole = [a for a in pair.alone if a.whole and a.question["origin"] == origin and not mixed]
+    everything = len(rows) + len(_keys(whole))
+    lonely = len(_keys([a for a in whole if a.side != pair.base.name]))
+    missing = len(_keys([a for a in whole if a.side == pair.base.name and not a.lost]))
     several = len(pair.origins) > 1 or origin != "measured"
-    matched = f"{len(rows)} matched" if mixed else f"{len(rows)} of {len(rows) + lonely} matched"
-    said = f"{who}{f', {origin}' if several else ''}: {matched}: {_outcomes(rows)}"
+    absent = f"{missing} of {pair.base.name} without a partner; " if missing else ""
+    matched = f"{len(rows)} matched" if mixed else f"{len(rows)} of {everything} matched"
+    said = (
+        f"{who}{f', {origin}' if several else ''}: {_lost(rows, failed)}{absent}{matched}: {_outcomes(rows)}"
+    )
     if lonely:
-        said += f"; {lonely} without a partner"
+        said += f"; {lonely} of {pair.other.name} without a partner"
     return said
 
 
 def _outcomes(rows: Sequence[Row]) -> str:
+    rows = [row for row in rows if row.outcome != "lost"]
+    if not rows:
+        return "none with a rate on both sides"
     counts, order = tally(rows), worst_first(rows)
     loaded = sum(row.loaded for row in rows)
     held = f"; {loaded} not claimed because of the load by other programs" if loaded else ""
@@ -53,6 +68,19 @@ def _outcomes(rows: Sequence[Row]) -> str:
     if counts["undecided"]:
         parts.append(f"{'the rest' if parts else 'all'} not told apart")
     return ", ".join(parts) + held
+
+
+def _lost(rows: Sequence[Row], failed: Sequence[Alone]) -> str:
+    """Say what the other side was asked for and did not give: worse than slower, and therefore first."""
+    lost = [row for row in rows if row.outcome == "lost"]
+    parts = []
+    if failed:
+        often, most = Counter(a.detail for a in failed).most_common(1)[0][::-1]
+        where = "" if often == len(failed) else "most often: "
+        parts.append(f"{len(_keys(failed))} lost, their runs failed ({where}{most})")
+    if lost:
+        parts.append(f"{len(lost)} lost, without a rate ({name_of(lost[0])}: {lost[0].lost})")
+    return "".join(f"{part}; " for part in parts)
 
 
 def _noise(rows: Sequence[Row]) -> str:
@@ -75,6 +103,7 @@ def remarks(answer: Answer) -> list[str]:
                 f"{who} are different sessions: their repetitions did not take turns, so what changed on the "
                 "machine in between looks like a difference; the wider of both sides' noise is used"
             )
+        found += _of_values(pair)
         if pair.shared_runs:
             found.append(f"{who} share {words.count(pair.shared_runs, 'run')}")
         for one, two in pair.stacks.storages.items():
@@ -89,7 +118,34 @@ def remarks(answer: Answer) -> list[str]:
             )
     found += [f"{side.name}: {note}" for side in answer.sides for note in side.notes]
     if answer.margin:
-        found.append(f"differences up to {words.percent(answer.margin)} are taken for noise (--margin)")
+        least, most = 1 / (1 + answer.margin), 1 + answer.margin
+        found.append(f"ratios from {least:.3g} to {most:.3g} are taken for noise (--margin)")
+    return found
+
+
+def _of_values(pair: Pair) -> list[str]:
+    """Say what no single row does: values that are no rates, unknown load, differences too small to see."""
+    found = []
+    for side, number in ((pair.base, 0), (pair.other, 1)):
+        with_strays = [row for row in pair.rows if row.strays[number]]
+        if with_strays:
+            values = words.count(sum(row.strays[number] for row in with_strays), "value")
+            of_rows = words.count(len(with_strays), "row")
+            found.append(
+                f"{side.name}: {values} of {of_rows} missing, infinite, negative or zero: no rates, and left "
+                "out"
+            )
+    if pair.load_unknown and pair.rows and not pair.interleaved:
+        found.append(
+            f"{pair.load_unknown}: nobody recorded how much of the cores other programs used: a difference "
+            "may be them"
+        )
+    blind = [row for row in pair.rows if row.outcome == "undecided" and not row.findable >= HALVING]
+    if blind:
+        found.append(
+            f"{pair.other.name} against {pair.base.name}: {len(blind)} of "
+            f"{words.count(len(pair.rows), 'row')} could not have shown a halving"
+        )
     return found
 
 
@@ -104,9 +160,18 @@ def equal(answer: Answer) -> str:
     """Return the circumstances that are the same on all sides, in one line."""
     same = []
     for c in answer.circumstances:
-        if not c.differs:
+        if not c.differs and c.known:
             same.append(f"{c.name} {c.together}")
     return ", ".join(same)
+
+
+def unknown(answer: Answer) -> str:
+    """Return the circumstances that a side does not say, so that nobody knows whether they differ."""
+    return "; ".join(
+        f"{c.name} ({', '.join(v or 'unknown' for v in c.values)})"
+        for c in answer.circumstances
+        if not c.differs and not c.known
+    )
 
 
 def name_of(row: Row) -> str:
@@ -145,10 +210,16 @@ def when(side: Side) -> str:
 
 def verdict_of(row: Row) -> str:
     """Return ``▼ slower``, or why it is undecided."""
-    c = row.comparison
     said = f"{SIGNS[row.outcome]} {row.outcome}"
-    return said if row.outcome != "undecided" else f"{said}: {c.reason}"
+    return f"{said}: {row.reason}" if row.outcome in ("lost", "undecided") else said
 
 
-def _whole(alone: Sequence[Alone]) -> set[tuple[str, tuple[str, ...]]]:
-    return {(a.side, a.question.key) for a in alone if a.whole}
+def findable_of(row: Row) -> str:
+    """Return below which ratio an undecided row would have been claimed as slower, or ``nothing``."""
+    if row.outcome != "undecided":
+        return ""
+    return f"below {words.times(row.findable)}" if math.isfinite(row.findable) else "nothing"
+
+
+def _keys(alone: Sequence[Alone]) -> set[tuple[str, tuple[str, ...]]]:
+    return {(a.side, a.question.key) for a in alone}

@@ -11,6 +11,7 @@ from tiercel.compare.matching import Alone, Question, Scale
 from tiercel.compare.side import Side
 from tiercel.report import words
 from tiercel.report.comparison.sentences import (
+    findable_of,
     scale_of,
     stack_of,
     title_of,
@@ -78,6 +79,7 @@ def ratios(rows: Sequence[Row], caption: str) -> Table:
         ("Noise, other", lambda r: _noise(r.floor_other)),
         ("p", lambda r: Cell(f"{r.comparison.p_corrected:.2g}", _sortable(r.comparison.p_corrected))),
         ("Verdict", lambda r: Cell(verdict_of(r), r.outcome, "title")),
+        ("Findable", lambda r: Cell(findable_of(r), _sortable(r.findable), "title")),
         ("Checks", lambda r: Cell(_checks(r), kind="title")),
     )
     order = worst_first(rows)
@@ -131,7 +133,7 @@ def _alone(each: Alone) -> list[Cell]:
 
 
 def _median(row: Row, median: float) -> Cell:
-    return Cell(words.value(row.match.base.metric, median), _sortable(median))
+    return Cell(words.value(row.match.metric, median), _sortable(median))
 
 
 def _interval(row: Row) -> Cell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,7 @@ from tiercel.report.comparison.sentences import (
     stack_of,
     summary,
     title_of,
+    unknown,
 )
 
 _WIDTH = 100
@@ -46,7 +48,10 @@ def _print(answer: Answer, page: Path | None, console: Console) -> None:
     console.print()
     different = differing(answer)
     console.print(Text("What differs: ", style="bold").append(_plain("; ".join(different) or "nothing")))
-    console.print(Text("Equal: ", style="dim").append(one_line(equal(answer)) + "."))
+    if same := equal(answer):
+        console.print(Text("Equal: ", style="dim").append(f"{one_line(same)}."))
+    if unsaid := unknown(answer):
+        console.print(Text("Unknown on a side: ", style="bold").append(_plain(unsaid)))
     for pair in answer.pairs:
         if pair.rows:
             console.print()
@@ -63,7 +68,7 @@ def _print(answer: Answer, page: Path | None, console: Console) -> None:
         console.print(Text("mind: ", style="bold").append(_plain(said)))
     if page:
         # Not wrapped: a path in two lines cannot be opened.
-        console.print(Text(f"Page: {page}"), soft_wrap=True)
+        console.print(Text(f"Page: {one_line(str(page))}"), soft_wrap=True)
 
 
 def _plain(text: str) -> Text:
@@ -94,7 +99,7 @@ def _table(pair: Pair) -> Table:
             Text(one_line(stack_of(row))),
             *([row.origin] if mixed else []),
             words.times(c.ratio),
-            words.factors(c.low, c.high),
+            words.factors(c.low, c.high) if math.isfinite(c.low) else words.MISSING,
             noise,
             row.outcome,
         )

@@ -1,0 +1,55 @@
+"""How small a slowdown a row could have shown, so that "nothing is slower" says what it is worth.
+
+A row is asked again with the other side's values divided by more and more: same scatter, same noise, same
+other rows. Where its verdict turns to slower lies the ratio that could just have been found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tiercel.statistics.comparison import ALPHA, Comparison, rank_test
+from tiercel.statistics.summary import Values
+
+Strata = Sequence[tuple[Values, Values]]
+"""Values of the other side and of the baseline, one pair for each scale."""
+
+#: Halvings of the span (of logarithms) in which the ratio is sought: finer than any scatter.
+_STEPS = 16
+
+
+def findable(rows: Sequence[Comparison], place: int, strata: Strata) -> tuple[float, str]:
+    """Return the largest ratio below 1 at which row `place` of a family would have been claimed as slower.
+
+    NaN where no ratio would have been, and then why; the other rows are as they are.
+    """
+    row = rows[place]
+    if not math.isfinite(row.ratio):
+        return math.nan, row.reason
+    if not row.floor.known:
+        return math.nan, "no A/A pair was run, so the noise is unknown"
+    others = [c.p_value for i, c in enumerate(rows) if i != place]
+    if _corrected(row.smallest_p, others) >= ALPHA:
+        among = f" among {len(rows)} rows" if row.smallest_p < ALPHA else ""
+        return math.nan, f"too few repetitions for a rank test at 5 %{among} ({row.n_a} against {row.n_b})"
+    pairs = [(a, b) for a, b in strata if len(a) and len(b)]
+    # Below this the interval lies outside the noise; at the other every value lies below all of the baseline.
+    clear = row.floor.low * row.ratio / row.high
+    apart = min(float(b.min() / a.max()) for a, b in pairs) * row.ratio * (1 - 1e-9)
+    if clear <= apart:
+        return clear, ""
+    low, high = math.log(apart), math.log(clear)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        factor = math.exp(middle) / row.ratio
+        found = _corrected(rank_test([(a * factor, b) for a, b in pairs]), others) < ALPHA
+        low, high = (middle, high) if found else (low, middle)
+    return math.exp(low), ""
+
+
+def _corrected(p: float, others: Sequence[float]) -> float:
+    """Return Holm's correction of `p` in a family with these others."""
+    family = 1 + len(others)
+    smaller = sorted(q for q in others if q < p)
+    return max([(family - i) * q for i, q in enumerate(smaller)] + [(family - len(smaller)) * p])
