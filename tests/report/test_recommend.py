@@ -110,7 +110,8 @@ def test_what_was_not_measured_cold_is_said_and_promises_nothing(tmp_path):
     found, notes = training(data, tmp_path)
     assert found.faster == MEMORY and found.staging is None
     assert (
-        "Nothing is said of copying for training: small samples: copying its files in was not measured cold."
+        "Nothing is said of copying for training: small samples: not all that copying its files in takes has "
+        "a valid number, of cold files."
     ) in notes
 
 

@@ -191,9 +191,17 @@ def test_recommendations_are_a_file_too(whole):
     )  # fmt: skip
     assert staged["saved_at"] == {"nodes": 1, "processes": 8} and staged["saved_per"] == "use"
     assert made["storages"]["shm"]["measured"]["over"] == "all scales"
-    read = 2**30 / alone["analytics", "read", "nvme"] + 1 / alone["shared-directory", "file-read", "nvme"]
+    best = {}
+    for n in numbers:
+        key = (n["workload"], n["operation"], n["storage"])
+        best[key] = max(best.get(key, 0.0), float(n["median"]))
+    # Files that were just written say of opening cold ones only what it takes at the least.
+    read = 2**30 / alone["analytics", "read", "nvme"] + 1 / best["shared-directory", "file-read", "nvme"]
     write = 2**30 / alone["scientific", "write", "shm"] + 1 / alone["shared-directory", "file-create", "shm"]
     assert math.isclose(staged["seconds_in"], read + write, rel_tol=1e-9)
+    # At the least one process is as fast as the best scale, and the longer step hides the other.
+    read = 2**30 / best["analytics", "read", "nvme"] + 1 / best["shared-directory", "file-read", "nvme"]
+    write = 2**30 / best["scientific", "write", "shm"] + 1 / best["shared-directory", "file-create", "shm"]
     assert math.isclose(staged["seconds_in_least"], max(read, write), rel_tol=1e-9)
     saved = 2**30 / medians["analytics", "read", "nvme"] - 2**30 / medians["analytics", "read", "shm"]
     assert math.isclose(staged["saved_seconds"], saved, rel_tol=1e-9)

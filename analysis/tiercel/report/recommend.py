@@ -3,7 +3,8 @@
 What a measurement of this study decides comes from the ranking of its class (the same as on the first
 screen). Where the site has a trained placement model, its opinion stands beside it, and decides alone only
 where the measurement did not. Copying in and out is counted at the rates that this study measured: valid
-numbers only, of the fewest processes, and cold where files come from a storage that keeps them.
+numbers only, by what the fewest processes and the best scale did, and cold where files come from a storage
+that keeps them.
 """
 
 from __future__ import annotations
@@ -230,9 +231,10 @@ def _valid(results: Results) -> pd.DataFrame:
 def _rates(results: Results) -> dict[str, Rates]:
     """Return what one process needs on each stack to read and write large files, open and create small ones.
 
-    From the numbers of the fewest processes: in-order reads, unsynced or once synced writes, and of the
-    metadata workloads the one whose files have content. Its files were written just before they are read, so
-    reading them says nothing of cold files: on what is no memory, only what that takes at the least.
+    From medians: at the most that of the fewest processes, at the least the best of any scale. Ordered reads,
+    unsynced or once synced writes, and of the metadata workloads the one whose files have content. Its files
+    were written just before they are read, so reading them says nothing of cold files: on what is no memory,
+    only what that takes at the least.
     """
     rows = _valid(results)
     rows = rows[~rows["traced"].astype(bool)]
@@ -253,9 +255,12 @@ def _rates(results: Results) -> dict[str, Rates]:
             if stack not in results.memory and kind in ("read", "open"):
                 cold = kind == "read" and bool(some["cold"].any())
                 some = some[some["cold"]] if cold else some  # noqa: PLW2901
-            fewest = some[some["processes"] == some["processes"].min()]
-            span = each_of(float(fewest[column].median()), int(fewest["processes"].iloc[0]), cold=cold)
-            found.setdefault(stack, {})[kind] = span
+            by_scale = some.groupby("processes")[column].median().astype("float64")
+            fewest = int(by_scale.index.min())
+            # A copier that reads ahead may be as fast as many processes, not faster.
+            least = each_of(float(by_scale.max())).least
+            most = each_of(float(by_scale[fewest]), fewest, cold=cold).most
+            found.setdefault(stack, {})[kind] = Span(least, most)
     return {stack: Rates(**kinds) for stack, kinds in found.items()}
 
 
@@ -300,9 +305,9 @@ def _reading(
 def _unknown(stage: Staging) -> str:
     """Return why `stage` says nothing of use, or ""."""
     if not math.isfinite(stage.seconds_in):
-        return "copying its files in was not measured cold"
+        return "not all that copying its files in takes has a valid number, of cold files"
     if not math.isfinite(stage.seconds_out):
-        return "copying its results home was not measured"
+        return "not all that copying its results home takes has a valid number"
     return "" if math.isfinite(stage.saved) else "no valid numbers at one scale say what a use saves"
 
 
