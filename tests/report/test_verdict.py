@@ -178,16 +178,31 @@ def test_recommendations_are_a_file_too(whole):
     assert made["storages"]["nfs-project"]["advice"] == "avoid"
     staged = made["staging"]
     assert (staged["from"], staged["to"], staged["seconds_out"]) == ("nvme", "shm", 0.0)
-    # 1 GiB in one file, since nothing was traced: read on NVMe and written to memory, at 8 processes.
+    # 1 GiB in one file, since nothing was traced: read on NVMe and written to memory, by one process; the
+    # file opened and made. What is saved is that of 8 processes.
     with (whole.path.parent / "tables" / "numbers.csv").open(newline="") as file:
-        medians = {
+        numbers = list(csv.DictReader(file))
+    medians, alone = (
+        {
             (n["workload"], n["operation"], n["storage"]): float(n["median"])
-            for n in csv.DictReader(file) if n["processes"] == "8"
-        }  # fmt: skip
-    bytes_s = 2**30 / medians["analytics", "read", "nvme"] + 2**30 / medians["scientific", "write", "shm"]
-    files_s = 1 / medians["shared-directory", "file-read", "nvme"]
-    files_s += 1 / medians["shared-directory", "file-create", "shm"]
-    assert math.isclose(staged["seconds_in"], bytes_s + files_s, rel_tol=1e-9)
+            for n in numbers if n["processes"] == processes
+        }
+        for processes in ("8", "1")
+    )  # fmt: skip
+    assert staged["saved_at"] == {"nodes": 1, "processes": 8} and staged["saved_per"] == "use"
+    assert made["storages"]["shm"]["measured"]["over"] == "all scales"
+    best = {}
+    for n in numbers:
+        key = (n["workload"], n["operation"], n["storage"])
+        best[key] = max(best.get(key, 0.0), float(n["median"]))
+    # Files that were just written say of opening cold ones only what it takes at the least.
+    read = 2**30 / alone["analytics", "read", "nvme"] + 1 / best["shared-directory", "file-read", "nvme"]
+    write = 2**30 / alone["scientific", "write", "shm"] + 1 / alone["shared-directory", "file-create", "shm"]
+    assert math.isclose(staged["seconds_in"], read + write, rel_tol=1e-9)
+    # At the least one process is as fast as the best scale, and the longer step hides the other.
+    read = 2**30 / best["analytics", "read", "nvme"] + 1 / best["shared-directory", "file-read", "nvme"]
+    write = 2**30 / best["scientific", "write", "shm"] + 1 / best["shared-directory", "file-create", "shm"]
+    assert math.isclose(staged["seconds_in_least"], max(read, write), rel_tol=1e-9)
     saved = 2**30 / medians["analytics", "read", "nvme"] - 2**30 / medians["analytics", "read", "shm"]
     assert math.isclose(staged["saved_seconds"], saved, rel_tol=1e-9)
     assert staged["pays_from_use"] == math.floor(staged["seconds_in"] / saved) + 1

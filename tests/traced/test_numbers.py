@@ -96,6 +96,32 @@ def test_lost_bytes_are_said(frame_of: FrameOf) -> None:
     ]
 
 
+def test_a_process_without_a_file_is_said(frame_of: FrameOf) -> None:
+    """Two processes made 10 files each. The trace of one is lost: 10 opens and 10 closes of 20 creates."""
+    phase = Measurement("file-create", began=ZERO, total_time=0.01, operations=20)
+
+    def made_by(pid: int) -> list[Event]:
+        events = [hashed(f"f{i}", f"{DATA}/{pid}.{i}", pid=pid) for i in range(10)]
+        for i in range(10):
+            events.append(call("open", i * 100, 20, pid=pid, fhash=f"f{i}", ret=3))
+            events.append(call("close", i * 100 + 50, 20, pid=pid, fhash=f"f{i}", ret=0))
+        return events
+
+    both = raw_run()
+    both.run["processes_per_node"] = 2
+    row, _ = numbers_of({"reason": ""}, frame_of(made_by(10) + made_by(11)), both, [phase])
+    assert (row["reason"], row["warnings"], row["calls"]) == ("", [], 40)
+    row, _ = numbers_of({"reason": ""}, frame_of(made_by(10)), both, [phase])
+    assert row["reason"] == "the trace holds calls of 1 of the run's 2 processes"
+    assert row["warnings"] == [
+        "the trace holds calls for at most 10 of the 20 operations of file-create: the rest was lost"
+    ]
+    # Collective calls: some processes move the data of all.
+    both.run["workload"]["collective"] = True
+    row, _ = numbers_of({"reason": ""}, frame_of(made_by(10)), both, [])
+    assert row["reason"] == ""
+
+
 def test_files_elsewhere_are_counted_and_left_out(frame_of: FrameOf) -> None:
     frame = frame_of(
         [

@@ -30,6 +30,9 @@ _EVIDENCE = 8
 #: A trace with less of the bytes that the engine counted lost some, or does not see them.
 _WHOLE = 0.99
 
+#: Operations of metadata phases, each of which calls on one file or directory.
+_OF_NAMES = ("file-", "directory-")
+
 Rows = tuple[dict[str, Any], list[dict[str, Any]]]
 
 
@@ -71,6 +74,7 @@ def numbers_of(row: dict[str, Any], frame: IOFrame, raw: RawRun, measurements: l
         row["reason"] = row["reason"] or "the trace has no events"
         return row, []
     part = part_of(frame, raw, measurements)
+    row["reason"] = row["reason"] or _ranks_lost(part, raw)
     layer = layer_of(part.frame, None)
     sums = part.frame.query(f"SELECT {SUMS} FROM events WHERE {IS_IO} AND api = '{layer}'")
     row |= {str(name): plain(sums[name].iloc[0]) for name in sums}
@@ -140,6 +144,19 @@ def _random_share(frame: IOFrame, layer: str) -> float | None:
     return float(counts["random"] / counts.sum()) if counts.sum() else None
 
 
+def _ranks_lost(part: Part, raw: RawRun) -> str:
+    """Return the reason why a trace is not whole if processes of the run are not in what counts, else "".
+
+    Of the whole trace that would not be seen: the step that wrote the files has processes of its own. With
+    collective calls some processes may move the data of all.
+    """
+    if raw.run["workload"].get("collective"):
+        return ""
+    seen = int(part.frame.query("SELECT count(DISTINCT rank) AS n FROM events")["n"].iloc[0])
+    processes = raw.run["nodes"] * raw.run["processes_per_node"]
+    return f"the trace holds calls of {seen} of the run's {processes} processes" if seen < processes else ""
+
+
 def _unseen(part: Part, row: dict[str, Any], layer: str) -> Iterator[str]:
     """Yield sentences on what the engine did and the trace does not show."""
     calls = f"SELECT 1 FROM events WHERE {IS_IO} AND api = '{layer}' LIMIT 1"
@@ -150,6 +167,19 @@ def _unseen(part: Part, row: dict[str, Any], layer: str) -> Iterator[str]:
     ]  # fmt: skip
     if blind:
         yield f"no call of {', '.join(blind)} is in the trace: the tracer does not see such calls"
+    for phase in part.phases:
+        if not phase.operation.startswith(_OF_NAMES) or not phase.operations or phase.operation in blind:
+            continue
+        # Each operation makes one call of some function, or several.
+        counts = part.frame.where(f"time >= {phase.start!r} AND time < {phase.limit!r}").query(
+            f"SELECT count(*) AS n FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY function"
+        )
+        seen = int(counts["n"].max())
+        if seen < _WHOLE * phase.operations:
+            yield (
+                f"the trace holds calls for at most {seen:,} of the {phase.operations:,} operations of "
+                f"{phase.operation}: the rest was lost"
+            )
     for operation, column in (("read", "bytes_read"), ("write", "bytes_written")):
         moved = sum(p.bytes or 0 for p in part.phases if p.operation == operation)
         if moved and row[column] < _WHOLE * moved:
