@@ -1,14 +1,17 @@
 """The first screen: what it advises from hand-made numbers, for any number of storage systems."""
 
 import csv
+import io
 import json
 import math
 
 import pytest
+from tests.report import synthetic
 from tests.report.synthetic import MIB, Synthetic, site, study
 
 from tiercel.report.classes import classes
 from tiercel.report.data import Results
+from tiercel.report.terminal import print_summary
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.study.model import Study
@@ -148,6 +151,125 @@ def test_a_layer_is_named_where_it_is_ahead():
     assert best.note == "with cache"
     # Memory without the layer is compared with the storage without the layer: 1002 over 102.
     assert (cells(made)["/dev/shm"].word, cells(made)["/dev/shm"].factor) == ("", "9.8×")
+
+
+def failing(values, *storages, times=3):
+    """Return samples with storages whose runs all failed."""
+    data = samples(values)
+    for storage in storages:
+        for repetition in range(times):
+            data.fail(storage, "ended with code 1: no space")
+            data.runs[-1]["run"] += f"-{repetition}"
+    return data
+
+
+def test_a_storage_that_failed_does_not_vanish_and_memory_is_not_advised_in_its_place(build_page, tmp_path):
+    data = failing({"shm": MEMORY}, "nvme")
+    made = first_screen(data)
+    assert made.silent == "Node-local NVMe gave no number: all 3 runs failed."
+    assert made.where.startswith("Where to keep files is not known: of the places that keep them (Node-local")
+    found = cells(made)
+    assert found["Node-local NVMe"].note == "no number: all 3 runs failed"
+    assert (found["/dev/shm"].word, found["/dev/shm"].value) == ("", "1002 MiB/s")
+    built = build_page(data)
+    assert "only place that keeps files" not in built.page.text
+    assert "There is one storage system here" not in built.page.text
+    (row,) = built.page.rows("Workload", "Files live on")
+    assert row["Files live on"] == "not known: Node-local NVMe gave no number"
+    written = json.loads((built.path.parent / "recommendations.json").read_text())["workloads"][0]
+    assert (written["storage"], written["keeps_files"]) == (None, False)
+    out = io.StringIO()
+    print_summary(data.write(tmp_path), site(), study(), out)
+    (line,) = [x for x in out.getvalue().splitlines() if x.startswith("Simulations writing")]
+    assert "not known" in line and "/dev/shm" not in line
+
+
+def test_one_place_that_keeps_files_beside_one_that_failed_or_beside_memory_that_failed():
+    made = first_screen(failing({"nvme": FAST, "shm": MEMORY}, "nfs-project"))
+    assert made.where == (
+        "Keep your files on Node-local NVMe: of the storages that keep them, it alone gave numbers."
+    )
+    made = first_screen(failing({"nvme": FAST}, "nfs-project"))
+    assert made.where == "Only Node-local NVMe gave numbers, so nothing could be compared."
+    assert cells(made)["Node-local NVMe"].word == ""
+    made = first_screen(failing({"nvme": FAST}, "shm"))
+    assert made.where == "Keep your files on Node-local NVMe: it is the only storage here that keeps them."
+    assert made.silent == "/dev/shm gave no number: all 3 runs failed."
+
+
+def test_what_to_avoid_is_named_where_nothing_is_the_best(monkeypatch):
+    monkeypatch.setitem(synthetic._STORAGES, "slow", ("Slow", "nfs4", "network", 1, 1, 1, 1))
+    near = {"nvme": [100, 150, 90, 130, 95], "nfs-project": [99, 160, 91, 120, 96]}
+    made = first_screen(samples(near | {"slow": [10.0, 10.1, 10.2, 10.3, 10.4]}))
+    # The medians: 99 and 95 (or 96) are the reference's; Slow has 10.2.
+    assert made.where.startswith(
+        "No storage here is proven to be the best for any of these workloads. Avoid Slow"
+    )
+    assert made.where.endswith("times slower). Among the others, put files where there is room.")
+    assert "what the table says to avoid is" in made.gain
+    assert "no larger than" not in made.gain
+
+
+def test_equal_factors_are_said_once():
+    data = joined(
+        *(samples({"nvme": FAST, "nfs-project": SLOW}, workload=name, title=name) for name in ("a", "b", "c"))
+    )
+    gain = first_screen(data).gain
+    assert gain.count("3.4 times") == 1 and "up to" not in gain
+
+
+def test_invalid_numbers_are_not_called_equal():
+    data = samples({"nvme": FAST, "shm": MEMORY})
+    for row in data.observations:
+        row["flags"] = ["short-data"]
+    assert first_screen(data).gain == "Nothing could be compared: no number passed the validity checks."
+
+
+def test_a_single_repetition_has_no_interval(build_page):
+    data = samples({"nvme": [100], "shm": [620]})
+    made = first_screen(data)
+    memory = cells(made)["/dev/shm"]
+    assert (memory.factor, memory.interval, memory.note) == ("6.2×", "", "a single repetition")
+    assert not made.intervals
+    assert "single repetition" in made.gain and "itself" not in made.gain
+    text = build_page(data).html
+    assert "95 % certainty" not in text[: text.index("<nav")]
+
+
+def test_a_factor_says_its_scales_and_the_one_at_the_largest():
+    data = samples({"nvme": FAST, "nfs-project": SLOW})
+    large = samples({"nvme": [n * 4 for n in FAST], "nfs-project": SLOW})
+    for row in (*large.observations, *large.runs):
+        row |= {"processes": 2, "processes_per_node": 2}
+        row["run"], row["configuration"] = f"{row['run']}x2", f"{row['configuration']}x2"
+    made = first_screen(joined(data, large))
+    assert made.over == "over 1 and 2 processes"
+    place = cells(made)["Node-local NVMe"]
+    # 342 over 102 and 1368 over 102: the geometric mean of 3.353 and 13.41 is 6.706.
+    assert (place.factor, place.largest) == ("6.7×", "13.4× at 2 processes")
+    assert cells(made)["Project space (NFS)"].largest == "13.4× slower at 2 processes"
+    alone = first_screen(samples({"nvme": FAST, "nfs-project": SLOW}))
+    assert alone.over == "" and cells(alone)["Node-local NVMe"].largest == ""
+
+
+def test_the_same_is_said_in_the_same_words(build_page):
+    data = samples({"nvme": FAST, "nfs-project": FAST})
+    assert {p.note for p in cells(first_screen(data)).values()} == {
+        "the same as Project space (NFS) within 10\u00a0%", "the same as Node-local NVMe within 10\u00a0%"
+    }  # fmt: skip
+    text = build_page(data).page.text
+    assert "cannot be told apart" not in text.partition("Comparisons")[0]
+
+
+def test_of_many_storages_the_best_and_those_to_avoid_are_shown(monkeypatch):
+    names = [f"st{i}" for i in range(10)]
+    for name in names:
+        monkeypatch.setitem(synthetic._STORAGES, name, (name * 100, "nfs4", "network", 1, 1, 1, 1))
+    made = first_screen(samples({n: [100 * 2**i + k for k in range(5)] for i, n in enumerate(names)}))
+    assert made.stacks == ["st9", "st8", "st7", "st2", "st1", "st0"]
+    assert made.more == "4 more storage systems of this study are in"
+    assert max(map(len, made.labels)) <= 40 and len(set(made.labels)) == 6
+    assert made.columns[0][0] == "st9" * 100
 
 
 def test_no_number_no_verdict(build_page):

@@ -26,7 +26,9 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     results = everything.named()
     report = folder / "report"
     found = classes(results)
-    first = FirstScreen(verdict(everything, site, found), verdict_picture(results, report / "figures", found))
+    said = verdict(everything, site, found)
+    drawn_stacks = said.stacks if said else ()
+    first = FirstScreen(said, verdict_picture(results, report / "figures", found, drawn_stacks))
     pictures = draw_all(results, report / "figures")
     parts = make_sections(Context(folder, report / "figures", site, everything))
     drawn = [*([first.picture] if first.picture else []), *pictures]

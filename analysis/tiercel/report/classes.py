@@ -7,17 +7,18 @@ and the recommendations are made of these, so they cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from tiercel.report import words
-from tiercel.report.data import ORIGINS, Number, Record, Results, over_scales, records, with_sides
+from tiercel.report.data import ORIGINS, Number, Record, Results, Silent, over_scales, records, with_sides
 from tiercel.statistics import tables
 from tiercel.statistics.lives import LIFE, lives
-from tiercel.statistics.ranking import Ranking, rank
+from tiercel.statistics.ranking import Ranking, both, rank, toward
 
 #: Experiment, workload, operation, origin.
 Key = tuple[str, str, str, str]
@@ -44,6 +45,25 @@ class WorkloadClass:
     """By stack: its number at the largest scale."""
     configuration: Mapping[str, Any]
     """An observation of the class: the workload's features."""
+    silent: Sequence[Silent]
+    """Stacks that ran it and have no number of it."""
+    repeated: Mapping[str, int]
+    """By stack: the least repetitions that any of its numbers rests on."""
+    scales: Sequence[Record]
+    """Comparisons at each scale, where there are several; the largest scale last."""
+
+    def single(self, *stacks: str) -> bool:
+        """Return whether a number of these stacks rests on one repetition, which has no interval."""
+        return any(self.repeated.get(stack, 1) < 2 for stack in stacks)
+
+    def at_largest(self, stack: str, against: str) -> Record | None:
+        """Return the comparison at the largest scale that both stacks have; None for a single scale."""
+        rows = [row for row in self.scales if both(row) == {stack, against}]
+        return toward(rows[-1], stack) if len(rows) > 1 else None
+
+    def lost(self, memory: Iterable[str]) -> list[str]:
+        """Return names of places that keep files and have no number of this class."""
+        return [s.label for s in self.silent if s.stack not in memory]
 
     def delivered(self, stack: str) -> str:
         """Return what a stack gave at the largest scale: ``1.4 GiB/s``, ``53 600 files/s``."""
@@ -61,27 +81,32 @@ def classes(results: Results) -> list[WorkloadClass]:
     whole_lives = lives(results.named_rows)
     rows, numbers = _rows(results, whole_lives), _numbers(results, whole_lives)
     compared: dict[Key, list[Record]] = {}
-    for row in rows:
+    for row in over_scales(rows):
         compared.setdefault(_key(row), []).append(row)
+    scales: dict[Key, list[Record]] = {}
+    single = [row for row in rows if row["scope"] == "scale" and math.isfinite(row["ratio"])]
+    for row in sorted(single, key=lambda row: (row["nodes"] * row["processes_per_node"], row["nodes"])):
+        scales.setdefault(_key(row), []).append(row)
     by_class: dict[Key, list[Number]] = {}
     for n in numbers:
         by_class.setdefault(_key(n.row), []).append(n)
     first = _first_rows(results)
     made = []
     for key, some in by_class.items():
-        ranking = rank(compared.get(key, []), results.memory, dict.fromkeys(n.stack for n in some))
+        silent = results.silent_for(*key[:2]) if key[3] == "measured" else []
+        present = dict.fromkeys(n.stack for n in some)
+        ranking = rank(compared.get(key, []), results.memory, present, {s.stack for s in silent})
         if ranking is None:
             continue
         at: dict[str, Number] = {}
         for n in sorted(some, key=lambda n: (n.processes, n.nodes)):
             at[n.stack] = n
         seen = first[some[0].configuration, key[2]]
-        made.append((key, ranking, at, seen))
-    names = _names(results, [(key, seen) for key, _, _, seen in made])
-    return [
-        WorkloadClass(*key, name, detail, ranking, at, seen)
-        for (key, ranking, at, seen), (name, detail) in zip(made, names, strict=True)
-    ]
+        repeated = {stack: min(n.n for n in some if n.stack == stack) for stack in present}
+        at_scales = scales.get(key, [])
+        made.append(WorkloadClass(*key, "", "", ranking, at, seen, silent, repeated, at_scales))
+    names = _names(results, [(c.key, c.configuration) for c in made])
+    return [replace(c, name=name, detail=detail) for c, (name, detail) in zip(made, names, strict=True)]
 
 
 def purpose(operation: str, features: Mapping[str, Any], title: str) -> str:
@@ -143,9 +168,10 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 
 def _rows(results: Results, whole_lives: pd.DataFrame) -> list[Record]:
-    """Return the comparisons of all classes: the study's own, and those of lives in place of their phases."""
-    life = over_scales(with_sides(tables.comparisons(whole_lives, results.excluded)))
-    found = [row for row in over_scales(results.comparisons) if _counts(results, row)]
+    """Return the comparisons of all classes, at each scale and over all: the study's own, and those of lives
+    in place of their phases."""
+    life = with_sides(tables.comparisons(whole_lives, results.excluded))
+    found = [row for row in results.comparisons if _counts(results, row)]
     return [row for row in (*found, *life) if _main(results, row)]
 
 

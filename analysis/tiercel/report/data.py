@@ -92,6 +92,25 @@ class Number:
         return not NOT_COLD & self.flags.keys()
 
 
+@dataclass(frozen=True)
+class Silent:
+    """A stack that the study ran on and that has no number."""
+
+    stack: str
+    label: str
+    """For people; told apart from stacks with numbers."""
+    memory: bool
+    runs: int
+    failed: int
+
+    @property
+    def why(self) -> str:
+        """Return ``all 118 runs failed``."""
+        if self.failed < self.runs:
+            return f"{self.failed} of {words.count(self.runs, 'run')} failed, none gave a number"
+        return "its only run failed" if self.runs == 1 else f"all {words.count(self.runs, 'run')} failed"
+
+
 class Results:
     """A study's results on a site, and what statistics make of them."""
 
@@ -148,7 +167,7 @@ class Results:
     @cached_property
     def _named(self) -> Results:
         found = copy.copy(self)
-        for name in ("total", "flags", "stacks", "memory"):
+        for name in ("total", "flags", "stacks", "memory", "silent"):
             found.__dict__[name] = getattr(self, name)
         found.__dict__.pop("_by_workload", None)
         for name in ("comparisons", "floors"):
@@ -182,12 +201,40 @@ class Results:
 
     def name(self, stack: str) -> str:
         """Return a stack's name for people."""
+        if stack not in self.stacks and stack in self.silent:
+            return self.silent[stack].label
         return self.stacks.get(stack, stack)
+
+    @cached_property
+    def silent(self) -> dict[str, Silent]:
+        """Return the stacks of the study's runs that have no number at all, by name."""
+        return {s.stack: s for s in self._silent(self.runs, set(self.stacks))}
+
+    def silent_for(self, experiment: str, workload: str) -> list[Silent]:
+        """Return the stacks that ran a workload and have no measured number of it."""
+        mine = self.runs[(self.runs["experiment"] == experiment) & (self.runs["workload"] == workload)]
+        there = {n.stack for n in self.of_workload(experiment, workload) if n.origin == "measured"}
+        return self._silent(mine, there)
+
+    def _silent(self, runs: pd.DataFrame, numbered: set[str]) -> list[Silent]:
+        found = []
+        for (storage, layer), some in runs.groupby(["storage", "layer"], sort=True):
+            stack, first = stack_key(str(storage), str(layer)), some.iloc[0]
+            if stack in numbered:
+                continue
+            label = first["storage_label"]
+            name = words.stack(str(label) if pd.notna(label) and label else str(storage), str(layer))
+            if name in self.stacks.values():
+                name = f"{name} ({stack})"
+            failed = int((some["status"] != "ok").sum())
+            found.append(Silent(stack, name, first["medium"] == "memory", len(some), failed))
+        return found
 
     @cached_property
     def memory(self) -> set[str]:
         """Return the stacks that are memory: fast, and gone at the next boot."""
-        return {n.stack for n in self.numbers if n.medium == "memory"}
+        silent = {s.stack for s in self.silent.values() if s.memory}
+        return silent | {n.stack for n in self.numbers if n.medium == "memory"}
 
     @cached_property
     def comparisons(self) -> list[Record]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tiercel.errors import one_line
 from tiercel.report import words
-from tiercel.report.classes import classes
+from tiercel.report.classes import WorkloadClass, classes
 from tiercel.report.data import Number, Results
 from tiercel.report.figures import largest
 from tiercel.report.findings import find, top
@@ -81,21 +81,32 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
         home = results.name(of.ranking.reference)
         by_stack = dict(zip(found.stacks, places, strict=True))
         fast = [
-            f"{results.name(s)} {by_stack[s].factor} ({by_stack[s].interval})"
+            f"{results.name(s)} {by_stack[s].factor}"
+            + (f" ({by_stack[s].interval})" if by_stack[s].interval else "")
             for s in found.stacks if by_stack[s].advice == "fastest"
         ]  # fmt: skip
         open_ones = [s for s in found.stacks if s in results.memory and by_stack[s].advice == "undecided"]
         table.add_row(
             Text(one_line(of.name)),
-            Text(one_line(home if best in ("use", "only") else f"{home}? (undecided)")),
+            Text(one_line(_home(results, of, home, best))),
             Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
         )
     if found.rows:
         console.print()
         console.print(table)
-    for sentence in (found.where, found.gain, found.mind):
+    for sentence in (found.where, found.gain, found.mind, found.silent):
         if sentence:
             console.print(Text(one_line(sentence)))
+
+
+def _home(results: Results, of: WorkloadClass, home: str, best: str) -> str:
+    """Return the place to keep files on; what was measured alone beside failures is none if it is memory."""
+    if best in ("use", "only"):
+        return home
+    lost = of.lost(results.memory)
+    if lost and of.ranking.reference in results.memory:
+        return f"not known: {words.listed(lost)} gave no number"
+    return f"{home}? (undecided)"
 
 
 _MARKS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -25,9 +25,12 @@ _WIDTH, _ROW = 5.0, 0.46
 _LABEL = 58
 
 
-def verdict_picture(results: Results, folder: Path, found: Sequence[WorkloadClass]) -> Picture | None:
-    """Return the picture; None where nothing is compared."""
-    rows = [(c, _points(c)) for c in found]
+def verdict_picture(
+    results: Results, folder: Path, found: Sequence[WorkloadClass], shown: Collection[str]
+) -> Picture | None:
+    """Return the picture of the storages of the stacks `shown`; None where nothing is compared."""
+    storages = {stack.partition("+")[0] for stack in shown}
+    rows = [(c, [s for s in _points(c) if s.stack.partition("+")[0] in storages]) for c in found]
     rows = [(c, points) for c, points in rows if points]
     if not rows:
         return None
@@ -40,11 +43,21 @@ def verdict_picture(results: Results, folder: Path, found: Sequence[WorkloadClas
         folder,
         NAME,
         f"How many times as fast as {base}",
-        "Right of 1× is faster, left is slower. Bars: where the true factor lies with 95 % certainty. "
+        f"Right of 1× is faster, left is slower. {_bars(rows)} "
         "Filled: decided; hollow: could be chance. Logarithmic axis.",
         (_WIDTH, 1.0 + (_ROW + 0.05 * max(0, most - 2)) * len(rows)),
         lambda axes: _draw(results, axes, rows, several),
     )
+
+
+def _bars(rows: Sequence[tuple[WorkloadClass, list[Standing]]]) -> str:
+    """Say what bars mean, and why a point has none."""
+    single = [c.single(s.stack, s.against) for c, points in rows for s in points]
+    known = "Bars: where the true factor lies with 95 % certainty."
+    none = "of a single repetition, whose true factor is not known."
+    if all(single):
+        return f"Points are {none}"
+    return f"{known} Points without one are {none}" if any(single) else known
 
 
 def _points(found: WorkloadClass) -> list[Standing]:
@@ -57,7 +70,9 @@ def _draw(
 ) -> None:
     stacks = list(results.stacks)
     colours = style.colours(stacks)
-    shape = {stack: SHAPES[i % len(SHAPES)] for i, stack in enumerate(stacks)}
+    # Colours come round after as many stacks; then the shape is another one.
+    turn = len(style.COLOURS)
+    shape = {stack: SHAPES[(i + i // turn) % len(SHAPES)] for i, stack in enumerate(stacks)}
     edges = [1.0]
     shown: dict[str, None] = {}
     for y, (found, points) in enumerate(rows):

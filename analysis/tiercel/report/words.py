@@ -99,6 +99,11 @@ def factors(low: float, high: float) -> str:
     return f"{factor(low)}–{factor(high)}"
 
 
+def same_as(name: str) -> str:
+    """Return how two systems are called whose ratio surely lies within the margin (statistics.ranking)."""
+    return f"the same as {name} within 10\u00a0%"
+
+
 def percent(share: float) -> str:
     """Return ``45 %``, ``0.4 %``."""
     if not math.isfinite(share):

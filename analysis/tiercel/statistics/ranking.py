@@ -109,11 +109,17 @@ class Ranking:
     advice: Mapping[str, Advice]
 
 
-def rank(rows: Sequence[Record], memory: Collection[str] = (), present: Iterable[str] = ()) -> Ranking | None:
+def rank(
+    rows: Sequence[Record],
+    memory: Collection[str] = (),
+    present: Iterable[str] = (),
+    silent: Collection[str] = (),
+) -> Ranking | None:
     """Return how the systems in `rows` stand; None where there is none.
 
     `present` names systems that have numbers but perhaps no comparison: a machine with a single storage has
-    no row at all.
+    no row at all. `silent` names systems that were tried and have no number: beside them nothing is the only
+    choice if they keep files, and memory that was measured alone is no place to advise.
     """
     usable = [row for row in rows if math.isfinite(row["ratio"]) and row["ratio"] > 0]
     stacks = list(dict.fromkeys([*present, *(row[f"stack_{side}"] for row in rows for side in "ab")]))
@@ -134,6 +140,8 @@ def rank(rows: Sequence[Record], memory: Collection[str] = (), present: Iterable
     ]  # fmt: skip
     winner = reference if rivals and set(rivals.values()) == {"higher"} else ""
     advice = {s: _advice(s, standings, reference, rivals, memory) for s in order}
+    if set(silent) - set(memory) and (advice[reference] == "only" or reference in memory):
+        advice |= {s: "nothing" for s in order if advice[s] in ("only", "use")}
     return Ranking(standings, reference, winner, fast[0] if fast else "", advice)
 
 

@@ -9,7 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Severity
 from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
-from tiercel.statistics.ranking import both, rank, reverse, toward
+from tiercel.statistics.ranking import both, rank, reverse, same, toward
 
 
 def best_stack(results: Results) -> Iterable[Finding]:
@@ -56,6 +56,9 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
     if claimed:
         said = f"{prefix}: {a} gives {ratio} the {quantity} of {b}, {over}{_for_example(results, row)}."
         return Finding("user", "claim", said, evidence)
+    if same(row):
+        said = f"{prefix}: {a} is {words.same_as(b)}, {over}, {ratio}."
+        return Finding("user", "claim", said, evidence)
     if is_hint(row):
         ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
         said = f"{prefix}: {ahead}, {over}; {few(row)}."
@@ -95,7 +98,9 @@ def _many(prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evide
     better = sorted((r for r in rows if r["verdict"] == "higher"), key=lambda r: r["ratio"])
     worse = [r for r in rows if r["verdict"] == "lower"]
     hints = [r for r in rows if r["verdict"] == "undecided" and is_hint(r)]
-    rest = len(rows) - len(better) - len(worse) - len(hints)
+    alike = [r for r in rows if r["verdict"] == "undecided" and same(r)]
+    hints = [r for r in hints if r not in alike]
+    rest = len(rows) - len(better) - len(worse) - len(hints) - len(alike)
     parts = []
     if better:
         parts.append(f"{a} is faster than {b} in {_of(better, rows)}, {_span(better)}")
@@ -110,10 +115,15 @@ def _many(prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evide
             f"{start}in {_of(hints, rows)} all repetitions lie on one side ({_span(hints)}), but "
             f"{few(hints[0])}"
         )
+    if alike:
+        said = f"the same within 10\u00a0% in {_of(alike, rows)}"
+        parts.append(said if parts else f"{a} against {b}: {said}")
     if rest:
         start = "" if parts else f"{a} against {b}: "
         parts.append(f"{start}undecided in {rest} of {len(rows)} operations")
-    severity: Severity = "claim" if better or worse else "hint" if hints else "open"
+    severity: Severity = (
+        "claim" if better or worse or len(alike) == len(rows) else "hint" if hints else "open"
+    )
     return Finding("user", severity, f"{prefix}: {'; '.join(parts)}.", evidence)
 
 

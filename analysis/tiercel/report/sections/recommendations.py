@@ -121,13 +121,16 @@ def _workloads(results: Results, made: list[Recommendation]) -> Table:
     rows = []
     for r in made:
         home, faster = r.judgements[r.home], r.judgements.get(r.faster)
+        lost = _lost(results, r)
         rows.append([
             r.of.name,
-            results.name(r.home) if r.decided else f"{results.name(r.home)}?",
-            _gain(results, home) if r.decided else "undecided",
-            f"{results.name(r.faster)}: {_gain(results, faster)}" if faster else _open_memory(results, r),
+            _home(results, r),
+            _gain(results, home, lost) if r.decided else _not_decided(lost, r),
+            f"{results.name(r.faster)}: {_gain(results, faster, lost)}"
+            if faster
+            else _open_memory(results, r),
             _copy(r),
-            _decided(home, faster, r.decided),
+            _decided(home, faster, r.decided, lost),
             _mind(results, r),
         ])  # fmt: skip
     return table(
@@ -135,6 +138,22 @@ def _workloads(results: Results, made: list[Recommendation]) -> Table:
         ("Workload", "Files live on", "Gain there", "Faster, not kept", "Copying pays", "Decided by", "Mind"),
         rows,
     )
+
+
+def _lost(results: Results, r: Recommendation) -> list[str]:
+    """Return the places that keep files and gave no number of a class."""
+    return r.of.lost(results.memory)
+
+
+def _home(results: Results, r: Recommendation) -> str:
+    lost = _lost(results, r)
+    if lost and not r.keeps:
+        return f"not known: {words.listed(lost)} gave no number"
+    return results.name(r.home) if r.decided else f"{results.name(r.home)}?"
+
+
+def _not_decided(lost: list[str], r: Recommendation) -> str:
+    return "not known" if lost and not r.keeps else "undecided"
 
 
 def _open_memory(results: Results, r: Recommendation) -> str:
@@ -147,24 +166,28 @@ def _open_memory(results: Results, r: Recommendation) -> str:
     return "; ".join(said)
 
 
-def _gain(results: Results, judgement: Judgement) -> str:
+def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
     """Return ``2.1× (1.9–2.3) NFS``, by what decided it."""
     standing = judgement.standing
     if not standing.rows:
+        if lost:
+            return f"the only place that keeps files and gave a number ({words.listed(lost)} gave none)"
         return "the only place that keeps files"
     if judgement.decided_by == "model" and judgement.opinion is not None:
         o = judgement.opinion
         return f"{words.times(o.ratio)} ({words.factors(o.low, o.high)}, expected) {results.name(o.against)}"
     if judgement.outcome == "same":
-        return f"as good as {results.name(standing.against)}"
+        return words.same_as(results.name(standing.against))
     row, against = standing.rows[0], results.name(standing.against)
     return f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])}) {against}"
 
 
-def _decided(home: Judgement, faster: Judgement | None, decided: bool) -> str:
+def _decided(home: Judgement, faster: Judgement | None, decided: bool, lost: list[str]) -> str:
     by = [j.decided_by for j in (home, faster) if j is not None and j.decided_by]
     said = " and ".join(dict.fromkeys(by)) or (
-        "no other place" if decided and not home.standing.rows else "nothing"
+        f"no other place{' with a number' if lost else ''}"
+        if decided and not home.standing.rows
+        else "nothing"
     )
     opinions = {j.agreement for j in (home, faster) if j is not None and j.agreement}
     if "disagree" in opinions:
@@ -194,7 +217,8 @@ def _mind(results: Results, r: Recommendation) -> str:
     if r.faster:
         said.append(f"{results.name(r.faster)}: gone after a restart")
     if not r.keeps:
-        said.append("all storage here is memory")
+        measured = " that was measured" if _lost(results, r) else ""
+        said.append(f"all storage here{measured} is memory")
     if not r.everywhere:
         said.append(f"{results.name(r.home)} is seen by one node only")
     if r.free is not None:

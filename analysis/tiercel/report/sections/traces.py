@@ -52,8 +52,9 @@ def traces(context: Context) -> Section | None:
         paragraphs=(
             "Each workload ran once more at its largest scale on each storage system, under a tracer that "
             "logs every call on a file. The traces say what the calls did and where their time went; only "
-            "what was measured is in them, not the making of the files. No other number of this page comes "
-            "from these runs, because tracing itself takes time.",
+            "what was measured is in them, not the making of the files. Tracing itself takes time, so no "
+            "rate and no factor of this page comes from these runs; elsewhere on it, only the groups of "
+            "files of the recommendations do.",
             *_cost_in_words(rows),
             *_hidden_in_words(rows),
         ),
@@ -109,7 +110,7 @@ def _cost_in_words(rows: list[Row]) -> Iterator[str]:
     most = max(beyond, key=lambda row: row["cost"])
     yield (
         f"What tracing cost cannot be told from the scatter of the untraced repetitions in {within} of "
-        f"{len(told)} runs; it cost most in {most['heading']} on {most['label']}: "
+        f"{len(told)} runs; of those beyond scatter, it cost most in {most['heading']} on {most['label']}: "
         f"{words.times(most['cost'])} the time for the same work ({cost_interval(most)})."
     )
 
