@@ -23,7 +23,7 @@ def tiercel(*words: str) -> subprocess.CompletedProcess[str]:
         (["frobnicate"], "No such command 'frobnicate'"),
         (["advise"], "Missing argument"),
         (["site", "show", "local", "--bad"], "No such option: --bad"),
-        (["compare", "--fail-on", "maybe", "a", "b"], "'maybe' is not one of 'slower'"),
+        (["compare", "--fail-on", "maybe", "a", "b"], "--fail-on maybe: write slower"),
         (["trace", "summary", "/nonexistent/trace"], "/nonexistent/trace"),
         (["evaluate", "--study", "nope"], "no study named 'nope'"),
     ],

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tiercel.compare.places import OBSERVATIONS, RUNS
 from tiercel.errors import UserError, suggest
 from tiercel.results import schema
 from tiercel.results.observations import load_observations, load_runs
+from tiercel.results.table import Damaged
 
 ORIGINS = ("measured", "imported", "simulated")
 
@@ -62,10 +62,9 @@ def _read(path: Path, source: Path) -> pd.DataFrame:
         ) from None
     try:
         return load(path.parent)
-    except (pa.ArrowException, OSError, ValueError, UserError) as error:
+    except Damaged as error:
         # Of an archive the table lies in a folder that is gone when the message is read.
-        said = str(error).replace(str(path), path.name).strip()
-        reason = said.splitlines()[0] if said else type(error).__name__
+        reason = error.reason.replace(str(path), path.name)
         hint = "make it again with `tiercel collect`" if source == path.parent else "pack the results anew"
         raise UserError(f"{source}: {path.name} is damaged ({reason}): {hint}") from None
 

@@ -22,12 +22,22 @@ devices=
 lock=
 locked=
 said=
+touched=
+verb=${1:-}
 newline='
 '
 
 say() { printf 'stage.sh: %s\n' "$*" >&2; }
 
 refuse() {
+    if [ -z "$touched$locked${TIERCEL_STAGE_AGAIN:-}" ]; then
+        # Another run of this script may be half done: look once more, after it.
+        TIERCEL_STAGE_AGAIN=1
+        export TIERCEL_STAGE_AGAIN
+        awaited=
+        moves await_others
+        exec sh "$0" "$verb"
+    fi
     say "$*"
     exit 1
 }
@@ -120,6 +130,14 @@ is_there() { # process of this node
     [ -d "/proc/$1" ] || kill -0 "$1" 2>/dev/null
 }
 
+await_others() { # kind home
+    if [ -n "$awaited" ]; then return 0; fi
+    awaited=1
+    near "$2"
+    sleep 0.1 2>/dev/null || sleep 1
+    while holder=$(readlink -- "$near/.tiercel-staging" 2>/dev/null) && is_there "${holder%%@*}"; do sleep 1; done
+}
+
 take_lock() { # kind home: beside the first home, for the whole script; after a look, which may refuse
     if [ -n "$lock" ]; then return 0; fi
     near "$2"
@@ -208,7 +226,7 @@ writers_of() { # folder, of which users_of was asked: sets writers, the processe
 }
 
 check_links() { # folder: a relative link that leads out of it would lead elsewhere
-    find "$1" -type l -exec sh -c '
+    link=$(find "$1" -type l -exec sh -c '
         for link; do
             target=$(readlink -- "$link")
             inside=${link#"$0"/}
@@ -223,10 +241,8 @@ check_links() { # folder: a relative link that leads out of it would lead elsewh
                 *) printf "%s\n" "$link"; break ;;
                 esac
             done
-        done' "$1" {} + | {
-        IFS= read -r link || exit 0
-        refuse "$link: leads out of $1 by a relative path, which would lead elsewhere: make it absolute"
-    }
+        done' "$1" {} + | head -n 1)
+    [ -z "$link" ] || refuse "$link: leads out of $1 by a relative path, which would lead elsewhere: make it absolute"
 }
 
 check_folder() { # folder
@@ -513,7 +529,6 @@ storages() {
 # Of every process; a process that ends meanwhile is none.
 folders_in_use=$(readlink -- /proc/[0-9]*/cwd 2>/dev/null) || :
 files_in_use=$newline$(readlink -- /proc/[0-9]*/fd/* 2>/dev/null) || :
-touched=
 unsettled=
 look() { # in|out
     devices=

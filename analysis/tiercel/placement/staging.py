@@ -56,7 +56,9 @@ def staging_script(moves: Sequence[Move], mounts: Iterable[str] = ()) -> str:
         for m in _ordered(moves)
     ]
     head = files("tiercel.placement").joinpath("stage.sh").read_text(encoding="utf-8")
-    needed = [f"    mounted {shlex.quote(_as_listed(point))}" for point in sorted(set(mounts) - {"/"})]
+    # What is none here (a node's own storage, seen from a login node) nobody can expect there.
+    points = sorted(point for point in set(mounts) - {"/"} if os.path.ismount(point))
+    needed = [f"    mounted {shlex.quote(_as_listed(point))}" for point in points]
     # Names of files, which may hold anything, come last.
     for word, block in (("@MOUNTS@\n", needed), ("@MOVES@\n", lines)):
         head = head.replace(word, "".join(line + "\n" for line in block))

@@ -22,6 +22,14 @@ _ARROW = {
 }
 
 
+class Damaged(UserError):
+    """A table that cannot be read. `reason`: why."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def write_table(
     path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str
 ) -> None:
@@ -60,7 +68,7 @@ def load_table(path: Path, how: str) -> pd.DataFrame:
         raise UserError(f"{path}: no such file: run `{how}`") from None
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = one_line(str(error)) or type(error).__name__
-        raise UserError(f"{path}: is damaged ({reason}): `{how}` makes it again") from None
+        raise Damaged(f"{path}: is damaged ({reason}): `{how}` makes it again", reason) from None
     return table
 
 
