@@ -141,6 +141,9 @@ def test_what_goes_together_goes_together() -> None:
     some = [unit("/a", takes=("/a/b",)), unit("/a/b"), unit("/c")]
     way = mixed(some, {"/a": "fast", "/a/b": "disk", "/c": "disk"})
     assert dict(way.systems) == {"/a": "fast", "/a/b": "fast", "/c": "disk"}
+    # Both wish the same, and the inner one, which is larger, comes first.
+    way = mixed([some[1], some[0]], {"/a": "fast", "/a/b": "fast"})
+    assert dict(way.systems) == {"/a": "fast", "/a/b": "fast"}
     # The inner folder may go alone.
     way = mixed(some, {"/a": "disk", "/a/b": "fast", "/c": "disk"})
     assert dict(way.systems) == {"/a": "disk", "/a/b": "fast", "/c": "disk"}

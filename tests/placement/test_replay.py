@@ -4,6 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.placement.compile import compile_trace, write_recipe
 from tiercel.placement.delay import Delay
 from tiercel.placement.features import files_of
+from tiercel.placement.recipe import common_folder
 from tiercel.programs import program
 from tiercel.runs.tracing import preload_library, tracing_environment
 from tiercel.study.workloads import ReplayWorkload
@@ -151,11 +153,11 @@ def test_nothing_is_done_in_a_folder_before_it_is_there_or_after_it_went(tmp_pat
 
 @needs_replay
 def test_what_was_grown_unseen_can_be_read(tmp_path: Path) -> None:
-    """A file made in the trace, of which more is read than was written: fallocate made it longer."""
+    """A file made in the trace, of which more is read than was written: a call that is not replayed made it longer."""
     text = """\
 7 1700000010.000000 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</d/a> <0.000010>
 7 1700000010.001000 write(3</d/a>, ""..., 10) = 10 <0.000010>
-7 1700000010.002000 fallocate(3</d/a>, 0, 0, 5000) = 0 <0.000010>
+7 1700000010.002000 fallocate(3</d/a>, FALLOC_FL_ZERO_RANGE, 0, 5000) = 0 <0.000010>
 7 1700000010.003000 pread64(3</d/a>, ""..., 5000, 0) = 5000 <0.000010>
 7 1700000010.004000 ftruncate(3</d/a>, 20) = 0 <0.000010>
 7 1700000010.005000 pread64(3</d/a>, ""..., 20, 0) = 20 <0.000010>
@@ -180,7 +182,7 @@ def test_thinking_is_kept_and_shortened_by_what_the_tracer_cost(tmp_path: Path) 
     (tmp_path / "r.txt").write_text(compile_trace(frame).text())
     (tmp_path / "root").mkdir()
     assert run(tmp_path / "r.txt", tmp_path / "root", "--prepare").returncode == 0
-    thinking = json.loads(run(tmp_path / "r.txt", tmp_path / "root", "--think").stdout)
+    thinking = json.loads(run(tmp_path / "r.txt", tmp_path / "root", "--think", "asleep").stdout)
     assert thinking["wallSeconds"] >= whole / 1e9
 
 
@@ -273,6 +275,32 @@ def test_a_reader_of_an_empty_pipe_waits_for_the_writer(tmp_path: Path) -> None:
     assert second[1].gap == pytest.approx(9_700_000, abs=1000)
 
 
+def test_a_reader_comes_after_the_writer_of_its_bytes_though_it_never_slept_in_a_read(tmp_path: Path) -> None:
+    """As rsync does: it sleeps in a select, which is not traced, and then reads what is there at once.
+
+    Process 22 reads 6 bytes, of which the last came with the second write, at 50.4 ms; the third write is
+    not among them. Then it thinks for 9.7 ms, and not for 60.
+    """
+    text = """\
+20 1700000010.000000 socketpair(AF_UNIX, SOCK_STREAM, 0, [3<socket:[5]>, 4<socket:[6]>]) = 0 <0.000010>
+21 1700000010.000050 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>
+22 1700000010.000100 openat(AT_FDCWD, "/d/out", O_WRONLY|O_CREAT, 0666) = 5</d/out> <0.000010>
+21 1700000010.000300 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
+21 1700000010.000400 read(3</d/in>, ""..., 4096) = 4096 <0.049900>
+21 1700000010.050400 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
+21 1700000010.050500 read(3</d/in>, ""..., 4096) = 4096 <0.000100>
+21 1700000010.050700 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
+22 1700000010.050800 read(4<socket:[6]>, ""..., 6) = 6 <0.000010>
+22 1700000010.060000 write(5</d/out>, ""..., 10) = 10 <0.000100>
+21 1700000010.070000 close(3</d/in>) = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    reader = next(s for s in recipe.streams if s[-1].kind == "W")
+    number = next(i for i, s in enumerate(recipe.streams) if s[-1].kind == "C")
+    assert reader[-1].waits == [(number, 2)]  # the open and the first read
+    assert reader[-1].gap == pytest.approx(9_700_000, abs=1000)  # since that read ended, at 50.3 ms
+
+
 LOCKS = """\
 7 1700000010.000000 openat(AT_FDCWD, "/d/base.db", O_RDWR|O_CREAT, 0666) = 3</d/base.db> <0.000010>
 7 1700000010.001000 fcntl(3</d/base.db>, F_SETLK, {l_type=F_RDLCK, l_whence=SEEK_SET, l_start=1073741824, l_len=1}) = 0 <0.0001>
@@ -315,6 +343,117 @@ def test_the_kernel_sees_the_locks(tmp_path: Path) -> None:
         "F_UNLCK, l_whence=SEEK_SET, l_start=0, l_len=0",
         "F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0",
     ]
+
+
+HELD = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>
+7 1700000010.001000 newfstatat(3</d/in>, "", {st_mode=S_IFREG|0644, ...}, AT_EMPTY_PATH) = 0 <0.00001>
+7 1700000010.002000 newfstatat(AT_FDCWD, "/d/in", {st_mode=S_IFREG|0644, ...}, 0) = 0 <0.000010>
+7 1700000010.003000 read(3</d/in>, ""..., 100) = 9 <0.000100>
+7 1700000010.004000 openat(AT_FDCWD, "/d/log", O_WRONLY|O_CREAT, 0644) = 4</d/log> <0.000010>
+7 1700000010.005000 fallocate(4</d/log>, FALLOC_FL_KEEP_SIZE, 0, 65536) = 0 <0.000010>
+7 1700000010.006000 write(4</d/log>, ""..., 10) = 10 <0.000100>
+7 1700000010.007000 fallocate(4</d/log>, 0, 10, 90) = 0 <0.000010>
+7 1700000010.008000 fallocate(4</d/log>, FALLOC_FL_PUNCH_HOLE|FALLOC_FL_KEEP_SIZE, 0, 10) = 0 <0.000010>
+7 1700000010.009000 ftruncate(4</d/log>, 50) = 0 <0.000010>
+7 1700000010.010000 fchmod(4</d/log>, 0600) = 0 <0.000010>
+7 1700000010.011000 fallocate(4</d/log>, 0, 0, 999) = -1 ENOSPC (No space left on device) <0.000010>
+"""
+
+
+def test_an_open_file_is_asked_of_itself_and_room_is_allocated(tmp_path: Path) -> None:
+    recipe = compile_trace(strace(tmp_path, HELD))
+    # An open that makes nothing has how 16, one for reading 1 more; size 1 of T, K, A: by the descriptor.
+    assert [(o.kind, o.offset, o.size) for o in recipe.streams[0]] == [
+        ("O", 0, 17), ("T", 0, 1), ("T", 0, 0), ("R", 0, 9), ("O", 0, 0), ("Q", 0, 65536), ("W", 0, 10),
+        ("P", 10, 90), ("K", 50, 1), ("A", 0, 1), ("T", 0, 0),
+    ]  # fmt: skip
+    assert recipe.left_out == {"fallocate": 1}  # a hole
+    log = next(r for r in recipe.records if r.name == "/d/log")
+    assert log.largest == 100  # what is allocated beyond the end is no content
+
+
+@needs_replay
+@pytest.mark.skipif(which("strace") is None, reason="strace is not installed")
+def test_the_kernel_sees_the_same_calls(tmp_path: Path) -> None:
+    write_recipe(strace(tmp_path, HELD), tmp_path / "r.txt")
+    root = tmp_path / "root"
+    root.mkdir()
+    assert run(tmp_path / "r.txt", root, "--prepare").returncode == 0
+    command = [str(program("tiercel-replay")), str(tmp_path / "r.txt"), "--root", str(root)]
+    calls = "openat,newfstatat,fstat,fallocate,ftruncate,utimensat"
+    witness = ["strace", "-f", "-y", "-qq", "-e", f"trace={calls}", "-o", str(tmp_path / "seen"), *command]
+    done = subprocess.run(witness, capture_output=True, text=True, timeout=60, check=False)
+    if "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr
+    seen = [
+        line.partition(" ")[2].strip()
+        for line in (tmp_path / "seen").read_text().splitlines()
+        if "/d/" in line
+    ]
+    opens = [line for line in seen if line.startswith("openat")]
+    assert [("O_CREAT" in line, "O_RDONLY" in line) for line in opens] == [(False, True), (True, False)]
+    stats = [line for line in seen if "stat" in line.split("(")[0]]
+    assert ["AT_EMPTY_PATH" in line or line.startswith("fstat(") for line in stats] == [True, False, False]
+    allocated = [line.partition(">, ")[2].partition(")")[0] for line in seen if line.startswith("fallocate")]
+    assert allocated == ["FALLOC_FL_KEEP_SIZE, 0, 65536", "0, 10, 90"]
+    assert any(line.startswith("ftruncate") for line in seen)
+    assert (root / "d" / "log").stat().st_size == 50
+
+
+@needs_replay
+def test_a_busy_stream_takes_the_processor(tmp_path: Path) -> None:
+    """Both wait 0.2 s between two calls; who is at work meanwhile uses its processor all the time."""
+    text = (
+        '7 1700000010.000000 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>\n'
+        '7 1700000010.200000 read(3</d/in>, ""..., 100) = 9 <0.000100>\n'
+    )
+    write_recipe(strace(tmp_path, text), tmp_path / "r.txt")
+    (tmp_path / "root").mkdir()
+    assert run(tmp_path / "r.txt", tmp_path / "root", "--prepare").returncode == 0
+    used = {}
+    for how in ("asleep", "busy"):
+        before = os.times()
+        assert run(tmp_path / "r.txt", tmp_path / "root", "--think", how).returncode == 0
+        after = os.times()
+        used[how] = (
+            after.children_user + after.children_system - before.children_user - before.children_system
+        )
+    assert used["asleep"] < 0.1 < used["busy"]  # processor time: no other program changes it much
+    assert run(tmp_path / "r.txt", tmp_path / "root", "--think").returncode == 2
+
+
+@pytest.mark.parametrize(("user", "busy"), [(0.2, True), (0.1, False), (None, False)])
+def test_who_computes_between_calls_is_busy(tmp_path: Path, user: float | None, busy: bool) -> None:
+    """Its gaps hold 0.2 s: of a program that computed for 0.1 s it slept for the other half."""
+    text = (
+        '7 1700000010.000000 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>\n'
+        '7 1700000010.200000 read(3</d/in>, ""..., 100) = 9 <0.000100>\n'
+    )
+    recipe = compile_trace(strace(tmp_path, text), delay=Delay(0.0, user, 0.2))
+    assert recipe.busy is busy
+
+
+def test_names_are_as_deep_as_below_their_common_folder(tmp_path: Path) -> None:
+    """Of the files of each storage; what lies above or elsewhere keeps all of its name."""
+    recipe = compile_trace(strace(tmp_path, HELD))
+    recipe.bases = ("/n/user/job", "/d")
+    assert [recipe.place(n) for n in ("/n/user/job/a/b", "/d/in", "/n/user", "/x")] == [
+        "0/a/b", "1/in", "n/user", "x",
+    ]  # fmt: skip
+    recipe.bases = ("/d",)
+    assert recipe.place("/d/in") == "in"
+    assert "f 0 9 e in\n" in recipe.text()
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [(["/a/b/c", "/a/b/d/e"], "/a/b"), (["/a/b", "/a/b/c"], "/a"), (["/a", "/a/b", "/a/b/c/d"], "/a/b/c"),
+     (["/a/b/c", "/x/y"], ""), (["/a"], ""), ([], ""), (["a/b"], "")],
+)  # fmt: skip
+def test_the_common_folder(names: list[str], folder: str) -> None:
+    assert common_folder(names) == folder
 
 
 @needs_replay

@@ -125,7 +125,7 @@ def test_what_is_no_file_is_no_io(tmp_path: Path) -> None:
         '7 1700000000.400000 write(9</memfd:j>(deleted), "abc", 3) = 3 <0.000010>',
     )
     kinds = frame.events()[["function", "kind", "file"]].values.tolist()
-    assert [kind for _, kind, _ in kinds] == ["other", "other", "other", "other", "write", "other"]
+    assert [kind for _, kind, _ in kinds] == ["other", "other", "other", "other", "pseudo", "other"]
     assert kinds[4][2] == "/dev/pts/0"
 
 

@@ -11,7 +11,7 @@ from tiercel.advice.ways import home as home_way
 from tiercel.errors import UserError
 from tiercel.placement.compile import compile_trace
 from tiercel.placement.delay import Delay
-from tiercel.placement.recipe import Recipe
+from tiercel.placement.recipe import Recipe, common_folder
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.model import Site, Stack
 from tiercel.traces import IOFrame
@@ -88,8 +88,23 @@ def prepare(frame: IOFrame, site: Site, home: str | None, delay: Delay) -> Prepa
     if len(inside) < len(units):
         recipe = compile_trace(frame, only={f for u in inside for f in u.files}, delay=delay)
         units = units_of(recipe, site, home)
+    recipe.bases = bases_of(units)
     usable, left_out = _ready(site, units)
     return Prepared(recipe, units, usable, left_out, [*notes, *_mappings(recipe)])
+
+
+def bases_of(units: Sequence[Unit]) -> tuple[str, ...]:
+    """Return the folders without which files are replayed, one for the files of each storage.
+
+    A server is asked for every folder of a name: below their common folder the replay's names are as deep as
+    the program's.
+    """
+    files: dict[str, list[str]] = {}
+    for unit in units:
+        files.setdefault(unit.storage or "", []).extend(unit.files)
+    found = {common_folder(names) for names in files.values()} - {""}
+    # Of two in one another the inner one first.
+    return tuple(sorted(found, key=lambda base: (-len(base), base)))
 
 
 def _mappings(recipe: Recipe) -> Iterator[str]:

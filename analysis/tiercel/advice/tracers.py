@@ -35,7 +35,7 @@ _CALLS = """
     ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
     fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
     dup3 fcntl flock futex mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
-    memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
+    memfd_create socket ?socketpair accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
     ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
 """
 #: Calls by which the cost of a traced call is measured.

@@ -24,7 +24,7 @@ from tiercel.advice.units import Unit
 from tiercel.advice.ways import Way
 from tiercel.errors import RunFailed
 from tiercel.pagecache import evict
-from tiercel.placement.recipe import Recipe, below_root
+from tiercel.placement.recipe import Recipe
 from tiercel.placement.replaying import Replay, carry_out
 from tiercel.placement.staging import Move, staging_script
 from tiercel.runs.scratch import Scratch, space_problem
@@ -153,7 +153,7 @@ class Bench:
         taken = 0.0
         for unit in way.moved(self.units):
             home, there = data[unit.storage or ""], data[way.systems[unit.name]]
-            names = [below_root(n) for n in unit.inputs]
+            names = [self.recipe.place(n) for n in unit.inputs]
             _copy_files(names, there, home)
             if not self.warm:
                 evict(home / n for n in names if (home / n).is_file())
@@ -182,9 +182,10 @@ class Bench:
         taken = 0.0
         for unit in way.moved(self.units):
             home, there = data[unit.storage or ""], data[way.systems[unit.name]]
-            began = time.monotonic()
             # A folder that was changed comes back whole; of inputs those that were written.
-            _copy_files([below_root(n) for n in (unit.files if unit.changed else unit.results)], there, home)
+            back = unit.files if unit.changed else unit.results
+            began = time.monotonic()
+            _copy_files([self.recipe.place(n) for n in back], there, home)
             taken += time.monotonic() - began
         return taken
 

@@ -44,7 +44,8 @@ def mixed(units: Sequence[Unit], wished: Mapping[str, str]) -> Way:
             continue
         group = _company(unit, by_name)
         target = wished.get(unit.name, unit.storage or "")
-        if any(by_name[n].stays and by_name[n].storage != target for n in group) or group & settled:
+        elsewhere = any(systems[n] != target for n in group & settled)
+        if elsewhere or any(by_name[n].stays and by_name[n].storage != target for n in group):
             target = unit.storage or ""
         for name in group - settled:
             systems[name] = target if target != unit.storage else by_name[name].storage or ""

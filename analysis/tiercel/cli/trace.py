@@ -130,14 +130,20 @@ def overlap(
 @app.command()
 def timeline(
     path: Trace,
-    output: Picture = Path("timeline.html"),
+    output: Picture = Path("timeline.html"), as_json: Json = False,
     rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the timeline of calls by rank: an interactive page that works offline, or a picture."""
+    """Write the timeline of calls by rank: an interactive page that works offline, or a picture.
+
+    With --json its blocks are printed instead, and no file is written.
+    """
     pictures = {".png", ".svg", ".pdf"}
     if output.suffix not in {".html", *pictures}:
         raise UserError(f"{output}: {suggest(output.suffix, ['.html', *pictures])}")
     frame = _open(path, format, memory, cache)
+    if as_json:
+        _print_json({"blocks": _records(frame.timeline(rank, where)), "warnings": list(frame.warnings)})
+        return
     try:
         if output.suffix == ".html":
             frame.write_timeline(output, rank, where)
@@ -169,7 +175,10 @@ def explain(
              "evidence": _records(f.evidence)}
             for f in findings
         ]  # fmt: skip
-        _print_json({"findings": rows, "warnings": list(frame.warnings)})
+        _print_json({
+            "findings": rows, "ranks_from": str(frame.metadata.get("ranks_from", "")),
+            "warnings": list(frame.warnings),
+        })  # fmt: skip
         return
     console = Console()
     for finding in findings:
@@ -178,6 +187,8 @@ def explain(
         console.print(f"  {finding.advice}", markup=False, highlight=False)
     if not findings:
         console.print("No rule finds anything worth a word.")
+    if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
+        console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
     _warn(list(frame.warnings))
 
 

@@ -48,7 +48,7 @@ class Replay(Engine):
             str(w.largest),
         )
         head = (str(installation.programs["replay"]), recipe, "--root", str(task.data))
-        think = ("--think",) if w.think_time == "recorded" else ()
+        think = ("--think", "asleep") if w.think_time == "recorded" else ()
         return [
             Step("recipe", compile_, launch="once"),
             Step("prepare", (*head, "--prepare"), launch="once"),

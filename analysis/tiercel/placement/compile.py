@@ -8,11 +8,13 @@ A *stream* is one thread of the program. Order is kept where it matters, and now
 * a stream begins after the streams that had ended, and after the call that had ended last (who started it);
 * a call before which another stream ended, while its own stream was idle, comes after that one again (whoever
   starts helpers waits for them);
-* a stream that slept until another woke it, by a futex or a pipe, waited for that one (`handover`);
+* a stream that slept until another woke it, or read what another wrote into a pipe, waited for that one
+  (`handover`);
 * what is done in a folder comes after the folder was made or renamed, and before it goes.
 
 Between its calls a stream thinks: the gap since its last call, or since what it waited for. With
-``--think`` the replay keeps the gaps, so that its time is the program's, on other storage.
+``--think`` the replay keeps the gaps, so that its time is the program's, on other storage; at work where the
+program was, since storage needs processors, too.
 
 Offsets that the trace does not tell go on where the stream's last access to the file ended. What is read
 before it was written was there before the program, so it is made beforehand. Names are kept below each root.
@@ -43,6 +45,8 @@ from tiercel.placement.handover import Handovers
 from tiercel.placement.order import End, Ends, Mark
 from tiercel.placement.recipe import (
     DIRECT,
+    HELD,
+    NO_CREATE,
     READ_ONLY,
     SYNCED,
     TRUNCATES,
@@ -76,14 +80,24 @@ _CALLS: Mapping[str, str] = {
          "utimensat", "futimens", "futimesat", "setxattr", "lsetxattr", "fsetxattr"), "A"),
     **dict.fromkeys(("truncate", "truncate64", "ftruncate", "ftruncate64"), "K"),
     **dict.fromkeys(("fcntl", "fcntl64", "flock"), "E"),
+    "fallocate": "P",
 }  # fmt: skip
+#: Calls on a file by its descriptor alone; of others (newfstatat, statx) an empty name says so.
+_BY_DESCRIPTOR = frozenset((
+    "fstat", "fstat64", "fxstat", "fxstat64", "fgetxattr", "flistxattr", "fchmod", "fchown", "futimens",
+    "fsetxattr", "ftruncate", "ftruncate64",
+))  # fmt: skip
+#: fallocate, by its mode; what takes bytes out of a file is left out.
+_ALLOCATES = {"0": "P", "FALLOC_FL_KEEP_SIZE": "Q"}
 #: fcntl and flock, by what they do to a lock; what they do beside that is left out.
 _LOCKS = {"F_RDLCK": "H", "LOCK_SH": "H", "F_WRLCK": "E", "LOCK_EX": "E", "F_UNLCK": "V", "LOCK_UN": "V"}
-_CHANGES = frozenset("WUNMXKYAV")
+_CHANGES = frozenset("WUNMXKYAVPQ")
 _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
+#: A program whose gaps hold no more than this many times its user time computes in them.
+_BUSY = 1.25
 _NO_DELAY = Delay()
 
 
@@ -125,6 +139,7 @@ def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     )  # fmt: skip
     for o in operations:
         o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
+    recipe.busy = bool(delay.user) and sum(o.gap for o in operations) / 1e9 <= _BUSY * (delay.user or 0.0)
 
 
 def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
@@ -138,7 +153,7 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
         "coalesce(thread, process, rank, 0) AS thread, rank, row_number() OVER (PARTITION BY "
         "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
         "WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) "
-        f"WHERE file IS NOT NULL AND {below} AND NOT {_HANDS_OVER} ORDER BY time"
+        f"WHERE file IS NOT NULL AND {below} AND NOT ({_PASSES}) ORDER BY time"
     )
     table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
     table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
@@ -155,25 +170,27 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     letter = table["function"].str.replace(r"^_+", "", regex=True).map(_CALLS)
     letter = letter.where(table["kind"] != "read", "R").where(table["kind"] != "write", "W")
     letter = letter.where(letter != "E", table.loc[letter == "E", "flags"].map(_lock_letter))
+    letter = letter.where(letter != "P", table.loc[letter == "P", "flags"].map(_allocation_letter))
     table = table.assign(letter=letter)
     if not table["letter"].isin(["R", "W"]).any():
         return table.iloc[:0]
     return table
 
 
-#: Calls by which threads wake each other: of sleeping in a futex, of reading and writing pipes.
-_HANDS_OVER = "(kind = 'other' AND (function = 'futex' OR starts_with(file, 'pipe:')))"
+#: Calls by which threads wake each other: futexes, and reads and writes of pipes and socket pairs.
+_HANDS_OVER = "kind = 'other' AND flags IS NOT NULL AND target IS NOT NULL"
+_PASSES = "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket):'))"
 
 
 def _handovers(frame: IOFrame) -> Iterator[Any]:
     """Yield the calls by which threads wake each other, in the order of their begin: channel, side..."""
     table = frame.query(
         "SELECT coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, time, "
-        "coalesce(duration, 0) AS duration, CASE function WHEN 'futex' THEN target ELSE file END AS channel, "
-        f"CASE function WHEN 'futex' THEN flags ELSE 'both' END AS side FROM events WHERE {_HANDS_OVER} "
-        "AND failed IS NOT TRUE ORDER BY time"
+        "coalesce(duration, 0) AS duration, target AS channel, split_part(flags, '|', 1) AS side, "
+        "coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved FROM events "
+        f"WHERE {_HANDS_OVER} AND failed IS NOT TRUE ORDER BY time"
     )
-    rows: Iterator[Any] = table[table["channel"].notna() & table["side"].notna()].itertuples()
+    rows: Iterator[Any] = table.itertuples()
     return rows
 
 
@@ -182,6 +199,11 @@ def _lock_letter(flags: Any) -> str | None:
     if not isinstance(flags, str):
         return None
     return next((_LOCKS[word] for word in flags.split("|") if word in _LOCKS), None)
+
+
+def _allocation_letter(flags: Any) -> str | None:
+    """Return what fallocate did, by its flags in a trace (mode|bytes)."""
+    return _ALLOCATES.get(flags.rpartition("|")[0]) if isinstance(flags, str) else None
 
 
 def _plain_names(names: pd.Series) -> pd.Series:
@@ -336,7 +358,9 @@ class _Compiler:
         key = (int(row.process), int(row.thread))
         stream = self._streams.get(key)
         own = End(stream.idle_since, (stream.number, len(stream.operations))) if stream else None
-        self._handovers.call(key, row.channel, row.side, row.time, row.time + row.duration, own)
+        self._handovers.call(
+            key, row.channel, row.side, row.time, row.time + row.duration, own, int(row.moved)
+        )
 
     # -- one call --------------------------------------------------------------------------------------------
 
@@ -354,18 +378,16 @@ class _Compiler:
         failed = None if pd.isna(row.failed) else bool(row.failed)
         if letter == "O" and (failed is True or row.Index in self._failed_opens):
             letter, failed = "T", True
-        elif failed is True and letter in "MUXNYKAG":
+        elif failed is True and letter in "MUXNYKAGPQ":
             self._settle(file, letter, flags, failed)
             letter = "T"  # it changed nothing, and cost a look
         elif letter == "U" and flags is not None and "AT_REMOVEDIR" in flags:
             letter = "X"
         if letter == "O" and "creat" in str(row.function) and flags is None:
             flags = "O_WRONLY|O_CREAT|O_TRUNC"
-        if letter == "G":
-            if file.number in stream.listed:  # the second call says that nothing is left
-                self._end(stream, float(row.time + row.duration), int(row.nth))
-                return
-            stream.listed.add(file.number)
+        if letter == "G" and self._listed_before(stream, file):  # the second call says that nothing is left
+            self._end(stream, float(row.time + row.duration), int(row.nth))
+            return
         self._settle(file, letter, flags, failed)
         other = self._file(row.target) if isinstance(row.target, str) else None
         if other is not None and letter == "W":
@@ -375,7 +397,15 @@ class _Compiler:
         if letter == "R":
             self._read(stream, row, file, offset)
         else:
-            self._add(stream, row, file, letter, offset, self._size(row), flags, other)
+            held = letter in "TAK" and failed is not True and _held(str(row.function), flags)
+            size = HELD if held else _allocated(flags) if letter in "PQ" else self._size(row)
+            self._add(stream, row, file, letter, offset, size, flags, other)
+
+    def _listed_before(self, stream: _Stream, file: _File) -> bool:
+        """Say whether a stream has listed a folder since it opened it; now it has."""
+        before = file.number in stream.listed
+        stream.listed.add(file.number)
+        return before
 
     def _read(self, stream: _Stream, row: Any, file: _File, offset: int) -> None:
         size = self._size(row)
@@ -473,6 +503,10 @@ class _Compiler:
                 file.written, file.fresh = 0, True
             file.fresh |= file.known and not record.existed
             record.remains |= flags is not None and _creates(flags) and not record.existed
+        elif letter == "P":
+            file.written = max(file.written, offset + size)
+            record.largest = max(record.largest, file.written)
+            record.remains = True
         elif letter == "K":
             file.written = offset
             record.largest = max(record.largest, offset)
@@ -521,7 +555,9 @@ class _Compiler:
         if letter in "EHV":
             words = (flags or "").split("|")
             return (offset, int(words[2])) if len(words) == 3 else (0, 0)
-        return (offset if letter == "K" else 0), 0
+        if letter in "PQ":
+            return offset, size
+        return (offset if letter == "K" else 0), (size if letter in "TAK" else 0)
 
     # -- the whole -------------------------------------------------------------------------------------------
 
@@ -571,8 +607,19 @@ def _how(flags: str) -> int:
     words = set(flags.split("|"))
     how = 0 if words & {"O_WRONLY", "O_RDWR"} else READ_ONLY
     how |= TRUNCATES if "O_TRUNC" in words else 0
+    how |= 0 if "O_CREAT" in words else NO_CREATE
     how |= SYNCED if words & {"O_SYNC", "O_DSYNC"} else 0
     return how | (DIRECT if "O_DIRECT" in words else 0)
+
+
+def _allocated(flags: str | None) -> int:
+    """Return the bytes of a fallocate."""
+    return int((flags or "0").rpartition("|")[2])
+
+
+def _held(function: str, flags: str | None) -> bool:
+    """Say whether a call was on an open file, not on a name."""
+    return function.lstrip("_") in _BY_DESCRIPTOR or (flags is not None and "AT_EMPTY_PATH" in flags)
 
 
 def _open_for_all_uses(operations: list[Operation]) -> None:
@@ -580,7 +627,7 @@ def _open_for_all_uses(operations: list[Operation]) -> None:
 
     A replaying stream holds one descriptor of a file.
     """
-    needs = {o.file for o in operations if o.kind in "WSDE" or (o.kind == "O" and not o.size & READ_ONLY)}
+    needs = {o.file for o in operations if o.kind in "WSDEPQ" or (o.kind == "O" and not o.size & READ_ONLY)}
     for o in operations:
         if o.kind == "O" and o.file in needs:
             o.size &= ~READ_ONLY

@@ -1,13 +1,16 @@
-"""Who waited for whom in the middle of their lives, as far as a trace tells: futexes and pipes.
+"""Who waited for whom in the middle of their lives, as far as a trace tells: futexes, pipes, socket pairs.
 
 A thread that sleeps in a futex, or in a read of an empty pipe, does not think: it waits for the one that
-wakes it, and so for all that this one had done, and had itself waited for. What it had to do before it slept
-is known from its own calls. (Vector clocks: L. Lamport, Time, clocks, and the ordering of events, 1978; F.
-Mattern, Virtual time and global states of distributed systems, 1989.)
+wakes it, and so for all that this one had done, and had itself waited for. Nor does one that sleeps in a
+select until there is something to read: whoever reads a byte comes after the one that wrote it, and bytes of
+a pipe arrive in the order in which they were written. What a thread had to do before it slept is known from
+its own calls. (Vector clocks: L. Lamport, Time, clocks, and the ordering of events, 1978; F. Mattern, Virtual
+time and global states of distributed systems, 1989.)
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +19,8 @@ from tiercel.placement.order import End
 Key = tuple[int, int]
 #: What is known of each stream: the last of its operations that is surely over.
 Knowledge = dict[int, End]
-Side = Literal["waits", "wakes", "both"]
+#: A futex is waited for or woken; readers and writers of a pipe may each wait for the other.
+Side = Literal["waits", "wakes", "reads", "writes"]
 
 
 @dataclass
@@ -37,19 +41,39 @@ class _Thread:
     sleep: _Sleep | None = None
 
 
+@dataclass
+class _Flow:
+    """Bytes through a pipe. `behind`: (all bytes written so far, what their writer knew), oldest first."""
+
+    written: int = 0
+    read: int = 0
+    behind: deque[tuple[int, Key, Knowledge]] = field(default_factory=deque)
+
+
 class Handovers:
     """One pass over the calls that hand over, in the order of their begin."""
 
     def __init__(self) -> None:
         self._threads: dict[Key, _Thread] = {}
         self._asleep: dict[str, list[_Sleep]] = {}
+        self._flows: dict[str, _Flow] = {}
 
-    def call(self, key: Key, channel: str, side: Side, begin: float, end: float, own: End | None) -> None:
-        """Take in a call of thread `key` on a channel; `own` is its last operation so far."""
+    def call(
+        self, key: Key, channel: str, side: Side, begin: float, end: float, own: End | None, moved: int = 0
+    ) -> None:  # fmt: skip
+        """Take in a call of thread `key` on a channel; `own` is its last operation so far, `moved` the bytes
+        that it read or wrote."""
         thread = self._awake(key)
+        knows = thread.known if own is None else {**thread.known, own.mark[0]: own}
+        if moved:
+            flow = self._flows.setdefault(channel, _Flow())
+            if side == "writes":
+                flow.written += moved
+                flow.behind.append((flow.written, key, knows))
+            else:
+                _learn(thread, _taken(flow, moved, key))
         if side != "waits":
             asleep = [s for s in self._asleep.get(channel, []) if s.end >= begin]
-            knows = thread.known if own is None else {**thread.known, own.mark[0]: own}
             for sleep in asleep:
                 if sleep.key != key:
                     sleep.woken = knows
@@ -70,12 +94,27 @@ class Handovers:
         """Return the thread, with what it learned in its sleep: whoever makes a call is awake."""
         thread = self._threads.setdefault(key, _Thread())
         if thread.sleep is not None:
-            learned = {
-                number: end
-                for number, end in thread.sleep.woken.items()
-                if number not in thread.known or thread.known[number].mark[1] < end.mark[1]
-            }
-            thread.known |= learned
-            thread.news |= learned
+            _learn(thread, thread.sleep.woken)
             thread.sleep = None
         return thread
+
+
+def _learn(thread: _Thread, knowledge: Knowledge) -> None:
+    learned = {
+        number: end
+        for number, end in knowledge.items()
+        if number not in thread.known or thread.known[number].mark[1] < end.mark[1]
+    }
+    thread.known |= learned
+    thread.news |= learned
+
+
+def _taken(flow: _Flow, moved: int, reader: Key) -> Knowledge:
+    """Take bytes out of a pipe; return what the writer of the last one knew, nothing where that is not
+    told (yet)."""
+    flow.read += moved
+    while flow.behind and flow.behind[0][0] < flow.read:
+        flow.behind.popleft()
+    if not flow.behind or flow.behind[0][1] == reader:
+        return {}
+    return flow.behind[0][2]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 #: How a file is opened (recipe.h, enum how).
-READ_ONLY, TRUNCATES, SYNCED, DIRECT = 1, 2, 4, 8
+READ_ONLY, TRUNCATES, SYNCED, DIRECT, NO_CREATE = 1, 2, 4, 8, 16
+#: The size of a stat, of a change of attributes or length that was asked of an open file, not by its name.
+HELD = 1
 
 
 @dataclass
@@ -61,6 +65,10 @@ class Recipe:
     """Calls of the trace before and after these, by whoever makes them."""
     per_call: float = 0.0
     """Seconds that the tracer added to each call, which the gaps do not hold any more."""
+    busy: bool = False
+    """The program computes in its gaps, by what the kernel counted; else it may sleep."""
+    bases: Sequence[str] = ()
+    """Folders that the names of files below them are replayed without: a name is as deep as the program's."""
 
     @property
     def files(self) -> list[str]:
@@ -69,6 +77,15 @@ class Recipe:
     @property
     def sizes(self) -> list[int]:
         return [record.size for record in self.records]
+
+    def place(self, name: str) -> str:
+        """Return where a file lies below its root, as a path without a slash at its begin."""
+        for number, base in enumerate(self.bases):
+            if name.startswith(base + "/"):
+                return below_root(
+                    name[len(base) :] if len(self.bases) == 1 else f"{number}{name[len(base) :]}"
+                )
+        return below_root(name)
 
     def text(self, roots: Mapping[str, int] | None = None) -> str:
         """Return the recipe's text; `roots` numbers the root of each file (default: all 0)."""
@@ -79,7 +96,7 @@ class Recipe:
             f"operations {sum(map(len, self.streams))} waits {waits}",
         ]
         for r in self.records:
-            lines.append(f"f {(roots or {}).get(r.name, 0)} {r.size} {r.flags} {encoded(r.name)}")
+            lines.append(f"f {(roots or {}).get(r.name, 0)} {r.size} {r.flags} {encoded(self.place(r.name))}")
         for operations, begin in zip(self.streams, self.begins, strict=True):
             lines.append(f"s {len(operations)} {len(begin)}")
             lines += [f"w {stream} {count}" for stream, count in begin]
@@ -100,8 +117,21 @@ def below_root(name: str) -> str:
     return "/".join("up-" if p == ".." else p for p in parts) or "root"
 
 
-def encoded(name: str) -> str:
-    """Return `below_root` as a recipe has it: every other byte than plain ones as %XX."""
+def common_folder(names: Collection[str]) -> str:
+    """Return the folder that absolute `names` lie in, but for those that are folders above it; empty where
+    that is the root. A name is never the folder itself."""
+    if not names or not all(name.startswith("/") for name in names):
+        return ""
+    above = {str(parent) for name in names for parent in PurePosixPath(name).parents}
+    inner = [name for name in names if name not in above]
+    base = os.path.commonpath([name.rpartition("/")[0] or "/" for name in inner])
+    if base in names:
+        base = base.rpartition("/")[0]
+    return base.rstrip("/")
+
+
+def encoded(place: str) -> str:
+    """Return a path below a root as a recipe has it: every other byte than plain ones as %XX."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+,=@/"
-    data = below_root(name).encode("utf-8", "surrogateescape")
+    data = place.encode("utf-8", "surrogateescape")
     return "".join(chr(b) if b in plain else f"%{b:02X}" for b in data)

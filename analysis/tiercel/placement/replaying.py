@@ -52,7 +52,8 @@ class Replay:
 
     def run(self, think: bool = False, timeout: float = PATIENCE_S) -> dict[str, Any]:
         """Do the I/O; return what tiercel-replay measured. RunFailed where it did not do all of it."""
-        words = [*(["--think"] if think else []), "--summary-file", str(self._answer)]
+        how = "busy" if self._recipe.busy else "asleep"
+        words = [*(["--think", how] if think else []), "--summary-file", str(self._answer)]
         carry_out([*self._head, *words], timeout, self._inherit)
         result: dict[str, Any] = json.loads(self._answer.read_text())
         check_totals(result, self._recipe.totals)

@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,12 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
     b = workload.background
     other = Job(b.name, b.size, b.priority, b.user, b.group)
     folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="tiercel-sharing-") as output:
+    with tempfile.TemporaryDirectory(prefix="tiercel-sharing-") as output, ExitStack() as there:
         environment, own = surroundings(place, job)
+        if place.server:
+            # The server knows a job, and keeps its account, while one of its processes is connected: a
+            # short application would be gone before anyone asks what it is entitled to.
+            there.enter_context(Connection(place.server, environment["FAIRSHARE_TICKET"]))
         commands = APPLICATIONS[workload.application](own, Path(output), workload.work)
         for command in commands.prepare:
             _timed(command, environment, workload)
@@ -55,10 +61,10 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
         process = start_load(place, disturbing, workload.interval, at)
         try:
             time.sleep(max(0.0, at + _LEAD_S - time.time()))
-            rate, before = _account(place.server)
+            before = _account(place.server)
             start = time.time() - at
             together = _timed(commands.run, environment, workload)
-            (_, after), end = _account(place.server), time.time() - at
+            after, end = _account(place.server), time.time() - at
             if process.poll() is not None:
                 collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
                 raise RunFailed("the background job ended before the application")
@@ -72,13 +78,12 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
                 watch.end()
         alone.append(_timed(commands.run, environment, workload))
     found = summary(
-        workload, alone, together, (start, end), background, before, after,
-        watch.entitled if watch else {}, rate,
+        workload, alone, together, (start, end), background, before.moved, after.moved,
+        before.entitled, before.rate,
     )  # fmt: skip
     served = watch.rates([job.name], 0.0, end) if watch else None
     if served:
-        # The server forgets what a job was served when its last process ends: then the count begins anew.
-        found["jobs"][0]["series"] = np.clip(served[job.name], 0, None).tolist()
+        found["jobs"][0]["series"] = served[job.name].tolist()
     return found
 
 
@@ -174,17 +179,27 @@ def _timed(
     return time.monotonic() - began
 
 
-def _account(server: Path | None) -> tuple[int, dict[str, dict[str, float]]]:
-    """Return the server's rate, and what it has moved for each job so far; empty without a server."""
+@dataclass(frozen=True)
+class _Account:
+    """What a server says: its rate, what it has moved for each job so far, what each is entitled to now."""
+
+    rate: int = 0
+    moved: dict[str, dict[str, float]] = field(default_factory=dict)
+    entitled: dict[str, float] = field(default_factory=dict)
+
+
+def _account(server: Path | None) -> _Account:
+    """Ask a server; empty without one. First come, first served entitles nobody to anything."""
     if server is None:
-        return 0, {}
+        return _Account()
     with Connection(server) as connection:
         found = connection.status()
+    jobs = found["jobs"]
     moved = {
-        j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]}
-        for j in found["jobs"]
+        j["job"]: {"bytes": j["bytes_read"] + j["bytes_written"], "operations": j["operations"]} for j in jobs
     }
-    return found.get("rate", 0), moved
+    shares = {j["job"]: j["share"] for j in jobs if j["share"] is not None}
+    return _Account(found.get("rate", 0), moved, {} if found["policy"] == "fifo" else shares)
 
 
 def _difference(

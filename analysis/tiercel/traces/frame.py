@@ -112,6 +112,16 @@ class IOFrame:
         epoch = self.metadata.get("epoch")
         return None if epoch is None else float(epoch) + self._start
 
+    @property
+    def ranks_are_numbered(self) -> str:
+        """A sentence where ranks are not (all) MPI's, because the trace does not tell them; else empty."""
+        told = self.metadata.get("ranks_from")
+        if told == "order of appearance":
+            return "ranks are numbers of processes in order of appearance: this trace does not tell MPI's"
+        if told == "some are told":
+            return "this trace does not tell the ranks of all processes: the others are numbered after them"
+        return ""
+
     def select(self, rank: Ranks = None, filter: Filter = None) -> IOFrame:
         """Return a frame of the events of these ranks that meet the condition; nothing is copied.
 
@@ -181,6 +191,10 @@ class IOFrame:
     def access_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
         """Count consecutive, sequential and random accesses of each file."""
         return patterns.access_pattern(self, rank, filter, **options)
+
+    def read_write_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return what `readwrite_pattern` does: both spellings are in use."""
+        return self.readwrite_pattern(rank, filter, **options)
 
     def readwrite_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
         """Return bytes read or written after what: RAR, RAW, WAR, WAW, RO, WO."""

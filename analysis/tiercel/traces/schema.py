@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["read", "write", "metadata", "sync", "compute", "other"]
+Kind = Literal["read", "write", "metadata", "sync", "compute", "pseudo", "other"]
 
 #: read and write move bytes; metadata is open, close, stat, seek, mkdir...; sync is fsync and its like;
-#: compute is what the program (or its framework) marked as computation; other is everything else
-#: (application spans such as epochs, MPI, hints).
-KINDS: tuple[Kind, ...] = ("read", "write", "metadata", "sync", "compute", "other")
+#: compute is what the program (or its framework) marked as computation; pseudo is a call on what has a file's
+#: name and is no storage (traces/pseudo.py); other is everything else (application spans such as epochs, MPI,
+#: hints).
+KINDS: tuple[Kind, ...] = ("read", "write", "metadata", "sync", "compute", "pseudo", "other")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ EVENTS = (
     Field("function", "string", "", "name of the call or span: pwrite64, H5Dread, loop.iter"),
     Field("category", "string", "", "the tracer's own category: POSIX, STDIO, ai_framework"),
     Field("api", "string", "", "posix, stdio, mpiio, hdf5, or app for spans of the program"),
-    Field("kind", "string", "", "read, write, metadata, sync, compute or other"),
+    Field("kind", "string", "", "read, write, metadata, sync, compute, pseudo or other"),
     Field("file", "string", "", "path of the file, where the event has one"),
     Field(
         "offset",
@@ -53,9 +54,10 @@ EVENTS = (
         "string",
         "",
         "how a file was opened (O_WRONLY|O_CREAT), or locked (F_SETLK|F_WRLCK|510: bytes, from the offset "
-        "on; LOCK_EX); of a futex, waits or wakes",
+        "on; LOCK_EX), or allocated (FALLOC_FL_KEEP_SIZE|4096); of a futex, waits or wakes; "
+        "of a pipe, reads|bytes or writes|bytes",
     ),
-    Field("target", "string", "", "the other path of a rename, link or copy; of a futex, which one it is"),
+    Field("target", "string", "", "the other path of a rename, link or copy; of a futex or pipe, which one"),
     Field("epoch", "int32", "", "training epoch, where the program says"),
     Field("step", "int32", "", "training step, where the program says"),
 )

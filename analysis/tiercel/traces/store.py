@@ -22,10 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tiercel.traces.pseudo import is_pseudo
 from tiercel.traces.schema import EVENTS, NAMES
 
+_IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 3
+VERSION = 4
 _ROW_GROUP = 1 << 19
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {
@@ -78,6 +80,8 @@ class ParquetWriter:
         arrays = {name: _array(values, _TYPES[name]) for name, values in columns.items()}
         if "rank" not in arrays:
             arrays["rank"] = self._number(arrays, length)
+        if "file" in arrays and "kind" in arrays:
+            arrays["kind"] = _marked(arrays["kind"], arrays["file"])
         batch = pa.record_batch(
             [arrays[n] if n in arrays else pa.nulls(length, _TYPES[n]) for n in NAMES], schema=SCHEMA
         )
@@ -128,14 +132,41 @@ def rename(path: Path, renames: Mapping[str, Mapping[str, str]]) -> None:
             table = old.read_row_group(number).unify_dictionaries()
             for column, names in renames.items():
                 place = table.schema.get_field_index(column)
-                words = table.column(place).combine_chunks()
-                words = words.chunk(0) if isinstance(words, pa.ChunkedArray) else words
+                words = _whole(table.column(place).combine_chunks())
                 changed = [names.get(w, w) for w in words.dictionary.to_pylist()]
                 renamed = pa.DictionaryArray.from_arrays(words.indices, pa.array(changed, pa.string()))
                 table = table.set_column(place, SCHEMA.field(column), renamed)
+            if "file" in renames:
+                kinds, files = (table.column(name).combine_chunks() for name in ("kind", "file"))
+                marked = _marked(_whole(kinds), _whole(files))
+                table = table.set_column(table.schema.get_field_index("kind"), SCHEMA.field("kind"), marked)
             new.write_table(table.cast(SCHEMA), row_group_size=_ROW_GROUP)
     old.close()
     draft.replace(path)
+
+
+def _whole(column: Any) -> pa.DictionaryArray:
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _marked(kinds: pa.DictionaryArray, files: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return the kinds of calls, ``pseudo`` where the file is no storage; of what is no I/O, as they are."""
+    pseudo = np.array([is_pseudo(word) for word in files.dictionary.to_pylist()], dtype=bool)
+    if not pseudo.any():
+        return kinds
+    words = kinds.dictionary.to_pylist()
+    io = np.array([word in _IO for word in words], dtype=bool)
+    places, codes = _codes(files), _codes(kinds)
+    rows = np.append(pseudo, False)[places] & np.append(io, False)[codes]
+    codes[rows] = len(words)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, pa.int32(), mask=codes < 0), pa.array([*words, "pseudo"], pa.string())
+    )
+
+
+def _codes(words: pa.DictionaryArray) -> np.ndarray[Any, Any]:
+    """Return a copy of the indices, -1 where a word is missing."""
+    return np.array(words.indices.fill_null(-1), dtype=np.int32)
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

@@ -130,7 +130,7 @@ static bool read_stream(struct reader *r, struct recipe *recipe, struct stream *
             return false;
         if (sscanf(r->line, "o %c %" SCNu32 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNu32, &o->kind, &o->file, &o->offset,
                    &o->size, &o->gap, &o->wait_count) != 6
-            || strchr("OCRWSDLTUNMXGAKYEHV", o->kind) == NULL || o->file >= recipe->file_count || o->offset < 0 || o->size < 0
+            || strchr("OCRWSDLTUNMXGAKYEHVPQ", o->kind) == NULL || o->file >= recipe->file_count || o->offset < 0 || o->size < 0
             || o->gap < 0)
             return wrong(r, "is no operation: o KIND FILE OFFSET SIZE GAP WAITS");
         if ((o->kind == KIND_RENAME || o->kind == KIND_LINK) && o->offset > recipe->file_count)

@@ -14,7 +14,8 @@
  * program makes the folder that it lies in. GAP: what the stream did between its last operation (or what it waited
  * for, if that was later) and this one, in nanoseconds. OFFSET and SIZE of the kinds that move no bytes: OPEN, SIZE
  * is how (enum how); RENAME and LINK, OFFSET is the number of the other name's file plus one, 0 where a trace
- * does not tell it; TRUNCATE, OFFSET is the new length; locks, the bytes that are locked (SIZE 0: all that follow).
+ * does not tell it; TRUNCATE, OFFSET is the new length; ALLOCATE, the bytes that are allocated; locks, the bytes
+ * that are locked (SIZE 0: all that follow); STAT, ATTRIBUTES and TRUNCATE, SIZE 1: of the open file, not by name.
  */
 #ifndef REPLAY_RECIPE_H
 #define REPLAY_RECIPE_H
@@ -27,10 +28,11 @@ enum kind {
     KIND_FDATASYNC = 'D', KIND_FLUSH = 'L', KIND_STAT = 'T', KIND_UNLINK = 'U', KIND_RENAME = 'N',
     KIND_MKDIR = 'M', KIND_RMDIR = 'X', KIND_LIST = 'G', KIND_ATTRIBUTES = 'A', KIND_TRUNCATE = 'K',
     KIND_LINK = 'Y', KIND_LOCK = 'E', KIND_LOCK_SHARED = 'H', KIND_UNLOCK = 'V',
+    KIND_ALLOCATE = 'P', KIND_ALLOCATE_KEEP = 'Q', /* the second leaves the file's length as it is */
 };
 
 /* How a file is opened; 0: the trace does not tell, so for reading and writing. */
-enum how { HOW_READ_ONLY = 1, HOW_TRUNCATE = 2, HOW_SYNC = 4, HOW_DIRECT = 8 };
+enum how { HOW_READ_ONLY = 1, HOW_TRUNCATE = 2, HOW_SYNC = 4, HOW_DIRECT = 8, HOW_NO_CREATE = 16 };
 
 struct wait {
     uint32_t stream;

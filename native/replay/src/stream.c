@@ -61,11 +61,12 @@ static bool fail(struct worker *w, const struct operation *o, const char *what)
     return false;
 }
 
-/* Until CLOCK_MONOTONIC shows `moment`: asleep, and awake for the last part, since waking takes its time. */
-static void pause_until(int64_t moment)
+/* Until CLOCK_MONOTONIC shows `moment`: at work where the program was, since what else the storage needs a
+ * processor for waits meanwhile; else asleep, and awake for the last part, since waking takes its time. */
+static void pause_until(int64_t moment, bool busy)
 {
     int64_t early = moment - EARLY_NS;
-    if (early > now_ns()) {
+    if (!busy && early > now_ns()) {
         struct timespec t = {.tv_sec = early / 1000000000, .tv_nsec = early % 1000000000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
         }
@@ -107,7 +108,7 @@ static void announce(struct board *board, uint32_t number)
 
 static int flags_of(int64_t how)
 {
-    int flags = O_CREAT | O_CLOEXEC | (how & HOW_READ_ONLY ? O_RDONLY : O_RDWR);
+    int flags = O_CLOEXEC | (how & HOW_READ_ONLY ? O_RDONLY : O_RDWR) | (how & HOW_NO_CREATE ? 0 : O_CREAT);
     return flags | (how & HOW_TRUNCATE ? O_TRUNC : 0) | (how & HOW_SYNC ? O_DSYNC : 0) | (how & HOW_DIRECT ? O_DIRECT : 0);
 }
 
@@ -121,6 +122,8 @@ static bool open_handle(struct worker *w, uint32_t number, const char *path, int
     int descriptor = open(path, flags, 0600);
     if (descriptor < 0 && errno == EINVAL && (flags & O_DIRECT))
         descriptor = open(path, flags & ~O_DIRECT, 0600); /* tmpfs, for one, knows none */
+    if (descriptor < 0 && errno == ENOENT && !(flags & (O_CREAT | O_DIRECTORY)))
+        descriptor = open(path, flags | O_CREAT, 0600); /* made by something that is not replayed */
     if (descriptor < 0 && errno == EISDIR)
         descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     h->opened = descriptor + 1;
@@ -207,15 +210,24 @@ static bool lock(const struct handle *h, const struct operation *o)
     return h->opened != 0 && fcntl(h->opened - 1, F_SETLK, &range) == 0;
 }
 
+/* The descriptor of the file where the program used its own, and it is open here; else -1. A server is asked
+ * for every part of a name, and not for an open file. */
+static int held(const struct worker *w, const struct operation *o)
+{
+    return o->size == 1 ? w->handles[o->file].opened - 1 : -1;
+}
+
 /* Like the program's own, these may fail without harm: a stat of a file that is not there is one. */
 static bool metadata(struct worker *w, const struct operation *o, const char *path)
 {
     struct stat status;
     char *other = NULL;
     bool good;
+    int descriptor = -1;
     switch (o->kind) {
     case KIND_STAT:
-        return stat(path, &status) == 0;
+        descriptor = held(w, o);
+        return (descriptor >= 0 ? fstat(descriptor, &status) : stat(path, &status)) == 0;
     case KIND_UNLINK:
         return unlink(path) == 0;
     case KIND_MKDIR:
@@ -225,9 +237,12 @@ static bool metadata(struct worker *w, const struct operation *o, const char *pa
     case KIND_LIST:
         return list(path);
     case KIND_ATTRIBUTES: /* times, mode and owner alike change the inode */
-        return utimensat(AT_FDCWD, path, NULL, 0) == 0;
+        descriptor = held(w, o);
+        return (descriptor >= 0 ? futimens(descriptor, NULL) : utimensat(AT_FDCWD, path, NULL, 0)) == 0;
     case KIND_TRUNCATE:
-        return truncate(path, (off_t)o->offset) == 0;
+        descriptor = held(w, o);
+        return (descriptor >= 0 && ftruncate(descriptor, (off_t)o->offset) == 0)
+               || truncate(path, (off_t)o->offset) == 0; /* it may be open for reading alone here */
     case KIND_RENAME:
     case KIND_LINK:
         other = other_name(w, o, path);
@@ -243,6 +258,13 @@ static bool metadata(struct worker *w, const struct operation *o, const char *pa
     default:
         return open_handle(w, o->file, path, o->size);
     }
+}
+
+/* Not every storage can; what the program did then is in its other calls. */
+static bool allocate(const struct handle *h, const struct operation *o)
+{
+    int mode = o->kind == KIND_ALLOCATE_KEEP ? FALLOC_FL_KEEP_SIZE : 0;
+    return fallocate(h->opened - 1, mode, (off_t)o->offset, (off_t)o->size) == 0;
 }
 
 static enum group group_of(char kind)
@@ -266,7 +288,7 @@ static bool carry_out(struct worker *w, const struct operation *o)
     char *path = full_path(w->recipe, w->roots, o->file);
     if (path == NULL)
         return fail(w, o, "out of memory for");
-    bool uses = strchr("RWSDL", o->kind) != NULL;
+    bool uses = strchr("RWSDLPQ", o->kind) != NULL;
     int64_t moved = 0, before = now_ns();
     if (uses && h->opened == 0) {
         atomic_fetch_add(&w->board->implicit_opens, 1);
@@ -284,6 +306,8 @@ static bool carry_out(struct worker *w, const struct operation *o)
                && (o->kind == KIND_FSYNC ? fsync(h->opened - 1) : fdatasync(h->opened - 1)) == 0;
     else if (o->kind == KIND_FLUSH)
         good = h->buffered == NULL || fflush(h->buffered) == 0;
+    else if (o->kind == KIND_ALLOCATE || o->kind == KIND_ALLOCATE_KEEP)
+        fatal = false, good = allocate(h, o);
     else
         good = metadata(w, o, path);
     int64_t took = now_ns() - before;
@@ -322,7 +346,7 @@ static char *new_buffer(const struct recipe *recipe, uint32_t number)
     return memory;
 }
 
-bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, bool think)
+bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, enum thinking think)
 {
     const struct stream *s = &recipe->streams[number];
     struct worker w = {.recipe = recipe, .roots = roots, .board = board};
@@ -342,8 +366,8 @@ bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number
     for (uint32_t i = s->first; good && i < s->first + s->count; i++) {
         const struct operation *o = &recipe->operations[i];
         good = wait_for(&w, o->wait_first, o->wait_count);
-        if (good && think)
-            pause_until((o->wait_count > 0 ? now_ns() : ended) + o->gap);
+        if (good && think != THINK_NOT)
+            pause_until((o->wait_count > 0 ? now_ns() : ended) + o->gap, think == THINK_BUSY);
         good = good && carry_out(&w, o);
         ended = now_ns();
         announce(board, number);

@@ -1,5 +1,7 @@
 #include "tracescan.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -499,6 +501,12 @@ static int add_metadata(scanner *s, const value *event, const value *args) {
         if (words[i]->kind == BAD) return LINE_LOST;
     for (int i = 0; i < 3; i++)
         if (add_word(&s->metadata, words[i]->text, words[i]->kind == ABSENT ? 0 : words[i]->length)) return NO_MEMORY;
+    int64_t numbers[2] = {number(&event[E_PID]), (int64_t)s->rows};
+    for (int i = 0; i < 2; i++) {
+        char text[24];
+        int length = snprintf(text, sizeof text, "%" PRId64, numbers[i]);
+        if (add_word(&s->metadata, text, (size_t)length)) return NO_MEMORY;
+    }
     return LINE_READ;
 }
 
@@ -536,7 +544,7 @@ int tracescan_scan(scanner *s, const char *data, size_t length, scan_report *rep
         at = stop ? stop + 1 : end;
     }
     report->rows = (int64_t)s->rows;
-    report->metadata = (int64_t)s->metadata.count / 3;
+    report->metadata = (int64_t)s->metadata.count / METADATA_WORDS;
     return 0;
 }
 

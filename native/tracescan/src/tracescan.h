@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACESCAN_ABI 1
+#define TRACESCAN_ABI 2
 
 /* Columns and tables, in the order of scan.COLUMNS and scan.TABLES. */
 enum {
@@ -40,7 +40,9 @@ const int64_t *tracescan_column(const scanner *s, int column);
  * ends[i] is where word i ends. */
 int64_t tracescan_words(const scanner *s, int table, const char **bytes, const int64_t **ends);
 
-/* Metadata lines of the last block: name, key and value of each, in the same form. */
+/* Metadata lines of the last block, METADATA_WORDS for each: name, key and value in the same form, then as
+ * digits the process, and how many rows came before the line. */
+#define METADATA_WORDS 5
 int64_t tracescan_metadata(const scanner *s, const char **bytes, const int64_t **ends);
 
 /* First bytes accessed, for the rows of the last block. roles has one number for each function code. */

@@ -188,6 +188,19 @@ def test_over_tcp_only_with_a_ticket(serve: Callable[..., Share]) -> None:
     assert (share.tree / "g").stat().st_size == 588895
 
 
+def test_a_connection_with_a_ticket_keeps_its_job_there(share: Share) -> None:
+    """Two connected jobs of sizes 3 and 1 are entitled to 3/4 and 1/4; gone, to nothing."""
+    with Connection(share.server.socket) as asking:
+        tickets = [asking.ticket(Job(name, size)) for name, size in (("large", 3), ("small", 1))]
+        with Connection(share.server.socket, tickets[0]), Connection(share.server.socket, tickets[1]):
+            jobs = {job["job"]: job for job in asking.status()["jobs"]}
+        assert {name: jobs[name]["clients"] for name in ("large", "small")} == {"large": 1, "small": 1}
+        assert jobs["large"]["share"] == pytest.approx(3 * jobs["small"]["share"])
+        forged = tickets[0][:-2] + ("00" if tickets[0][-2:] != "00" else "01")
+        with pytest.raises(UserError, match="not signed by this server's key"):
+            Connection(share.server.socket, forged)
+
+
 def test_a_connection_to_nobody_is_named(tmp_path: object) -> None:
     with pytest.raises(UserError, match="no fairshare server answers"):
         Connection(__import__("pathlib").Path(str(tmp_path)) / "none")

@@ -5,6 +5,8 @@ The same messages as ``native/fairshare/wire``. Programs that do I/O use the pre
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import socket
@@ -40,16 +42,20 @@ class Job:
 
 
 class Connection:
-    """One connection to a server. A context manager; errors of the server are UserErrors."""
+    """One connection to a server. A context manager; errors of the server are UserErrors.
 
-    def __init__(self, address: Path) -> None:
+    With a `ticket` (as :meth:`ticket` returns it) it belongs to that ticket's job: as long as it is open
+    the server counts the job as there, and keeps its account.
+    """
+
+    def __init__(self, address: Path, ticket: str | None = None) -> None:
         self.address = address
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(_TIMEOUT_S)
         try:
             self._socket.connect(str(address))
-            self._receive()  # the challenge, for those that have a ticket
-            self._send(struct.pack("<IIQ", _VERSION, 0, 0))
+            challenge = self._receive()
+            self._send(struct.pack("<IIQ", _VERSION, 0, 0) + _proof(ticket, challenge))
             self._answer("is not let in")
         except OSError as error:
             self._socket.close()
@@ -120,6 +126,15 @@ class Connection:
                 raise ConnectionResetError("the server closed the connection")
             found += piece
         return found
+
+
+def _proof(ticket: str | None, challenge: bytes) -> bytes:
+    """Return what follows a hello: the ticket, and that its secret is known; nothing without one."""
+    if ticket is None:
+        return b""
+    signed = bytes.fromhex(ticket)
+    secret = signed[_TICKET_BYTES:]
+    return signed[:_TICKET_BYTES] + hmac.digest(secret, challenge, hashlib.sha256)
 
 
 def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:

@@ -97,35 +97,54 @@ def _query(frame: IOFrame, query: str, filter: Filter) -> pd.DataFrame:
 
 
 def bandwidth_over_time(
-    frame: IOFrame, rank: Ranks = None, filter: Filter = None, bins: int = 100, api: str | None = None
-) -> pd.DataFrame:
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, bins: int = 100, api: str | None = None,
+    by: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Return bytes and bandwidth of reads and writes in `bins` equal parts of the job (index: time).
 
-    The bytes of a call are spread evenly over its duration, so a bin's bandwidth is never that of a call
-    which merely ended there.
+    `by`: of each ``rank``, ``host`` or ``file`` for itself (index: that, time). The bytes of a call are
+    spread evenly over its duration, so a bin's bandwidth is never that of a call which merely ended there.
     """
     if bins < 1:
         raise UserError(f"bins: must be 1 or more, not {bins}")
+    if by is not None and by not in _PARTS:
+        raise UserError(f"no parts named {by!r}: {suggest(by, _PARTS)}")
     layer = layer_of(frame, api)
     width = frame.job_time / bins if frame.job_time > 0 else 1.0
-    moved = {"read": _Ramp(bins, width), "write": _Ramp(bins, width)}
+    moved: dict[Any, dict[str, _Ramp]] = {}
     query = (
-        "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes FROM events "
-        f"WHERE {IS_DATA} AND api = '{layer}' AND size > 0"
+        "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes, "
+        f"{by or 'NULL'} AS part FROM events WHERE {IS_DATA} AND api = '{layer}' AND size > 0"
     )
     for batch in frame.select(rank, filter).batches(query):
-        time, duration, size = (
-            batch.column(n).to_numpy(zero_copy_only=False) for n in ("time", "duration", "size")
+        rows = batch.to_pandas()
+        for part, own in rows.groupby("part", observed=True, sort=False) if by else [("", rows)]:
+            ramps = moved.setdefault(part, {kind: _Ramp(bins, width) for kind in ("read", "write")})
+            for kind, wanted in (("read", ~own["writes"]), ("write", own["writes"])):
+                of_kind = own[wanted.astype(bool)]
+                ramps[kind].add(*(of_kind[c].to_numpy() for c in ("time", "duration", "size")))
+    if by is None:
+        return _over_time(
+            moved.get("", {kind: _Ramp(bins, width) for kind in ("read", "write")}), width, bins
         )
-        writes = batch.column("writes").to_numpy(zero_copy_only=False)
-        for kind, rows in (("read", ~writes), ("write", writes)):
-            moved[kind].add(time[rows], duration[rows], size[rows])
-    table = pd.DataFrame({f"{kind}_bytes": ramp.bytes() for kind, ramp in moved.items()})
+    tables = {part: _over_time(moved[part], width, bins) for part in sorted(moved)}
+    if not tables:
+        empty = _over_time({kind: _Ramp(bins, width) for kind in ("read", "write")}, width, bins)
+        tables = {"": empty}
+        return with_units(pd.concat(tables, names=[by]).iloc[:0], empty.attrs["units"])
+    return with_units(pd.concat(tables, names=[by]), next(iter(tables.values())).attrs["units"])
+
+
+#: What :func:`bandwidth_over_time` can tell apart.
+_PARTS = ("rank", "host", "file")
+
+
+def _over_time(ramps: dict[str, _Ramp], width: float, bins: int) -> pd.DataFrame:
+    table = pd.DataFrame({f"{kind}_bytes": ramp.bytes() for kind, ramp in ramps.items()})
     table.index = pd.Index(np.arange(bins) * width, name="time")
-    for kind in moved:
+    for kind in ramps:
         table[f"{kind}_bandwidth"] = table[f"{kind}_bytes"] / width
-    units = {c: "B" if c.endswith("bytes") else "B/s" for c in table.columns}
-    return with_units(table, units)
+    return with_units(table, {c: "B" if c.endswith("bytes") else "B/s" for c in table.columns})
 
 
 class _Ramp:

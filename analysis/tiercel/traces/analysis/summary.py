@@ -13,6 +13,8 @@ from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
 from tiercel.traces.analysis.transfer import transfer_sizes
 from tiercel.traces.cluster import spread
+from tiercel.traces.pseudo import origin
+from tiercel.units import format_size
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
@@ -56,8 +58,21 @@ def summarise(frame: IOFrame) -> dict[str, Any]:
             }
             for row in sizes.to_dict("records")
         ],
+        "ranks_from": str(frame.metadata.get("ranks_from", "")),
+        "pseudo": _pseudo(frame),
         "notes": _notes(frame, by_layer),
     }
+
+
+def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
+    """Return calls, bytes and seconds on what is no storage, by where it lies."""
+    table = frame.query(
+        "SELECT file, count(*) AS calls, coalesce(sum(size), 0)::BIGINT AS bytes, "
+        "coalesce(sum(duration), 0.0) AS seconds FROM events WHERE kind = 'pseudo' GROUP BY file"
+    )
+    table["of"] = [origin(file) for file in table.pop("file")]
+    found = table.groupby("of").sum().sort_values("calls", ascending=False).reset_index()
+    return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
 def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
@@ -67,12 +82,20 @@ def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
         if busy > 0 and row["metadata_s"] + row["sync_s"] > 0.0:
             share = (row["metadata_s"] + row["sync_s"]) / busy
             notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
+    for stranger in _pseudo(frame):
+        notes.append(
+            f"{stranger['calls']:,} calls on {stranger['of']} ({format_size(stranger['bytes'])}) are not "
+            "counted: no storage"
+        )
     for by in ("host", "rank"):
         table = load_imbalance(frame, by=by)
         for verdict in ("slow", "fast"):
             named = [str(name) for name in table.attrs[verdict]]
             if named and len(named) <= 8:
                 notes.append(f"{by} {', '.join(named)}: {verdict}, compared with the other {by}s")
+    ranks = int(frame.query("SELECT count(DISTINCT rank) AS n FROM events")["n"].iloc[0])
+    if ranks > 1 and frame.ranks_are_numbered:
+        notes.append(frame.ranks_are_numbered)
     return notes
 
 

@@ -25,10 +25,11 @@ BLOCKS = 20_000
 #: Colours of kinds, the same in figure and page; distinguishable with the common colour blindnesses.
 COLOURS = {
     "read": "#0072b2", "write": "#d55e00", "metadata": "#e69f00", "sync": "#cc79a7", "compute": "#009e73",
-    "other": "#bbbbbb",
+    "pseudo": "#dddddd", "other": "#bbbbbb",
 }  # fmt: skip
-#: Spans of the program other than computation cover everything else: they are drawn only when asked for.
-_DRAWN = "kind <> 'other'"
+#: Spans of the program other than computation cover everything else, and what is done to pseudo-files is no
+#: I/O: they are drawn only when asked for.
+_DRAWN = "kind NOT IN ('other', 'pseudo')"
 
 
 def timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, blocks: int = BLOCKS) -> pd.DataFrame:
@@ -36,7 +37,7 @@ def timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, blocks: 
 
     When there are more than `blocks` events, calls of one function by one rank that begin within the same
     part of the job become one block (`calls` says how many, `file` is then that of one of them). Without a
-    filter, spans of the program other than computation are left out.
+    filter, spans of the program other than computation, and calls on pseudo-files, are left out.
     """
     if blocks < 1:
         raise UserError(f"blocks: must be 1 or more, not {blocks}")

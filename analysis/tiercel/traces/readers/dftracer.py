@@ -6,17 +6,20 @@ Three generations of the schema are read:
 * DFTracer 1.0: ``"ph":"X"`` and ``"ph":"M"``, numbers, hashes of files and hosts, metadata lines with ids;
 * DFTracer 2.x: ``"ph":1`` and ``"ph":4``, hashes as text, metadata lines without ids.
 
-Metadata lines (HH: host, FH: file, SH: text) are no events. Times are microseconds since 1970.
-Sources: the format as versions 1.0.8 and 2.2.0 write it. For fread and fwrite, `ret` counts items of `size`
-bytes; forked processes rely on the metadata lines of their parent.
+Metadata lines (HH: host, FH: file, SH: text; PR: something of the process, its MPI rank for one) are no
+events. Times are microseconds since 1970. Sources: the format as versions 1.0.8 and 2.2.0 write it. For fread
+and fwrite, `ret` counts items of `size` bytes; forked processes rely on the metadata lines of their parent.
+
+A process has the rank that its PR line tells, wherever in the file that stands; else that of the file's name
+(``-3-of-8``); else the processes are numbered in order of appearance. ``metadata["ranks_from"]`` says which.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from tiercel.traces import cluster, store
 from tiercel.traces.calls import kind_of
 from tiercel.traces.readers import scan
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
+from tiercel.traces.readers.hashes import Hashes, replace_torn
 from tiercel.traces.readers.native import new_scanner
 from tiercel.traces.readers.scan import MISSING, Block, Ints, Scanner
 from tiercel.traces.readers.text import Lines, first_bytes
@@ -42,6 +46,7 @@ _RANK_IN_NAME = re.compile(r"-(\d+)-of-(\d+)(?=\D*$)")
 #: Spans that mark computation: the category of DFTracer's AI interface, and DLIO's names.
 _COMPUTE = {"compute", "forward", "backward", "computation"}
 _PEEK = 1 << 16
+_RANK_LINE = b'"PR"'
 
 
 def classify(function: str, category: str) -> tuple[str, Kind]:
@@ -83,7 +88,10 @@ class _Process:
     host: str = ""
     began: float = float("inf")
     rank: int | None = None
+    """Of the file's name."""
     forked: bool = False
+    told: tuple[tuple[int, int], ...] = ()
+    """(process, rank), as the trace says it."""
 
 
 @dataclass
@@ -118,7 +126,7 @@ class DFTracer:
         return head.startswith(b"{") and b'"ph":' in head.replace(b" ", b"") and b'"cat"' in head
 
     def read(self, sources: Sequence[Path], writer: EventWriter) -> ReadReport:
-        return _Reading(sources, sources, writer).run()
+        return _Reading(_heads(sources), sources, writer).run()
 
     def read_parts(
         self, sources: Sequence[Path], folder: Path, client: Any
@@ -127,16 +135,18 @@ class DFTracer:
         count = min(2 * cluster.workers(client), len(sources))
         shares = [list(sources[number::count]) for number in range(count)]
         paths = [folder / f"events-{number}.parquet" for number in range(count)]
-        calls = [(list(sources), share, path) for share, path in zip(shares, paths, strict=True)]
+        heads = _heads(sources)
+        calls = [(heads, share, path) for share, path in zip(shares, paths, strict=True)]
         parts = cluster.run(client, _read_part, calls)
         if any(part.strangers for part in parts) or not any(part.extent.rows for part in parts):
             for path in paths:
                 path.unlink(missing_ok=True)
             return None
-        hashes = {key: word for part in parts for key, word in part.hashes.items()}
+        known = {table: {k: w for part in parts for k, w in part.hashes[table].items()} for table in _HASHED}
         for part, path in zip(parts, paths, strict=True):
             renames = {
-                table: {w: hashes[w] for w in words if w in hashes} for table, words in part.open.items()
+                table: {w: known[table][w] for w in words if w in known[table]}
+                for table, words in part.open.items()
             }
             if any(renames.values()):
                 store.rename(path, renames)
@@ -155,30 +165,32 @@ class _Part:
 
     report: ReadReport
     extent: store.Extent
-    hashes: dict[str, str]
+    hashes: dict[str, dict[str, str]]
     open: dict[str, set[str]]  # words by column that may be hashes which another part explains
     strangers: bool  # processes that no file's head tells of: their ranks were numbered without the others
 
 
-def _read_part(everything: list[Path], share: list[Path], path: Path) -> _Part:
+def _read_part(heads: dict[Path, _Process], share: list[Path], path: Path) -> _Part:
     writer = store.ParquetWriter(path)
-    reading = _Reading(everything, share, writer)
+    reading = _Reading(heads, share, writer)
     report = reading.run(alone=False)
     writer.close(report.renames)
-    return _Part(report, writer.extent(), reading.hashes, reading.placeholders, reading.strangers)
+    hashes = {table: reading.hashes[name].words for table, name in _HASHED.items()}
+    return _Part(report, writer.extent(), hashes, reading.placeholders, reading.strangers)
 
 
 class _Reading:
-    def __init__(self, everything: Sequence[Path], sources: Sequence[Path], writer: EventWriter) -> None:
-        """Read `sources`, some or all of `everything`: ranks and time 0 depend on all files."""
-        self._heads = {source: _peek(source) for source in everything}
+    def __init__(self, heads: dict[Path, _Process], sources: Sequence[Path], writer: EventWriter) -> None:
+        """Read `sources`, some or all of those in `heads`: ranks and time 0 depend on all files."""
+        self._heads = heads
         # Forked processes last: they name files by hashes that only their parent explains.
         self._sources = sorted(sources, key=lambda s: (self._heads[s].forked, self._order(s)))
         self._writer = writer
         self._scanner = new_scanner()
         self._words = _Words(self._scanner)
         self._classes: dict[tuple[int, int], tuple[int, int]] = {}
-        self.hashes: dict[str, str] = {}
+        parents = {h.pid: h.parent for h in heads.values() if h.pid is not None and h.parent is not None}
+        self.hashes = {name: Hashes(parents) for name in ("HH", "FH", "SH")}
         self.placeholders: dict[str, set[str]] = {"host": set(), "file": set()}
         self._warnings: list[str] = []
         began = min((head.began for head in self._heads.values()), default=float("inf"))
@@ -189,7 +201,8 @@ class _Reading:
 
     def _order(self, source: Path) -> tuple[float, float, str]:
         head = self._heads[source]
-        return (head.rank if head.rank is not None else float("inf"), head.began, str(source))
+        rank = head.told[0][1] if head.told else head.rank
+        return (rank if rank is not None else float("inf"), head.began, str(source))
 
     @property
     def strangers(self) -> bool:
@@ -207,25 +220,32 @@ class _Reading:
                 else:
                     self._warnings.append(f"{source.name}: no events in it")
         if alone and silent and self._events == 0:
+            why = "".join(f"; {sentence}" for sentence in self._warnings[:1])
             raise UserError(
-                f"{self._sources[0].parent / silent[0]}: not a DFTracer trace: no line can be read"
+                f"{self._sources[0].parent / silent[0]}: not a DFTracer trace: no line can be read{why}"
             )
         self._warnings += [f"{name}: nothing in it can be read as DFTracer events" for name in silent]
         if self._other:
             self._warnings.append(f"{self._other} lines are left out: neither events nor metadata (counters)")
+        if unsure := self.hashes["FH"].unsure:
+            self._warnings.append(
+                f"{unsure} events may name a wrong file: their hash stands for several, and their process "
+                "does not say which"
+            )
         return ReadReport(self._warnings, self._metadata(), self._renames())
 
     def _read(self, source: Path) -> bool:
         """Read one file; False when it has lines and not one of them, event or not, can be understood."""
         lines = Lines(source)
+        for hashes in self.hashes.values():
+            hashes.new_file()
         lost_lines = lost_bytes = 0
         unfinished = understood = False
         for text in lines:
             block = self._scanner.scan(text)
             self._words.grow()
-            for name, key, value in block.metadata:
-                if name in {"HH", "FH", "SH"}:
-                    self.hashes[key] = value
+            for name, hashes in self.hashes.items():
+                hashes.learn(note for note in block.metadata if note.name == name)
             lost_lines += block.lost_lines
             lost_bytes += block.lost_bytes
             unfinished = block.unfinished
@@ -236,7 +256,7 @@ class _Reading:
             if rows:
                 self._writer.write(self._columns(block, self._heads[source]))
         self._warnings += lines.warnings
-        understood = understood or not lost_lines
+        understood = understood or not (lost_lines or lines.overlong)
         if understood:
             garbled = lost_lines - unfinished
             if garbled:
@@ -262,12 +282,12 @@ class _Reading:
             "process": _nullable(columns["pid"].copy()),
             "thread": _nullable(columns["tid"].copy()),
             "rank": self._rank_column(columns, head),
-            "host": self._dictionary("host", host, self._words.hosts),
+            "host": self._dictionary("host", host, self._words.hosts, columns["pid"]),
             "function": _dictionary(columns["name"].astype(np.int32), self._words.names),
             "category": _dictionary(columns["cat"].astype(np.int32), self._words.categories),
             "api": _dictionary(apis, _API_WORDS),
             "kind": _dictionary(kinds, KINDS),
-            "file": self._dictionary("file", file, self._words.files),
+            "file": self._dictionary("file", file, self._words.files, columns["pid"]),
             "offset": _nullable(offsets),
             "size": _nullable(sizes),
             "epoch": _nullable(_small(columns["epoch"])),
@@ -303,39 +323,50 @@ class _Reading:
         return sizes
 
     def _rank_column(self, columns: dict[str, Ints], head: _Process) -> Any:
-        """Return the rank of each row: of the file's process, or numbered where one file holds several."""
+        """Return the rank of each row: told, of the file's name, or numbered."""
         processes = columns["pid"]
-        if head.rank is not None and (processes == processes[0]).all():
+        if head.rank is not None and not head.told and (processes == processes[0]).all():
             return np.full(len(processes), head.rank, dtype=np.int32)
         unique, inverse = _unique(processes)
         numbers = [self._ranks.of(head.host, pid) for pid in unique.tolist()]
         return np.array(numbers, dtype=np.int32)[inverse]
 
-    def _dictionary(self, table: str, codes: Any, words: list[str]) -> Any:
+    def _dictionary(self, table: str, codes: Any, words: list[str], processes: Ints) -> Any:
         """Return words for codes; hashes not explained yet stay as placeholders, to be renamed at the end."""
+        hashes = self.hashes[_HASHED[table]]
         used, inverse = _unique(codes)
         start = 1 if used[0] < 0 else 0  # -1: no word
-        found = []
-        for code in used[start:].tolist():
+        places = (inverse - start).astype(np.int32)
+        found, torn = [], {}
+        for place, code in enumerate(used[start:].tolist()):
             word = words[code]
-            known = self.hashes.get(word)
-            if known is None and not word.startswith("/"):
+            known = hashes.word(word)
+            if hashes.torn(word):
+                rows = np.flatnonzero(places == place)
+                torn[place] = rows, hashes.by_row(word, rows, processes[rows])
+            elif known is None and not word.startswith("/"):
                 self.placeholders[table].add(word)
             found.append(word if known is None else known)
-        return _dictionary((inverse - start).astype(np.int32), found)
+        if torn:
+            places, found = replace_torn(places, torn, found)
+        return _dictionary(places, found)
 
     def _renames(self) -> dict[str, dict[str, str]]:
-        later = {table: {w: self.hashes[w] for w in words if w in self.hashes}
-                 for table, words in self.placeholders.items()}  # fmt: skip
+        later = {}
+        for table, words in self.placeholders.items():
+            known = self.hashes[_HASHED[table]].words
+            later[table] = {word: known[word] for word in words if word in known}
         return {table: names for table, names in later.items() if names}
 
     def _metadata(self) -> dict[str, Any]:
-        commands = sorted({self.hashes.get(h.command, "") for h in self._heads.values()} - {""})
+        texts = self.hashes["SH"].words
+        commands = sorted({texts.get(h.command, "") for h in self._heads.values()} - {""})
         return {
             "format": "dftracer",
             "files": len(self._sources),
             "commands": [c.replace(";", " ") for c in commands],
             "epoch": (self._origin or 0) / 1e6,
+            "ranks_from": _how_told(self._heads.values(), self._ranks.added),
         }
 
 
@@ -373,10 +404,12 @@ def _ranks(heads: list[tuple[Path, _Process]]) -> _Ranks:
         (head.host, head.pid): head for _, head in heads if head.pid is not None
     }
     for _, head in heads:
-        if head.pid is None:
-            continue
-        if head.rank is not None:
+        for pid, rank in head.told:
+            ranks.put(head.host, pid, rank)
+        if head.pid is not None and head.rank is not None and not head.told:
             ranks.put(head.host, head.pid, head.rank)
+    for _, head in heads:
+        if head.pid is None or ranks.get(head.host, head.pid) is not None:
             continue
         top, seen = head, {head.pid, None}
         while (parent := by_pid.get((top.host, top.parent))) is not None and parent.pid not in seen:
@@ -387,6 +420,51 @@ def _ranks(heads: list[tuple[Path, _Process]]) -> _Ranks:
         ranks.put(head.host, head.pid, ranks.of(top.host, top.pid or 0))
     ranks.added = 0
     return ranks
+
+
+#: Words that are hashes, by column; and the metadata lines that explain them.
+_HASHED = {"host": "HH", "file": "FH"}
+
+
+def _heads(sources: Sequence[Path]) -> dict[Path, _Process]:
+    return {source: replace(_peek(source), told=_told_ranks(source)) for source in sources}
+
+
+def _how_told(heads: Iterable[_Process], added: int) -> str:
+    """Return where the ranks of the processes that run something of their own come from; `added`: of how many
+    more processes there are than files."""
+    own = [head for head in heads if head.pid is not None and not head.forked]
+    if not any(head.told or head.rank is not None for head in own):
+        return "order of appearance"
+    if added or not all(head.told or head.rank is not None for head in own):
+        return "some are told"
+    return "trace" if all(head.told for head in own) else "file names"
+
+
+def _told_ranks(source: Path) -> tuple[tuple[int, int], ...]:
+    """Return (process, rank) of all lines that tell it: they may stand anywhere, thousands of events late."""
+    found: dict[int, int] = {}
+    for block in Lines(source):
+        at = block.find(_RANK_LINE)
+        while at >= 0:
+            end = block.find(b"\n", at)
+            end = len(block) if end < 0 else end
+            if pair := _told_rank(block[block.rfind(b"\n", 0, at) + 1 : end]):
+                found[pair[0]] = pair[1]
+            at = block.find(_RANK_LINE, end)
+    return tuple(found.items())
+
+
+def _told_rank(line: bytes) -> tuple[int, int] | None:
+    try:
+        event = json.loads(line.strip(b" \t\r,"))
+        arguments = event["args"]
+        if event["name"] == "PR" and arguments["name"] == "rank":
+            pid, rank = int(event["pid"]), int(arguments["value"])
+            return (pid, rank) if 0 <= rank < 2**31 else None
+    except (ValueError, TypeError, KeyError):
+        return None
+    return None
 
 
 def _peek(source: Path) -> _Process:

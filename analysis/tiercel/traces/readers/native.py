@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tiercel import native
-from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, PythonScanner, Scanner, clean
+from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, Note, PythonScanner, Scanner, clean
 
-_ABI = 1
+_ABI = 2
 _Numbers = ctypes.POINTER(ctypes.c_int64)
 
 
@@ -79,10 +79,13 @@ class NativeScanner:
             raise MemoryError
         columns = {name: self._column(number, report.rows) for number, name in enumerate(COLUMNS)}
         texts = self._texts(self._library.tracescan_metadata, (), 0) if report.metadata else []
+        notes = [
+            Note(name, key, value, int(process), int(row))
+            for name, key, value, process, row in zip(*(texts[i::5] for i in range(5)), strict=True)
+        ]
         return Block(
-            columns, list(zip(texts[::3], texts[1::3], texts[2::3], strict=True)), report.lost_lines,
-            report.lost_bytes, report.other_lines, bool(report.unfinished),
-        )  # fmt: skip
+            columns, notes, report.lost_lines, report.lost_bytes, report.other_lines, bool(report.unfinished)
+        )
 
     def _column(self, number: int, rows: int) -> Ints:
         if not rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +31,24 @@ _O_APPEND = 0o2000
 _WHOLE = re.compile(r"-?[0-9]{1,4300}")
 
 
+class Note(NamedTuple):
+    """A metadata line: in `process`, from row `row` of the block on, `key` stands for `value`."""
+
+    name: str
+    """HH (host), FH (file), SH (text); PR: `value` is the name of something that the process says of itself,
+    `key` what it says."""
+    key: str
+    value: str
+    process: int
+    row: int
+
+
 @dataclass
 class Block:
     """Events of one block of lines, and what its other lines said."""
 
     columns: dict[str, Ints]
-    #: (name of the metadata line, key, what it stands for): HH, FH, SH
-    metadata: list[tuple[str, str, str]] = field(default_factory=list)
+    metadata: list[Note] = field(default_factory=list)
     lost_lines: int = 0
     lost_bytes: int = 0
     other_lines: int = 0  # whole lines that are neither events nor metadata (counters)
@@ -75,7 +86,7 @@ class PythonScanner:
             line = piece.lstrip(b" \t\r\0,[").rstrip(b" \t\r\0,]")
             if not line:
                 continue
-            row = self._line(line, found)
+            row = self._line(line, found, len(rows))
             if row is None:
                 found.lost_lines += 1
                 found.lost_bytes += len(piece) + (number + 1 < len(pieces))
@@ -86,7 +97,7 @@ class PythonScanner:
         found.columns = {name: np.ascontiguousarray(table[:, i]) for i, name in enumerate(COLUMNS)}
         return found
 
-    def _line(self, line: bytes, found: Block) -> list[int] | None:
+    def _line(self, line: bytes, found: Block, rows: int) -> list[int] | None:
         """Return the row of an event, an empty one for other lines, None for a line that cannot be read."""
         try:
             event = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse, strict=False)
@@ -96,7 +107,7 @@ class PythonScanner:
             name = _word(event["name"])
             if phase in {"M", "4"}:
                 key, value = _word(arguments.get("value", "")), _word(arguments.get("name", ""))
-                found.metadata.append((name, key, value))
+                found.metadata.append(Note(name, key, value, _number(event.get("pid")), rows))
                 return []
             if phase not in {"X", "1"}:
                 found.other_lines += 1

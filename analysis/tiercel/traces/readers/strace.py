@@ -65,6 +65,10 @@ _RANGE = re.compile(
     r"(F_(?:OFD_)?(?:SETLKW?|GETLK))(?:64)?, \{l_type=(F_[A-Z]+), l_whence=SEEK_SET, "
     r"l_start=(\d{1,19}), l_len=(\d{1,19})"
 )
+#: fallocate's mode, offset and length.
+_ALLOCATION = re.compile(r", (0|FALLOC_[A-Z_|]+), (\d{1,19}), (\d{1,19})$")
+#: Both ends that socketpair made.
+_PAIR = re.compile(r"\[(\d{1,9})<([^>]*)>, (\d{1,9})<([^>]*)>\]$")
 _FLOCK = re.compile(r"\bLOCK_(?:SH|EX|UN)\b")
 _MOVES_ABOUT = {"chdir", "fchdir"}
 _TWO_PATHS = {"rename", "renameat", "renameat2", "link", "linkat"}
@@ -142,6 +146,7 @@ class _Reading:
         self._last = 0.0
         self._untimed = 0
         self._unseen: Counter[str] = Counter()
+        self._peers: dict[str, str] = {}
 
     def run(self, sources: Sequence[Path]) -> ReadReport:
         warnings: list[str] = []
@@ -307,6 +312,7 @@ class _Reading:
                 file = opened.path
                 if not opened.file:
                     kind, offset, size = "other", None, None
+                    flags, target = self._passed(function, opened.path, result)
         elif change := _CHANGES.get(function):
             file = change(self, process, arguments, result, rest)
         elif function in _FORKS and 0 < result <= _LIMIT:
@@ -320,7 +326,7 @@ class _Reading:
         elif function in _MAPS:
             file = self._mapped(process, arguments)
         if kind == "metadata":
-            flags, start = _lock(arguments) if function in _LOCKS else (_flags(arguments), None)
+            flags, start = _FLAGGED.get(function, _plainly_flagged)(arguments)
             offset = start if offset is None else offset
         elif function == "futex":
             flags, target = _futex(process, arguments, result)
@@ -331,6 +337,26 @@ class _Reading:
         self._rows.append((*who, file, offset, size, failed, flags, target))
         if len(self._rows) >= BATCH:
             self._flush()
+
+    def _passed(self, function: str, path: str | None, result: int) -> tuple[str | None, str | None]:
+        """Return how many bytes were read or written, and whose inbox they went through: of a pipe, or of a
+        socket whose other end the trace knows."""
+        if path is None or result < 0:
+            return None, None
+        reads = kind_of(function, "posix") == "read"
+        inbox = path if path.startswith("pipe:") else self._peers.get(path)
+        if inbox is not None and reads:
+            inbox = path
+        return (None, None) if inbox is None else (f"{'reads' if reads else 'writes'}|{result}", inbox)
+
+    def pair(self, process: _Process, arguments: str, result: int, rest: str) -> str | None:
+        """socketpair: what is written to one end is read at the other."""
+        ends = _PAIR.search(arguments)
+        if ends and result == 0:
+            for number, end, other in ((1, ends[2], ends[4]), (3, ends[4], ends[2])):
+                process.table[int(ends[number])] = _Open(end, file=False)
+                self._peers[end] = other
+        return None
 
     def _mapped(self, process: _Process, arguments: str) -> str | None:
         """Return the file that is mapped into memory, whose accesses then are in no trace of calls."""
@@ -443,8 +469,16 @@ def _futex(process: _Process, arguments: str, result: int) -> tuple[str | None, 
     return "wakes" if wakes else "waits", f"futex:[{owner}{found[1]}]"
 
 
-#: Calls that may lock.
-_LOCKS = frozenset({"fcntl", "fcntl64", "flock"})
+def _plainly_flagged(arguments: str) -> tuple[str | None, int | None]:
+    return _flags(arguments), None
+
+
+def _allocation(arguments: str) -> tuple[str | None, int | None]:
+    """Return mode and length of a fallocate (``FALLOC_FL_KEEP_SIZE|4194304``), and the offset."""
+    found = _ALLOCATION.search(arguments)
+    if found is None:
+        return None, None
+    return f"{found[1]}|{min(int(found[3]), _LIMIT)}", min(int(found[2]), _LIMIT)
 
 
 def _lock(arguments: str) -> tuple[str | None, int | None]:
@@ -457,13 +491,18 @@ def _lock(arguments: str) -> tuple[str | None, int | None]:
     return None, None
 
 
+#: How the flags of a call, and a number that is kept as its offset, are read from its arguments.
+_FLAGGED: dict[str, Callable[[str], tuple[str | None, int | None]]] = {
+    **dict.fromkeys(("fcntl", "fcntl64", "flock"), _lock), "fallocate": _allocation,
+}  # fmt: skip
+
 _Change = Callable[[_Reading, _Process, str, int, str], str | None]
 _CHANGES: dict[str, _Change] = {
     **dict.fromkeys(_OPENS, _Reading.open),
     **dict.fromkeys(_NEW_PLACES, _Reading.new_place),
     "close": _Reading.close, "lseek": _Reading.seek, "_llseek": _Reading.seek, "dup": _Reading.duplicate,
     "dup2": _Reading.duplicate, "dup3": _Reading.duplicate, "fcntl": _Reading.control,
-    "fcntl64": _Reading.control,
+    "fcntl64": _Reading.control, "socketpair": _Reading.pair,
 }  # fmt: skip
 
 

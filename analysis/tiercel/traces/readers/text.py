@@ -14,33 +14,61 @@ with contextlib.suppress(ImportError):
     quick = importlib.import_module("isal.isal_zlib")
 
 _CHUNK = 1 << 20
+#: No tracer writes longer lines; files of something else (zeros) do, and would fill the memory.
+LONGEST_LINE = 16 << 20
+#: Text that is inflated at once: zeros shrink to a thousandth.
+_PIECE = 4 * _CHUNK
 _GZIP = b"\x1f\x8b"
 
 
 class Lines:
-    """Blocks of whole lines from one file. After the last block, `warnings` says what was lost."""
+    """Blocks of whole lines from one file. After the last block, `warnings` says what was lost.
+
+    Lines beyond LONGEST_LINE are left out; `overlong` counts them.
+    """
 
     def __init__(self, path: Path, block: int = 4 * _CHUNK) -> None:
         self.path = path
         self._block = block
         self.warnings: list[str] = []
+        self.overlong = 0
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield blocks that end with a newline; an unfinished last line comes as a block of its own."""
         held: list[bytes] = []
-        size = 0
+        size = position = skipped = 0
         for piece in self._pieces():
-            held.append(piece)
-            size += len(piece)
+            position += len(piece)
+            start = 0
+            if skipped:  # in an overlong line
+                start = piece.find(b"\n") + 1
+                skipped += start or len(piece)
+                if not start:
+                    continue
+                self._left_out(position - len(piece) + start, skipped)
+                skipped = 0
+            held.append(piece[start:])
+            size += len(piece) - start
             if size >= self._block:
                 block = b"".join(held)
                 cut = block.rfind(b"\n") + 1
                 if cut:
                     yield block[:cut]
                 held, size = [block[cut:]], len(block) - cut
+                if size > LONGEST_LINE:
+                    held, size, skipped = [], 0, size
+        if skipped:
+            self._left_out(position, skipped)
         block = b"".join(held)
         if block:
             yield block
+
+    def _left_out(self, end: int, length: int) -> None:
+        self.overlong += 1
+        self.warnings.append(
+            f"{self.path.name}: {length} bytes from byte {end - length} of its text on are left out: one "
+            f"line of more than {LONGEST_LINE >> 20} MiB"
+        )
 
     def _pieces(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
@@ -76,7 +104,15 @@ class Lines:
             while data:
                 before = inflater.copy() if library is zlib else None
                 try:
-                    piece = inflater.decompress(data)
+                    piece = inflater.decompress(data, _PIECE)
+                    while inflater.unconsumed_tail:
+                        yield piece
+                        before = inflater.copy() if library is zlib else None
+                        data, read = (
+                            inflater.unconsumed_tail,
+                            read + len(data) - len(inflater.unconsumed_tail),
+                        )
+                        piece = inflater.decompress(data, _PIECE)
                 except library.error as error:
                     if before is None:
                         raise

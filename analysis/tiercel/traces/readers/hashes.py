@@ -1,0 +1,102 @@
+"""What the hashes in a DFTracer trace stand for.
+
+Each process says so by itself, in metadata lines that come before the first use. Hashes are short: two
+processes may use one for two names, and a process may bind one anew. So a hash means what the same process
+said of it last, by the order of the lines. A process that says nothing of it means what its parent said, else
+what the file says in which it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tiercel.traces.readers.scan import Ints, Note
+
+_Key = tuple[int, str]
+"""Process and hash."""
+
+
+class Hashes:
+    """The hashes of one kind (files, hosts, texts) over a whole trace; filled block by block.
+
+    `parents`: of each process that is known to have been forked, who did it.
+    """
+
+    def __init__(self, parents: Mapping[int, int]) -> None:
+        self._parents = parents
+        self.words: dict[str, str] = {}
+        """What each stands for first."""
+        self.unsure = 0
+        """Events with a hash of several names, of a process that has not said which."""
+        self._torn: set[str] = set()
+        self._now: dict[_Key, str] = {}
+        self._before: dict[_Key, str | None] = {}
+        self._changes: dict[_Key, list[tuple[int, str]]] = {}
+        self._of_file: dict[str, str] = {}
+
+    def new_file(self) -> None:
+        """Begin another file: what earlier ones bound is not inherited by processes in it."""
+        self._of_file = {}
+
+    def learn(self, notes: Iterable[Note]) -> None:
+        """Take the metadata lines of the next block."""
+        self._before, self._changes = {}, {}
+        for note in notes:
+            key = note.process, note.key
+            if self.words.setdefault(note.key, note.value) != note.value:
+                self._torn.add(note.key)
+            self._before.setdefault(key, self._now.get(key))
+            self._changes.setdefault(key, []).append((note.row, note.value))
+            self._now[key] = self._of_file[note.key] = note.value
+
+    def word(self, hashed: str) -> str | None:
+        """Return what a hash stands for; None where no line has said it, or where it depends on the row."""
+        return None if hashed in self._torn else self.words.get(hashed)
+
+    def torn(self, hashed: str) -> bool:
+        """Say whether a hash stands for several names."""
+        return hashed in self._torn
+
+    def by_row(self, hashed: str, rows: Ints, processes: Ints) -> list[str]:
+        """Return what a torn hash stands for in some rows of the block."""
+        return [
+            self._at((process, hashed), row)
+            for row, process in zip(rows.tolist(), processes.tolist(), strict=True)
+        ]
+
+    def _at(self, key: _Key, row: int) -> str:
+        changes = self._changes.get(key)
+        if changes:
+            said = [word for at, word in changes if at <= row]
+            # Before the first line of its own there is none but what it says next.
+            return said[-1] if said else self._before[key] or changes[0][1]
+        known = self._said_by_line_of(key)
+        if known is None:
+            self.unsure += 1
+            known = self._of_file.get(key[1]) or self.words[key[1]]
+        return known
+
+    def _said_by_line_of(self, key: _Key) -> str | None:
+        """Return what a process, else its parent, else the parent's parent... said last."""
+        process: int | None = key[0]
+        seen: set[int] = set()
+        while process is not None and process not in seen:
+            if (known := self._now.get((process, key[1]))) is not None:
+                return known
+            seen.add(process)
+            process = self._parents.get(process)
+        return None
+
+
+def replace_torn(
+    codes: Any, torn: dict[int, tuple[Ints, list[str]]], words: list[str]
+) -> tuple[Any, list[str]]:
+    """Return codes and words where the rows of each torn code have words of their own."""
+    codes = codes.copy()
+    places: dict[str, int] = {}
+    for rows, names in torn.values():
+        codes[rows] = np.array([len(words) + places.setdefault(n, len(places)) for n in names], codes.dtype)
+    return codes, [*words, *places]
