@@ -1,7 +1,8 @@
 """From what was measured to figures: is the gain in the stated interval, what is regretted, is it harmful?
 
 An advice answers two questions. *Now*: files lie at home; copying them in and out counts, on both sides of
-every comparison (a single storage that is not home is copied to and from, too). *Living there*: where they
+every comparison (to a single storage that is not home the whole folder is copied, and back from it, by the
+same script). *Living there*: where they
 would best live for good; nothing is copied, and memory, which is empty after a restart, is no choice.
 
 Regret is held against the best single storage *as the other rounds show it*: for each round the storage with
@@ -88,7 +89,7 @@ def _case(measured: Mapping[str, Any], home: str) -> Case:
     staging = [run.get("in", 0.0) + run.get("out", 0.0) for run in taken]
     whole = [a + b for a, b in zip(advised, staging, strict=True)]
     at_home = single[home] + again
-    counted = {s: _with_staging(v, measured["staging"].get(f"{home}>{s}")) for s, v in single.items()}
+    counted = {s: _staged(measured["staged"], home, s) if s != home else v for s, v in single.items()}
     stated = _span(verdict.get("saved_seconds"))
     saved = statistics.median(at_home) - statistics.median(advised) if moves else 0.0
     least = statistics.median(reference(counted))
@@ -140,9 +141,9 @@ def _within(value: float, stated: tuple[float, float, float] | None) -> bool | N
     return None if stated is None else stated[1] <= value <= stated[2]
 
 
-def _with_staging(values: Sequence[float], copies: Sequence[Mapping[str, float]] | None) -> list[float]:
-    cost = statistics.median(one["in"] + one["out"] for one in copies) if copies else 0.0
-    return [value + cost for value in values]
+def _staged(runs: Mapping[str, Any], home: str, storage: str) -> list[float]:
+    """Return the seconds of runs with everything on another storage, copying included."""
+    return [float(run["run"] + run["in"] + run["out"]) for run in runs[f"{home}>{storage}"]]
 
 
 def best_of(single: Mapping[str, Sequence[float]]) -> str:

@@ -45,21 +45,6 @@ class Place:
             stamps[name] = stamp(target)
         self._stamps = stamps
 
-    def copy_from(self, home: Place) -> None:
-        """Make the folder anew as a copy of `home`'s inputs: staging a whole folder in."""
-        _remove(self.folder)
-        shutil.copytree(home.folder, self.folder)
-        self._stamps = {name: stamp(path) for name, path in contents(self.folder).items() if path.is_file()}
-
-    def copy_back(self, home: Place) -> None:
-        """Copy what is new or changed since the inputs were put here to `home`: staging a folder out."""
-        for name, path in sorted(contents(self.folder).items()):
-            target = home.folder / name
-            if path.is_dir():
-                target.mkdir(exist_ok=True)
-            elif stamp(path) != self._stamps.get(name):
-                shutil.copy2(path, target)
-
     def settle(self, warm: bool) -> None:
         """Write everything here to the medium, links' targets too, then evict it, or read it when `warm`.
 

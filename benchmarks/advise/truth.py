@@ -1,9 +1,9 @@
 """What is true of a program: it is really run on each single storage and as advised, in random order.
 
 Each round runs, in random order: the program with its folder on each storage of the site, and for each home
-once more there (what two makings of the same thing differ by), and as advised, where the advice moves
-something. Inputs are as the program's `warm` says before every run, on whatever storage they then lie. In the
-first rounds the whole folder is also copied in and out, timed: what a single storage costs that is no home.
+once more there (what two makings of the same thing differ by), as advised, where the advice moves something,
+and with the whole folder staged to each other storage, by the same script: what a single storage costs that
+is no home. Inputs are as the program's `warm` says before every run, on whatever storage they then lie.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from benchmarks.advise.execute import Execution, execute
 from benchmarks.advise.places import Place
 from benchmarks.advise.programs import Program
 from tiercel.errors import RunFailed
+from tiercel.placement.staging import Move, staging_script
 from tiercel.site.model import Site
 
-#: Whole folders are copied, for the cost of staging, in so many rounds.
-_STAGING_ROUNDS = 3
 Cell = tuple[str, str]
 
 
@@ -43,7 +41,9 @@ class Truth:
         self._single: dict[str, list[dict[str, Any]]] = {s: [] for s in self._places}
         self._again: dict[str, list[dict[str, Any]]] = {h: [] for h in homes}
         self._advised: dict[str, list[dict[str, Any]]] = {h: [] for h in homes}
-        self._staging: dict[str, list[dict[str, float]]] = {}
+        self._staged: dict[str, list[dict[str, Any]]] = {
+            f"{h}>{s}": [] for h in homes for s in self._places if s != h
+        }
 
     def measure(self, adviser: Adviser, minutes: float, repetitions: int, seed: int = 1) -> dict[str, Any]:
         """Advise and run; return everything that was measured, as plain values."""
@@ -53,6 +53,7 @@ class Truth:
             cells: list[Cell] = [("single", s) for s in self._places]
             cells += [("again", h) for h in self._homes]
             cells += [("advised", h) for h in self._homes if advice[h].get("moves")]
+            cells += [("staged", pair) for pair in self._staged]
             order = random.Random(f"{self._name}:{seed}")
             for number in range(repetitions):
                 for kind, storage in order.sample(cells, len(cells)):
@@ -66,7 +67,7 @@ class Truth:
             "site": self._site.site, "homes": self._homes, "repetitions": repetitions, "minutes": minutes,
             "media": {name: one.medium for name, one in self._site.storages.items()}, "advice": advice,
             "single": self._single, "again": self._again, "advised": self._advised,
-            "staging": self._staging,
+            "staged": self._staged,
         }  # fmt: skip
 
     def _advise(self, adviser: Adviser, home: str, minutes: float) -> dict[str, Any]:
@@ -84,32 +85,29 @@ class Truth:
 
     def _cell(self, kind: str, storage: str, number: int) -> None:
         _say(f"{self._name}: round {number + 1}, {kind} {storage}")
+        if kind == "staged":
+            home, _, other = storage.partition(">")
+            self._staged[storage].append(self._staged_run(self._places[home], self._whole(home, other)))
+            return
         place = self._places[storage]
         if kind == "advised":
-            self._advised[storage].append(
-                self._as_advised(place, plan_of(self._answer(storage)) / "stage.sh")
-            )
+            stage = plan_of(self._answer(storage)) / "stage.sh"
+            self._advised[storage].append(self._staged_run(place, stage))
             return
-        staged = kind == "single" and number < _STAGING_ROUNDS
-        others = [home for home in self._homes if home != storage] if staged else []
-        copies = {home: {"in": self._copy_in(home, place)} for home in others}
         place.restore()
         place.settle(self._program.warm)
         kept = self._again if kind == "again" else self._single
         kept[storage].append(self._run(place))
-        for home, seconds in copies.items():
-            began = time.monotonic()
-            place.copy_back(self._places[home])
-            seconds["out"] = time.monotonic() - began
-            self._staging.setdefault(f"{home}>{storage}", []).append(seconds)
 
-    def _copy_in(self, home: str, place: Place) -> float:
-        source = self._places[home]
-        source.restore()
-        source.settle(self._program.warm)
-        began = time.monotonic()
-        place.copy_from(source)
-        return time.monotonic() - began
+    def _whole(self, home: str, other: str) -> Path:
+        """Return a script that moves the whole folder, made the first time."""
+        script = self._output / self._name / f"whole-{home}-{other}.sh"
+        if not script.exists():
+            there = self._places[other].folder.with_name(f"{self._name}-staged-from-{home}")
+            move = Move(str(self._places[home].folder), str(there), True, True, True)
+            script.parent.mkdir(parents=True, exist_ok=True)
+            script.write_text(staging_script([move]), encoding="utf-8")
+        return script
 
     def _run(self, place: Place) -> dict[str, Any]:
         done = self._execute(place)
@@ -126,7 +124,7 @@ class Truth:
         except (RunFailed, OSError, ValueError, LookupError) as error:  # outputs that cannot even be read
             return f"{type(error).__name__}: {error}"
 
-    def _as_advised(self, place: Place, stage: Path) -> dict[str, Any]:
+    def _staged_run(self, place: Place, stage: Path) -> dict[str, Any]:
         place.restore()
         place.settle(self._program.warm)
         # From elsewhere: a folder in which a process works is not moved.

@@ -7,15 +7,33 @@ import pytest
 from tiercel.placement.delay import Delay, fitted
 
 
+def fitted_to(delay: Delay, gaps: list[float], calls: list[int], outside: tuple[float, int]) -> float:
+    return fitted(delay, gaps, calls, outside, delay.computed(0, 1))
+
+
+def test_what_the_tracer_adds_to_user_time_is_taken_out() -> None:
+    # 0.6 s of user time, 10 us of it for each of 10,000 calls; 9 more processes of 20 ms each.
+    delay = Delay(1e-4, 0.6, 9.0, user_per_call=1e-5, per_process=0.02)
+    assert delay.computed(10_000, 10) == pytest.approx(0.6 - 0.1 + 0.18)
+    # Of 100,000 calls it would be more than there is: half of it stays.
+    assert delay.computed(100_000, 1) == pytest.approx(0.3)
+    assert Delay(1e-4, None, 9.0).computed(10, 10) is None
+
+
+def test_many_calls_in_the_gaps_are_no_sleep() -> None:
+    """4 s of gaps with 10,000 calls that a queue of three before the tracer delayed by 0.4 ms each."""
+    assert fitted_to(Delay(1e-4, 0.02, 9.0), [4.0], [10_000], (0.0, 0)) == pytest.approx(3.98e-4)
+
+
 def test_gaps_are_what_the_program_computed() -> None:
     # 0.8 s in gaps and before, 300 calls in them: 0.2 s of user time leave 0.6 s to the tracer, 2 ms a call.
-    found = fitted(Delay(1e-3, 0.2, 9.0), [0.3, 0.3], [100, 100], (0.2, 100))
+    found = fitted_to(Delay(1e-3, 0.2, 9.0), [0.3, 0.3], [100, 100], (0.2, 100))
     assert found == pytest.approx(2e-3, rel=1e-6)
 
 
 def test_a_gap_without_calls_has_nothing_of_the_tracer() -> None:
     # 0.5 s without a call, 0.3 s with 100: 0.7 s of user time leave 0.1 s for these.
-    assert fitted(Delay(1e-3, 0.7, 9.0), [0.5, 0.3], [0, 100], (0.0, 0)) == pytest.approx(1e-3, rel=1e-6)
+    assert fitted_to(Delay(1e-3, 0.7, 9.0), [0.5, 0.3], [0, 100], (0.0, 0)) == pytest.approx(1e-3, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +45,9 @@ def test_a_gap_without_calls_has_nothing_of_the_tracer() -> None:
     ],
 )
 def test_without_a_measure_what_was_measured_beforehand_holds(delay: Delay, gaps: list[float]) -> None:
-    assert fitted(delay, gaps, [10], (0.0, 0)) == 1e-3
+    assert fitted_to(delay, gaps, [10], (0.0, 0)) == 1e-3
 
 
 def test_it_stays_within_reason() -> None:
-    assert fitted(Delay(1e-3, 100.0, 9.0), [0.3], [100], (0.0, 0)) == pytest.approx(0.2e-3, rel=1e-6)
-    assert fitted(Delay(1e-3, 0.5, 9.0), [1.5], [100], (0.0, 0)) == pytest.approx(5e-3, rel=1e-6)
+    assert fitted_to(Delay(1e-3, 100.0, 9.0), [0.3], [100], (0.0, 0)) == pytest.approx(0.2e-3, rel=1e-6)
+    assert fitted_to(Delay(1e-3, 0.5, 9.0), [1.5], [100], (0.0, 0)) == pytest.approx(5e-3, rel=1e-6)

@@ -153,7 +153,7 @@ def test_nothing_is_done_in_a_folder_before_it_is_there_or_after_it_went(tmp_pat
 
 @needs_replay
 def test_what_was_grown_unseen_can_be_read(tmp_path: Path) -> None:
-    """A file made in the trace, of which more is read than was written: a call that is not replayed made it longer."""
+    """A file made in the trace, of which more is read than was written: a call that is left out grew it."""
     text = """\
 7 1700000010.000000 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</d/a> <0.000010>
 7 1700000010.001000 write(3</d/a>, ""..., 10) = 10 <0.000010>
@@ -282,15 +282,14 @@ def test_a_reader_comes_after_the_writer_of_its_bytes_though_it_never_slept_in_a
     not among them. Then it thinks for 9.7 ms, and not for 60.
     """
     text = """\
-20 1700000010.000000 socketpair(AF_UNIX, SOCK_STREAM, 0, [3<socket:[5]>, 4<socket:[6]>]) = 0 <0.000010>
 21 1700000010.000050 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>
 22 1700000010.000100 openat(AT_FDCWD, "/d/out", O_WRONLY|O_CREAT, 0666) = 5</d/out> <0.000010>
-21 1700000010.000300 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
+21 1700000010.000300 write(4<UNIX-STREAM:[5->6]>, ""..., 4) = 4 <0.000010>
 21 1700000010.000400 read(3</d/in>, ""..., 4096) = 4096 <0.049900>
-21 1700000010.050400 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
+21 1700000010.050400 write(4<UNIX-STREAM:[5->6]>, ""..., 4) = 4 <0.000010>
 21 1700000010.050500 read(3</d/in>, ""..., 4096) = 4096 <0.000100>
-21 1700000010.050700 write(3<socket:[5]>, ""..., 4) = 4 <0.000010>
-22 1700000010.050800 read(4<socket:[6]>, ""..., 6) = 6 <0.000010>
+21 1700000010.050700 write(4<UNIX-STREAM:[5->6]>, ""..., 4) = 4 <0.000010>
+22 1700000010.050800 read(4<UNIX-STREAM:[6->5]>, ""..., 6) = 6 <0.000010>
 22 1700000010.060000 write(5</d/out>, ""..., 10) = 10 <0.000100>
 21 1700000010.070000 close(3</d/in>) = 0 <0.000010>
 """
@@ -299,6 +298,53 @@ def test_a_reader_comes_after_the_writer_of_its_bytes_though_it_never_slept_in_a
     number = next(i for i, s in enumerate(recipe.streams) if s[-1].kind == "C")
     assert reader[-1].waits == [(number, 2)]  # the open and the first read
     assert reader[-1].gap == pytest.approx(9_700_000, abs=1000)  # since that read ended, at 50.3 ms
+
+
+def test_a_writer_of_a_full_pipe_comes_after_the_reader(tmp_path: Path) -> None:
+    """21 has written 40 kB when 22 reads; its next write, after a select, comes after what 22 did before."""
+    text = """\
+21 1700000010.000050 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>
+22 1700000010.000100 openat(AT_FDCWD, "/d/out", O_WRONLY|O_CREAT, 0666) = 5</d/out> <0.000010>
+21 1700000010.000300 write(4<UNIX-STREAM:[5->6]>, ""..., 40000) = 40000 <0.000010>
+22 1700000010.000400 write(5</d/out>, ""..., 4096) = 4096 <0.049600>
+22 1700000010.050400 read(4<UNIX-STREAM:[6->5]>, ""..., 40000) = 40000 <0.000010>
+21 1700000010.050500 write(4<UNIX-STREAM:[5->6]>, ""..., 40000) = 40000 <0.000010>
+21 1700000010.051000 read(3</d/in>, ""..., 4096) = 4096 <0.000100>
+22 1700000010.070000 close(5</d/out>) = 0 <0.000010>
+"""
+    recipe = compile_trace(strace(tmp_path, text))
+    writer = next(s for s in recipe.streams if s[-1].kind == "R")
+    number = next(i for i, s in enumerate(recipe.streams) if s[-1].kind == "C")
+    assert writer[-1].waits == [(number, 2)]
+    assert writer[-1].gap == pytest.approx(1_000_000, abs=1000)
+
+
+FAMILY = """\
+7 1700000010.000000 openat(AT_FDCWD, "/d/make", O_RDONLY) = 3</d/make> <0.000010>
+7 1700000010.010000 vfork() = 8 <0.000500>
+8 1700000010.010300 openat(AT_FDCWD, "/d/a.c", O_RDONLY) = 3</d/a.c> <0.000010>
+7 1700000010.011000 vfork() = 9 <0.000500>
+8 1700000010.020000 close(3</d/a.c>) = 0 <0.000010>
+9 1700000010.020300 openat(AT_FDCWD, "/d/b.c", O_RDONLY) = 3</d/b.c> <0.000010>
+9 1700000010.030000 close(3</d/b.c>) = 0 <0.000010>
+7 1700000010.011600 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8 <0.010000>
+7 1700000010.021700 wait4(-1, 0x7fff, WNOHANG, NULL) = 0 <0.000010>
+7 1700000010.022000 openat(AT_FDCWD, "/d/log", O_WRONLY|O_CREAT, 0644) = 4</d/log> <0.000010>
+7 1700000010.022100 waitid(P_ALL, 0, {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=9, si_uid=0, si_status=0}, WEXITED, NULL) = 0 <0.008000>
+7 1700000010.031000 write(4</d/log>, ""..., 10) = 10 <0.000010>
+"""  # noqa: E501
+
+
+def test_processes_wait_for_those_that_they_wait_for(tmp_path: Path) -> None:
+    """9 began after 8 had ended, and waited for nothing: its starter had started it before."""
+    recipe = compile_trace(strace(tmp_path, FAMILY))
+    assert recipe.begins == [[], [(0, 1)], [(0, 1)]]
+    make = recipe.streams[0]
+    assert [(o.kind, o.waits) for o in make] == [("O", []), ("O", [(1, 2)]), ("W", [(2, 2)])]
+    # From the end of 8, at 20.01 ms, to the open; the vforks, waits and stops of its birth are not its own.
+    assert make[1].gap == pytest.approx(1_990_000, abs=1000)
+    # Before the first call of 8 lie the vfork of its starter, itself, and the stops at its birth.
+    assert recipe.streams[1][0].calls == 7
 
 
 LOCKS = """\

@@ -53,7 +53,8 @@ class Capture:
     @property
     def delay(self) -> Delay:
         """What the tracer added to the run, for `compile_trace`."""
-        return Delay(self.cost.delay, None if self.exit_code is None else self.user, self.seconds)
+        user = None if self.exit_code is None else self.user
+        return Delay(self.cost.delay, user, self.seconds, self.cost.user, self.cost.process)
 
 
 class Program:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,21 +36,27 @@ _CALLS = """
     ?access faccessat ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2
     ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
     fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
-    dup3 fcntl flock futex mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 chdir fchdir
-    memfd_create socket ?socketpair accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
+    dup3 fcntl flock futex mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 ?wait4
+    ?waitpid waitid chdir fchdir
+    memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
     ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
 """
-#: Calls by which the cost of a traced call is measured.
-_TRIALS = 3000
+#: Calls by which the cost of a traced call is measured, and what lies between those that compute, ns.
+_TRIALS, _COMPUTES_NS = 3000, 50_000
+#: Processes by which the cost of starting one is measured.
+_PROCESSES = 20
 
 
 @dataclass(frozen=True)
 class CallCost:
     """What a tracer adds to one call, in seconds: `delay` of the program, `told` of that in the call's own
-    time in the trace."""
+    time in the trace, `user` to the user time of a program that computes between its calls. `process`: what a
+    process costs without it, beside its own computing."""
 
     delay: float = 0.0
     told: float = 0.0
+    user: float = 0.0
+    process: float = 0.0
 
 
 class Tracer(ABC):
@@ -73,9 +81,8 @@ class Tracer(ABC):
         replay = program("tiercel-replay")
         if replay is None:
             return CallCost()
-        recipe = Recipe(
-            [FileRecord("file", existed=True)], [[Operation("T", 0, 0, 0, 0, [])] * _TRIALS], [[]]
-        )
+        stats = [Operation("T", 0, 0, 0, _COMPUTES_NS, [])] * _TRIALS
+        recipe = Recipe([FileRecord("file", existed=True)], [stats], [[]])
         with tempfile.TemporaryDirectory(prefix="tiercel-call-cost-") as place:
             folder = Path(place)
             (folder / "recipe.txt").write_text(recipe.text(), encoding="ascii")
@@ -86,7 +93,12 @@ class Tracer(ABC):
             plain = min(_metadata_seconds(head, {}) for _ in range(3)) / _TRIALS
             slow = min(_metadata_seconds(traced, variables) for _ in range(3)) / _TRIALS
             told = self.told_seconds(folder / "trace")
-        return CallCost(max(0.0, slow - plain), max(0.0, told - plain))
+            computing, _ = self.command([*head, "--think", "busy"], folder / "trace", cut=False)
+            alone = _spent([*head, "--think", "busy"], {})[0]
+            user = (_spent(computing, variables)[0] + _spent(computing, variables)[0]) / 2 - alone
+        script = f"i=0; while [ $i -lt {_PROCESSES} ]; do i=$((i+1)); /bin/true; done"
+        process = sum(_spent(["sh", "-c", script], {})) / _PROCESSES
+        return CallCost(max(0.0, slow - plain), max(0.0, told - plain), max(0.0, user / _TRIALS), process)
 
     def told_seconds(self, _folder: Path) -> float:
         """Return the median time of a stat as the trace of the trial tells it; 0: not worth a word."""
@@ -99,7 +111,7 @@ class Strace(Tracer):
     def command(self, argv: Sequence[str], folder: Path, cut: bool) -> tuple[list[str], Mapping[str, str]]:
         # -DDD: the program stays our child, and a signal from the terminal does not reach the tracer.
         # -I 2: the tracer can be asked to let go of the program.
-        options = "-DDD -I 2 -f -ttt -T -y -qq -s 0"
+        options = "-DDD -I 2 -f -ttt -T -yy -qq -s 0"
         words = ["strace", *options.split(), "-o", str(folder / "run.strace")]
         # Without a tracer a filtered call fails, so a program that is to go on alone gets no filter.
         words += ["--seccomp-bpf"] if _has_filter() and not cut else []
@@ -245,6 +257,15 @@ def _said(argv: list[str]) -> str:
         return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def _spent(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:
+    """Return the user and system seconds of a command that is no tracer (which makes itself independent)."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(argv, capture_output=True, timeout=60, check=True, env={**os.environ, **variables})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
 
 
 def _metadata_seconds(argv: Sequence[str], variables: Mapping[str, str]) -> float:

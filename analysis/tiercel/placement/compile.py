@@ -5,9 +5,10 @@ A *stream* is one thread of the program. Order is kept where it matters, and now
 
 * on one file, what changes it keeps its place among all calls of other streams that ended before or began
   after it; reads keep theirs among the changes only;
-* a stream begins after the streams that had ended, and after the call that had ended last (who started it);
-* a call before which another stream ended, while its own stream was idle, comes after that one again (whoever
-  starts helpers waits for them);
+* a stream begins after what the thread that started it had done; where the trace does not show that one,
+  after the streams that had ended, and after the call that had ended last;
+* a process that waited for the end of another comes after that one; where the trace shows no such waiting,
+  and among the threads of one process, so does a call before which a stream ended while its own was idle;
 * a stream that slept until another woke it, or read what another wrote into a pipe, waited for that one
   (`handover`);
 * what is done in a folder comes after the folder was made or renamed, and before it goes.
@@ -96,8 +97,11 @@ _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
-#: A program whose gaps hold no more than this many times its user time computes in them.
+#: A program whose gaps hold no more than this many times what it computed computes in them.
 _BUSY = 1.25
+#: A process that starts is stopped by its tracer so often besides: at its birth, in its parent, at execve, at
+#: its end.
+_STOPS = 5
 _NO_DELAY = Delay()
 
 
@@ -127,19 +131,19 @@ def compile_trace(
 def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     """Take out of the gaps what the tracer added, and say how much that is for each call."""
     operations = [o for stream in recipe.streams for o in stream]
-    recipe.calls_outside = int(
-        frame.query(
-            "SELECT count(*) AS n FROM events WHERE api = 'posix' AND "
-            f"(time < {recipe.began!r} OR time > {recipe.ended!r})"
-        )["n"].iloc[0]
-    )
+    counts = frame.query(
+        "SELECT count(*) AS calls, count(DISTINCT process) AS processes, count(*) FILTER "
+        f"(time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside FROM events WHERE api = 'posix'"
+    ).iloc[0]
+    recipe.calls_outside = int(counts["outside"])
+    computed = delay.computed(int(counts["calls"]), int(counts["processes"]))
     recipe.per_call = fitted(
         delay, [o.gap / 1e9 for o in operations], [o.calls for o in operations],
-        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside),
+        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside), computed,
     )  # fmt: skip
     for o in operations:
         o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
-    recipe.busy = bool(delay.user) and sum(o.gap for o in operations) / 1e9 <= _BUSY * (delay.user or 0.0)
+    recipe.busy = sum(o.gap for o in operations) / 1e9 <= _BUSY * (computed or 0.0)
 
 
 def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
@@ -148,11 +152,7 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
     prefix = data.rstrip("/") + "/"
     below = f"starts_with(file, '{prefix.replace(chr(39), chr(39) * 2)}')" if prefix != "/" else "true"
     table = frame.query(
-        'SELECT * FROM (SELECT file, api, kind, function, "offset", size, failed, flags, target, time, '
-        "coalesce(duration, 0) AS duration, coalesce(process, rank, 0) AS process, "
-        "coalesce(thread, process, rank, 0) AS thread, rank, row_number() OVER (PARTITION BY "
-        "coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth FROM events "
-        "WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')) "
+        f"SELECT * REPLACE (coalesce(duration, 0) AS duration) FROM ({_NUMBERED}) "
         f"WHERE file IS NOT NULL AND {below} AND NOT ({_PASSES}) ORDER BY time"
     )
     table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
@@ -182,12 +182,22 @@ _HANDS_OVER = "kind = 'other' AND flags IS NOT NULL AND target IS NOT NULL"
 _PASSES = "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket):'))"
 
 
+#: All calls, each with its number among those of its thread.
+_NUMBERED = (
+    'SELECT file, api, kind, function, "offset", size, failed, flags, target, time, duration, rank, '
+    "coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, row_number() OVER "
+    "(PARTITION BY coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth "
+    "FROM events WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')"
+)
+
+
 def _handovers(frame: IOFrame) -> Iterator[Any]:
     """Yield the calls by which threads wake each other, in the order of their begin: channel, side..."""
     table = frame.query(
-        "SELECT coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, time, "
+        "SELECT process, thread, "
+        "CASE flags WHEN 'collects' THEN time + coalesce(duration, 0) ELSE time END AS time, "
         "coalesce(duration, 0) AS duration, target AS channel, split_part(flags, '|', 1) AS side, "
-        "coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved FROM events "
+        f"coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved, nth FROM ({_NUMBERED}) "
         f"WHERE {_HANDS_OVER} AND failed IS NOT TRUE ORDER BY time"
     )
     rows: Iterator[Any] = table.itertuples()
@@ -236,6 +246,8 @@ class _Stream:
     """One thread. `clock`: what it waited for already, as operations of each other stream."""
 
     number: int
+    key: tuple[int, int]
+    """Process and thread."""
     until: float
     """When its last call ends, in the whole trace."""
     idle_since: float
@@ -251,6 +263,11 @@ class _Stream:
     mine: frozenset[Mark] = frozenset()
     """What it waited for before its first operation, whole streams."""
 
+    @property
+    def end(self) -> End:
+        """Its last operation so far."""
+        return End(self.idle_since, (self.number, len(self.operations)))
+
 
 class _Compiler:
     """One fold over the events of a trace, and over the calls by which its threads wake each other."""
@@ -258,6 +275,10 @@ class _Compiler:
     def __init__(self, events: pd.DataFrame, handovers: Iterator[Any]) -> None:
         self.recipe = Recipe()
         self._handovers = Handovers()
+        passes = list(handovers)
+        self._collected = any(row.side == "collects" for row in passes)
+        self._of_process: dict[int, list[_Stream]] = {}
+        self._calls_before: dict[int, int] = {}
         self._files: dict[str, _File] = {}
         self._streams: dict[tuple[int, int], _Stream] = {}
         self._over = Ends()
@@ -277,7 +298,7 @@ class _Compiler:
         self._begin = self.recipe.began = float(replayed["time"].min())
         self.recipe.ended = max(last for _, last in self._lives.values())
         calls: Iterator[Any] = events.itertuples()
-        for row in heapq.merge(calls, handovers, key=lambda r: float(r.time)):
+        for row in heapq.merge(calls, passes, key=lambda r: float(r.time)):
             if hasattr(row, "channel"):
                 self._hand_over(row)
             else:
@@ -322,25 +343,26 @@ class _Compiler:
         if len(self._streams) == _STREAMS:
             raise UserError(f"the trace has more than {_STREAMS} threads: too many to replay on one node")
         _, until = self._lives[key]
-        before = [*self._over.before(float(row.time)), *self._starter(float(row.time))]
+        told = self._handovers.begin(key)
+        before = told if told is not None else self._heads(float(row.time))
         begins = list(dict(end.mark for end in sorted(before, key=lambda e: e.mark)).items())
         since = max([self._begin, *(end.time for end in before)])
-        found = _Stream(len(self._streams), until, since, int(row.nth))
+        # In its first gap are its own calls so far, and those of its starter since that one's last operation.
+        found = _Stream(len(self._streams), key, until, since, -self._calls_before.get(key[1], 0))
         found.clock = dict(begins)
         found.mine = frozenset(begins)
         self._streams[key] = found
+        self._of_process.setdefault(key[0], []).append(found)
         self.recipe.streams.append(found.operations)
         self.recipe.begins.append(begins)
         return found
 
-    def _starter(self, time: float) -> list[End]:
-        """Return the call that ended last before `time`: by whoever started the stream that begins then, or
-        by somebody about as far."""
+    def _heads(self, time: float) -> list[End]:
+        """Return the streams that are over at `time`, and the call that ended last before it: by whoever
+        started the stream that begins then, or by somebody about as far."""
+        over = list(self._over.before(time))
         ended = [s for s in self._streams.values() if s.idle_since <= time and s.operations]
-        if not ended:
-            return []
-        last = max(ended, key=lambda s: s.idle_since)
-        return [End(last.idle_since, (last.number, len(last.operations)))]
+        return [*over, max(ended, key=lambda s: s.idle_since).end] if ended else over
 
     def _helpers(self, stream: _Stream, time: float) -> list[End]:
         """Return the streams that ended while this one was idle, until `time`."""
@@ -350,14 +372,24 @@ class _Compiler:
             place -= 1
             end, key = self._ends[place]
             other = self._streams.get(key)
-            if other is not None and other is not stream:
+            told = self._collected and key[0] != stream.key[0]
+            if other is not None and other is not stream and not told:
                 found.append(End(end, (other.number, len(other.operations))))
         return found
 
     def _hand_over(self, row: Any) -> None:
         key = (int(row.process), int(row.thread))
         stream = self._streams.get(key)
-        own = End(stream.idle_since, (stream.number, len(stream.operations))) if stream else None
+        own = stream.end if stream else None
+        if row.side in ("starts", "collects"):
+            other = int(row.channel.removeprefix("process:[").removesuffix("]"))
+            if row.side == "starts":
+                self._handovers.starts(key, other, own)
+                counted = stream.nth if stream else -self._calls_before.get(key[1], 0)
+                self._calls_before[other] = int(row.nth) - counted + _STOPS
+            else:
+                self._handovers.collects(key, other, [s.end for s in self._of_process.get(other, ())])
+            return
         self._handovers.call(
             key, row.channel, row.side, row.time, row.time + row.duration, own, int(row.moved)
         )

@@ -1,10 +1,11 @@
 """What a tracer added to each call, so that a program's thinking is not taken for longer than it was.
 
 Measured beforehand it is right within a factor of four only: a tracer that wakes on another processor delays
-a call four times as long as one on the same, and which it does changes within a run. So it is fitted to what
-the kernel counted: a program's gaps between its calls are what it computed, unless it slept. Its user time
-under the tracer stands for that: it is 1.0 to 1.6 times the one without (caches), and the system time outside
-of I/O is about as much (measured on eight programs: compilers, Python, databases, archives).
+a call four times as long as one on the same, one tracer of several processes lets them queue, and which it
+does changes within a run. So it is fitted to what the kernel counted: a program's gaps between its calls are
+what it computed, unless it slept. That is its user time under the tracer, less what the tracer adds to that
+(caches, and how the kernel divides time by its ticks: some 10 us a call), and what it takes to start
+processes.
 """
 
 from __future__ import annotations
@@ -16,27 +17,43 @@ import numpy as np
 
 #: The fitted cost lies between so many times the one that was measured beforehand.
 _LEAST, _MOST = 0.2, 5.0
-#: A program with more than this many times its user time in its gaps slept; then nothing is fitted.
-_SLEPT = 3.0
+#: A program that has more than this many times its computing in its gaps, and this share of all that was
+#: in them, however much a call costs, slept; then nothing is fitted.
+_SLEPT, _SLEPT_SHARE = 3.0, 0.2
+#: The tracer adds no more than this share of the user time that was counted.
+_ADDED = 0.5
 
 
 @dataclass(frozen=True)
 class Delay:
     """`per_call`: seconds that a call was delayed, as measured beforehand. `user`: seconds of user time of
-    the whole run, None where nobody knows; `seconds`: from its start to its end."""
+    the whole run, None where nobody knows; `seconds`: from its start to its end. `user_per_call`: what of the
+    user time the tracer adds; `per_process`: seconds that the kernel takes to start and end a process."""
 
     per_call: float = 0.0
     user: float | None = None
     seconds: float = 0.0
+    user_per_call: float = 0.0
+    per_process: float = 0.0
+
+    def computed(self, calls: int, processes: int) -> float | None:
+        """Return the seconds that a program of so many calls and processes computed; None: nobody knows."""
+        if not self.user:
+            return None
+        added = min(self.user_per_call * calls, _ADDED * self.user)
+        return self.user - added + self.per_process * max(0, processes - 1)
 
 
-def fitted(delay: Delay, gaps: Sequence[float], calls: Sequence[int], outside: tuple[float, int]) -> float:
+def fitted(
+    delay: Delay, gaps: Sequence[float], calls: Sequence[int], outside: tuple[float, int],
+    computed: float | None,
+) -> float:  # fmt: skip
     """Return the seconds by which each call was delayed.
 
     `gaps`: seconds between a stream's replayed calls; `calls`: how many calls lie in each. `outside`: the
-    same of the time before the first and after the last of all streams.
+    same of the time before the first and after the last of all streams. `computed`: see :class:`Delay`.
     """
-    if not delay.user or not delay.per_call:
+    if not computed or not delay.per_call:
         return delay.per_call
     raw = np.array([*gaps, outside[0]])
     count = np.array([*calls, outside[1]], dtype=np.float64)
@@ -45,9 +62,9 @@ def fitted(delay: Delay, gaps: Sequence[float], calls: Sequence[int], outside: t
         return float(np.maximum(0.0, raw - each * count).sum())
 
     low, high = _LEAST * delay.per_call, _MOST * delay.per_call
-    if thinking(high) > _SLEPT * delay.user:
+    if thinking(high) > max(_SLEPT * computed, _SLEPT_SHARE * float(raw.sum())):
         return delay.per_call
     for _ in range(40):  # thinking falls with the cost
         middle = (low + high) / 2
-        low, high = (middle, high) if thinking(middle) > delay.user else (low, middle)
+        low, high = (middle, high) if thinking(middle) > computed else (low, middle)
     return (low + high) / 2

@@ -1,9 +1,10 @@
-"""Who waited for whom in the middle of their lives, as far as a trace tells: futexes, pipes, socket pairs.
+"""Who waited for whom, as far as a trace tells: futexes, pipes, socket pairs, processes that start others.
 
 A thread that sleeps in a futex, or in a read of an empty pipe, does not think: it waits for the one that
 wakes it, and so for all that this one had done, and had itself waited for. Nor does one that sleeps in a
 select until there is something to read: whoever reads a byte comes after the one that wrote it, and bytes of
-a pipe arrive in the order in which they were written. What a thread had to do before it slept is known from
+a pipe arrive in the order in which they were written. Whoever writes into one that was full comes after the
+one that read from it. What a thread had to do before it slept is known from
 its own calls. (Vector clocks: L. Lamport, Time, clocks, and the ordering of events, 1978; F. Mattern, Virtual
 time and global states of distributed systems, 1989.)
 """
@@ -11,6 +12,7 @@ time and global states of distributed systems, 1989.)
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +23,11 @@ Key = tuple[int, int]
 Knowledge = dict[int, End]
 #: A futex is waited for or woken; readers and writers of a pipe may each wait for the other.
 Side = Literal["waits", "wakes", "reads", "writes"]
+
+
+#: A pipe with so many bytes in it may be full: Linux's hold 64 KiB, sockets more, and some programs write no
+#: more than half of that at once.
+_FULL = 32 << 10
 
 
 @dataclass
@@ -43,11 +50,13 @@ class _Thread:
 
 @dataclass
 class _Flow:
-    """Bytes through a pipe. `behind`: (all bytes written so far, what their writer knew), oldest first."""
+    """Bytes through a pipe. `behind`: (all bytes written so far, what their writer knew), oldest first;
+    `made_room`: who read last when it was full, and knew what."""
 
     written: int = 0
     read: int = 0
     behind: deque[tuple[int, Key, Knowledge]] = field(default_factory=deque)
+    made_room: tuple[Key, Knowledge] | None = None
 
 
 class Handovers:
@@ -57,6 +66,30 @@ class Handovers:
         self._threads: dict[Key, _Thread] = {}
         self._asleep: dict[str, list[_Sleep]] = {}
         self._flows: dict[str, _Flow] = {}
+        self._started: dict[int, Knowledge] = {}
+        self._of_process: dict[int, list[Key]] = {}
+
+    def starts(self, key: Key, child: int, own: End | None) -> None:
+        """A thread starts a process, or another thread, of this number."""
+        thread = self._awake(key)
+        # What it knew before its last operation, that one had waited for.
+        self._started[child] = {**thread.news, **({} if own is None else {own.mark[0]: own})}
+
+    def begin(self, key: Key) -> list[End] | None:
+        """Return what whoever started this thread had done; None where the trace does not show it started."""
+        known = self._started.get(key[1])
+        if known is None:
+            return None
+        thread = self._awake(key)
+        thread.known |= known
+        return list(known.values())
+
+    def collects(self, key: Key, child: int, ended: Iterable[End]) -> None:
+        """A thread has waited until a process ended, whose last operations are given."""
+        thread = self._awake(key)
+        for other in self._of_process.get(child, []):
+            _learn(thread, self._awake(other).news)
+        _learn(thread, {end.mark[0]: end for end in ended})
 
     def call(
         self, key: Key, channel: str, side: Side, begin: float, end: float, own: End | None, moved: int = 0
@@ -68,9 +101,14 @@ class Handovers:
         if moved:
             flow = self._flows.setdefault(channel, _Flow())
             if side == "writes":
+                if flow.made_room is not None and flow.made_room[0] != key:
+                    _learn(thread, flow.made_room[1])
+                flow.made_room = None
                 flow.written += moved
                 flow.behind.append((flow.written, key, knows))
             else:
+                if flow.written - flow.read >= _FULL:
+                    flow.made_room = key, knows
                 _learn(thread, _taken(flow, moved, key))
         if side != "waits":
             asleep = [s for s in self._asleep.get(channel, []) if s.end >= begin]
@@ -92,7 +130,10 @@ class Handovers:
 
     def _awake(self, key: Key) -> _Thread:
         """Return the thread, with what it learned in its sleep: whoever makes a call is awake."""
-        thread = self._threads.setdefault(key, _Thread())
+        thread = self._threads.get(key)
+        if thread is None:
+            thread = self._threads[key] = _Thread()
+            self._of_process.setdefault(key[0], []).append(key)
         if thread.sleep is not None:
             _learn(thread, thread.sleep.woken)
             thread.sleep = None

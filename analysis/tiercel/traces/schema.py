@@ -55,9 +55,14 @@ EVENTS = (
         "",
         "how a file was opened (O_WRONLY|O_CREAT), or locked (F_SETLK|F_WRLCK|510: bytes, from the offset "
         "on; LOCK_EX), or allocated (FALLOC_FL_KEEP_SIZE|4096); of a futex, waits or wakes; "
-        "of a pipe, reads|bytes or writes|bytes",
+        "of a pipe, reads|bytes or writes|bytes; of a process, starts or collects",
     ),
-    Field("target", "string", "", "the other path of a rename, link or copy; of a futex or pipe, which one"),
+    Field(
+        "target",
+        "string",
+        "",
+        "the other path of a rename, link or copy; of a futex, pipe or process, which one",
+    ),
     Field("epoch", "int32", "", "training epoch, where the program says"),
     Field("step", "int32", "", "training step, where the program says"),
 )

@@ -34,10 +34,12 @@ _LINE = re.compile(
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\((.*)\)\s*= (-?\d{1,20}|0x[0-9a-f]{1,16}|\?)(.*)", re.DOTALL)
 _UNFINISHED = re.compile(r"([a-z_][a-z0-9_]*)\((.*?),? *<unfinished \.\.\.>\)?", re.DOTALL)
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed> ?(.*)", re.DOTALL)
-_DESCRIPTOR = re.compile(r"(-?\d{1,10}|AT_FDCWD)(?:<([^>]*(?:<[^>]*>)?)>)?")
+#: What -y and -yy put behind a descriptor; the arrow between the ends of a connection is not its end.
+_SHOWN = r"<((?:->(?=[\d\[])|[^>])*(?:<[^>]*>)?)>"
+_DESCRIPTOR = re.compile(r"(-?\d{1,10}|AT_FDCWD)(?:" + _SHOWN + ")?")
 _PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _TOOK = re.compile(r" <(\d{1,10}\.\d{1,9})>$")
-_RESULT = re.compile(r"<([^>]*(?:<[^>]*>)?)>")
+_RESULT = re.compile(_SHOWN)
 _OFFSET = re.compile(r", (-?\d{1,19})$")
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)")
 _NOT_A_FILE = re.compile(
@@ -45,6 +47,7 @@ _NOT_A_FILE = re.compile(
 )
 _ESCAPED = {"n": 10, "t": 9, "r": 13, "v": 11, "f": 12, "a": 7, "b": 8, "e": 27}
 _FORKS = {"fork", "vfork", "clone", "clone3"}
+_WAITS = {"wait4", "waitpid", "waitid"}
 _UNSEEN = {"io_uring_enter": "io_uring", "io_submit": "Linux AIO"}
 _OPENS = {"open", "openat", "openat2", "creat"}
 _NEW_PLACES = {
@@ -67,8 +70,8 @@ _RANGE = re.compile(
 )
 #: fallocate's mode, offset and length.
 _ALLOCATION = re.compile(r", (0|FALLOC_[A-Z_|]+), (\d{1,19}), (\d{1,19})$")
-#: Both ends that socketpair made.
-_PAIR = re.compile(r"\[(\d{1,9})<([^>]*)>, (\d{1,9})<([^>]*)>\]$")
+#: A connected socket, as ``-yy`` shows it: its own end and the other.
+_SOCKET = re.compile(r"(UNIX|TCP)[^\[]*:\[([^\]]+?)->([^\],]+)")
 _FLOCK = re.compile(r"\bLOCK_(?:SH|EX|UN)\b")
 _MOVES_ABOUT = {"chdir", "fchdir"}
 _TWO_PATHS = {"rename", "renameat", "renameat2", "link", "linkat"}
@@ -146,7 +149,6 @@ class _Reading:
         self._last = 0.0
         self._untimed = 0
         self._unseen: Counter[str] = Counter()
-        self._peers: dict[str, str] = {}
 
     def run(self, sources: Sequence[Path]) -> ReadReport:
         warnings: list[str] = []
@@ -315,8 +317,8 @@ class _Reading:
                     flags, target = self._passed(function, opened.path, result)
         elif change := _CHANGES.get(function):
             file = change(self, process, arguments, result, rest)
-        elif function in _FORKS and 0 < result <= _LIMIT:
-            self._fork(thread, result, arguments)
+        elif function in _FORKS | _WAITS:
+            flags, target = self._family(thread, function, arguments, result)
         elif kind != "other":
             file = self._named(process, arguments)
             target = _second_path(process, arguments) if function in _TWO_PATHS else None
@@ -339,24 +341,26 @@ class _Reading:
             self._flush()
 
     def _passed(self, function: str, path: str | None, result: int) -> tuple[str | None, str | None]:
-        """Return how many bytes were read or written, and whose inbox they went through: of a pipe, or of a
-        socket whose other end the trace knows."""
+        """Return how many bytes were read or written, and whose inbox they went through: a pipe's, or that of
+        one end of a connection."""
         if path is None or result < 0:
             return None, None
         reads = kind_of(function, "posix") == "read"
-        inbox = path if path.startswith("pipe:") else self._peers.get(path)
-        if inbox is not None and reads:
-            inbox = path
+        inbox = path if path.startswith("pipe:") else None
+        if found := _SOCKET.match(path):
+            inbox = f"{found[1]}:[{found[2] if reads else found[3]}]"
         return (None, None) if inbox is None else (f"{'reads' if reads else 'writes'}|{result}", inbox)
 
-    def pair(self, process: _Process, arguments: str, result: int, rest: str) -> str | None:
-        """socketpair: what is written to one end is read at the other."""
-        ends = _PAIR.search(arguments)
-        if ends and result == 0:
-            for number, end, other in ((1, ends[2], ends[4]), (3, ends[4], ends[2])):
-                process.table[int(ends[number])] = _Open(end, file=False)
-                self._peers[end] = other
-        return None
+    def _family(
+        self, thread: int, function: str, arguments: str, result: int
+    ) -> tuple[str | None, str | None]:
+        """Return which process or thread was started, or which process was waited for until it ended."""
+        if function in _WAITS:
+            return _collected(arguments, result)
+        if not 0 < result <= _LIMIT:
+            return None, None
+        self._fork(thread, result, arguments)
+        return "starts", f"process:[{result}]"
 
     def _mapped(self, process: _Process, arguments: str) -> str | None:
         """Return the file that is mapped into memory, whose accesses then are in no trace of calls."""
@@ -457,6 +461,17 @@ def _flags(arguments: str) -> str | None:
 _FUTEX = re.compile(r"0x([0-9a-f]{1,16})(?:<[^>]*>)?, FUTEX_((?:LOCK_PI|WAIT|WAKE|UNLOCK_PI|CMP_REQUEUE)\w*)")
 
 
+_WAITED = re.compile(r"CLD_(?:EXITED|KILLED|DUMPED), si_pid=(\d{1,9})")
+
+
+def _collected(arguments: str, result: int) -> tuple[str | None, str | None]:
+    """Return which process was waited for until it ended; nothing where none had."""
+    found = _WAITED.search(arguments)
+    if found or (0 < result <= _LIMIT and "WIFSTOPPED" not in arguments and "WIFCONTINUED" not in arguments):
+        return "collects", f"process:[{found[1] if found else result}]"
+    return None, None
+
+
 def _futex(process: _Process, arguments: str, result: int) -> tuple[str | None, str | None]:
     """Return whether a futex waits or wakes somebody, and which it is; nothing where it did neither."""
     found = _FUTEX.match(arguments)
@@ -502,7 +517,7 @@ _CHANGES: dict[str, _Change] = {
     **dict.fromkeys(_NEW_PLACES, _Reading.new_place),
     "close": _Reading.close, "lseek": _Reading.seek, "_llseek": _Reading.seek, "dup": _Reading.duplicate,
     "dup2": _Reading.duplicate, "dup3": _Reading.duplicate, "fcntl": _Reading.control,
-    "fcntl64": _Reading.control, "socketpair": _Reading.pair,
+    "fcntl64": _Reading.control,
 }  # fmt: skip
 
 
