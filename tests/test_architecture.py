@@ -12,6 +12,7 @@ LAYERS = (
     {
         "errors",
         "units",
+        "quantities",
         "registry",
         "documents",
         "programs",
@@ -63,3 +64,14 @@ def test_measuring_imports_no_tables(checkout: Path) -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_the_command_line_starts_without_what_single_commands_need() -> None:
+    """`tiercel --help` and a typing mistake answer at once: tables and models take a second to import."""
+    code = (
+        "import sys, tiercel.cli.main\n"
+        "print(*sorted({'numpy', 'pandas', 'pyarrow', 'duckdb', 'pydantic', 'xarray', 'matplotlib', 'h5py'} "
+        "& set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -22,6 +22,10 @@ class RunFailed(Exception):
     """One run did not give numbers; it is recorded with this reason and the study goes on."""
 
 
+class Interrupted(BaseException):
+    """SIGTERM from a scheduler or a user: like KeyboardInterrupt, it unwinds and cleans up."""
+
+
 def one_line(text: str) -> str:
     """Return `text` with control characters escaped, so that a path with a newline stays on one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -10,9 +10,6 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
 _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*")
@@ -127,22 +124,3 @@ def _significant(value: float, digits: int) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _size_field(value: Any) -> Any:
-    return None if value is None else parse_size(value)
-
-
-def _duration_field(value: Any) -> Any:
-    return None if value is None else parse_duration(value)
-
-
-def _rate_field(value: Any) -> Any:
-    # Plain numbers are what a dumped document holds: bytes per second.
-    return value if value is None or isinstance(value, float) else parse_rate(value)
-
-
-#: Fields of site and study files.
-Size = Annotated[int, BeforeValidator(_size_field)]
-Duration = Annotated[float, BeforeValidator(_duration_field)]
-Rate = Annotated[float, BeforeValidator(_rate_field)]

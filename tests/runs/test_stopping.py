@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 import yaml
 
+from tiercel.errors import Interrupted
 from tiercel.results.raw import RawStore
 from tiercel.runs import batch as batches
-from tiercel.runs.batch import Interrupted, OutOfTime, run_batch
+from tiercel.runs.batch import OutOfTime, run_batch
 from tiercel.runs.budget import settle
 from tiercel.runs.estimate import costs, job_minutes
 from tiercel.runs.execute import JobBroken

@@ -8,15 +8,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiercel.caching.launch import node_local
-from tiercel.caching.logs import Verb, logs
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError
 from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from tiercel.caching.logs import Verb
 
 app = typer.Typer(help="HDF5 files staged on and cached from node-local storage.", no_args_is_help=True)
 
@@ -42,7 +43,7 @@ def run_program(
 
     Example: tiercel cache run --storage /local/scratch -- python train.py
     """
-    from tiercel.caching.launch import run
+    from tiercel.caching.launch import node_local, run
 
     options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
     limit = size_of("--size", size or None)
@@ -66,6 +67,9 @@ def _show(verb: Verb, found: list[dict[str, Any]], as_json: bool) -> None:
 @app.command()
 def inspect(storage: Storage = None, as_json: Json = False) -> None:
     """Show what is staged and not yet in its files: of running programs (alive), of killed ones (left)."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
     _show("inspect", logs("inspect", node_local(storage)), as_json)
 
 
@@ -78,6 +82,9 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Write what killed programs left staged into their files."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
     _show("replay", logs("replay", node_local(storage), log=log, file=file, force=force), as_json)
 
 
@@ -90,6 +97,9 @@ def drop(
     as_json: Json = False,
 ) -> None:
     """Throw away what killed programs left staged."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
     if not (log or file or everything):
         raise UserError("drop: name one with --log or --file, or say --all")
     _show("drop", logs("drop", node_local(storage), log=log, file=file), as_json)
@@ -139,6 +149,7 @@ def bench(
     """Measure checkpoints and streaming reads: plain HDF5, the connector, the node-local storage itself."""
     from tiercel.caching.bench import bench as measure
     from tiercel.caching.bench import show
+    from tiercel.caching.launch import node_local
 
     answer = measure(quick, base, rate, node_local(storage))
     if as_json:

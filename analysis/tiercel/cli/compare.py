@@ -18,8 +18,6 @@ import typer
 from tiercel.cli.options import Json
 from tiercel.errors import UserError, one_line
 from tiercel.project import project_root
-from tiercel.results.validity import FLAGS
-from tiercel.site.load import known_sites
 
 if TYPE_CHECKING:
     from tiercel.compare.answer import Answer
@@ -171,6 +169,8 @@ def _compared(spellings: Sequence[Spelling], root: Path, mapped: Mapping[str, st
     from tiercel.compare.places import find_place
     from tiercel.compare.side import make_side, names_of
     from tiercel.compare.tables import read_tables
+    from tiercel.results.validity import FLAGS
+    from tiercel.site.load import known_sites
 
     excluded = [code for code, flag in FLAGS.items() if flag.severity == "invalid"]
     with tempfile.TemporaryDirectory(prefix="tiercel-compare-") as scratch:

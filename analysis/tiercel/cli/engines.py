@@ -7,11 +7,8 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli.options import Json
-from tiercel.engines import engines
 from tiercel.project import project_root
 
 app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
@@ -20,6 +17,8 @@ app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
 @app.command("list")
 def list_engines() -> None:
     """Show which engines are installed, in which version."""
+    from tiercel.engines import engines
+
     for name in engines:
         installation = engines.get(name)().find()
         if installation is None:
@@ -36,6 +35,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare engines on the same workloads, paired and interleaved, with the A/A noise floor."""
+    from rich.console import Console
+    from rich.table import Table
+
     from tiercel.runs.compare import compare_engines
 
     answer = compare_engines(names, quick, project_root())

@@ -26,8 +26,7 @@ from tiercel.cli import (
     stack,
     trace,
 )
-from tiercel.errors import UserError, one_line
-from tiercel.runs.batch import Interrupted
+from tiercel.errors import Interrupted, UserError, one_line
 
 app = typer.Typer(
     name="tiercel",

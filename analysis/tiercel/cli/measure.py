@@ -1,4 +1,6 @@
 """Commands that plan and measure: evaluate, plan, check, batch, clean."""
+# What they need takes a second to import, and `--help` needs none of it: each command imports its own.
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -13,16 +15,6 @@ from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.results import show
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.runs.batch import OutOfTime, retry_failed, run_batch
-from tiercel.runs.cost_table import print_cost
-from tiercel.runs.execute import JobBroken
-from tiercel.runs.lock import SiteLock
-from tiercel.runs.plan_table import print_plan
-from tiercel.runs.planning import Project, check_site, make_plan
-from tiercel.runs.scratch import leftovers, remove_run_folder
-from tiercel.runs.workflow import run_workflow
-from tiercel.site import load_site
-from tiercel.stack import prepare
 from tiercel.units import format_size
 
 #: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
@@ -41,6 +33,12 @@ def evaluate(
     retry: Annotated[bool, typer.Option("--retry-failed", help="Run failed runs again.")] = False,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
+    from tiercel.runs.batch import retry_failed
+    from tiercel.runs.planning import check_site, make_plan
+    from tiercel.runs.workflow import run_workflow
+    from tiercel.site import load_site
+    from tiercel.stack import prepare
+
     root = project_root()
     load_site(site, root)  # an unknown one is told with those that there are
     if not (root / site / "config.yaml").is_file():
@@ -68,6 +66,10 @@ def plan(
     cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
 ) -> None:
     """Show what a study would run on a site."""
+    from tiercel.runs.cost_table import print_cost
+    from tiercel.runs.plan_table import print_plan
+    from tiercel.runs.planning import make_plan
+
     root = project_root()
     project = make_plan(site, study, root)
     if cost:
@@ -81,6 +83,8 @@ def plan(
 
 def check(site: Site = "local", study: Study = "quick") -> None:
     """Check that a site can carry out a study: mounts, permissions, space, engines, launcher."""
+    from tiercel.runs.planning import check_site, make_plan
+
     project = make_plan(site, study, project_root())
     check_site(project)
     print(f"site {site} can run study {study}: {len(project.plan.runs)} runs at most")
@@ -94,6 +98,10 @@ def batch(
     minutes: Annotated[float | None, typer.Option(help="What the job has; it stops cleanly before.")] = None,
 ) -> None:
     """Carry out one job of the plan (called by Snakemake)."""
+    from tiercel.runs.batch import OutOfTime, run_batch
+    from tiercel.runs.execute import JobBroken
+    from tiercel.runs.planning import make_plan
+
     root = project_root()
     project = make_plan(site, study, root)
     chosen = project.plan.batch(name)
@@ -117,6 +125,10 @@ def batch(
 
 def clean(site: Site = "local", study: Study = "quick") -> None:
     """Remove what killed runs left in the scratch folders of a site."""
+    from tiercel.runs.lock import SiteLock
+    from tiercel.runs.planning import Project, make_plan
+    from tiercel.runs.scratch import leftovers, remove_run_folder
+
     root = project_root()
     project: Project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):

@@ -12,9 +12,6 @@ import typer
 from tiercel.cli.options import Site, Study
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.results.validity import FLAGS
-from tiercel.site import load_site
-from tiercel.study.load import load_study
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +24,7 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.results.current import current_runs
     from tiercel.results.dataset import write_dataset
     from tiercel.results.observations import collect as collect_tables
+    from tiercel.study.load import load_study
 
     results = _existing(site)
     known = load_study(study, project_root())
@@ -48,6 +46,9 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
 def report(site: Site = "local", study: Study = "quick") -> None:
     """Write the report from the tables."""
     from tiercel.report.build import build
+    from tiercel.results.validity import FLAGS
+    from tiercel.site import load_site
+    from tiercel.study.load import load_study
 
     root = project_root()
     page = build(_existing(site), load_site(site, root), load_study(study, root), FLAGS)
@@ -57,6 +58,8 @@ def report(site: Site = "local", study: Study = "quick") -> None:
 def show(site: Site = "local", study: Study = "quick") -> None:
     """Print the results in short, and the path of the report."""
     from tiercel.report.terminal import print_summary
+    from tiercel.site import load_site
+    from tiercel.study.load import load_study
 
     root = project_root()
     print_summary(_existing(site), load_site(site, root), load_study(study, root))

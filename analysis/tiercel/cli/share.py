@@ -9,15 +9,16 @@ import subprocess
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli import share_simulate
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
@@ -144,6 +145,9 @@ def run(
 @app.command()
 def status(socket: Socket, as_json: Json = False) -> None:
     """Show a server's jobs, what they are entitled to and what they have moved."""
+    from rich.console import Console
+    from rich.table import Table
+
     from tiercel.layers.fairshare.protocol import Connection
     from tiercel.units import format_size
 
@@ -207,6 +211,9 @@ def bench(
 
 
 def _show(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     console, solo = Console(), document["solo"]
     lines = (
         (
@@ -263,6 +270,8 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _show_scaling(console: Console, document: dict[str, Any]) -> None:
+    from rich.table import Table
+
     from tiercel.units import format_bandwidth
 
     rate = f", each at {format_bandwidth(document['rate'])}" if document["rate"] else ""

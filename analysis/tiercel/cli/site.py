@@ -1,5 +1,5 @@
 """Commands on sites: what is known, what was found, a new one."""
-# ruff: noqa: PLC0415 (templates are needed by `new` only)
+# ruff: noqa: PLC0415 (models take a while to import, and `--help` needs none)
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli.options import Json
 from tiercel.project import project_root
-from tiercel.runs.site_check import problems
-from tiercel.site import known_sites, load_site
-from tiercel.site.discover import discover
 from tiercel.units import format_size
 
 app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
@@ -23,12 +18,15 @@ app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
 @app.command("list")
 def list_sites() -> None:
     """Name the sites under site-configs/."""
+    from tiercel.site import known_sites
+
     print("\n".join(known_sites(project_root())))
 
 
 @app.command()
 def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")]) -> None:
     """Write a site folder for this machine from what is found; questions stay in it as comments."""
+    from tiercel.site import load_site
     from tiercel.site.new import new_site
     from tiercel.site.survey import survey
 
@@ -44,6 +42,9 @@ def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, da
 @app.command()
 def check(site: Annotated[str, typer.Argument()] = "local") -> None:
     """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
+    from tiercel.runs.site_check import problems
+    from tiercel.site import load_site
+
     root = project_root()
     found = problems(load_site(site, root), root)
     for problem in found:
@@ -56,6 +57,12 @@ def check(site: Annotated[str, typer.Argument()] = "local") -> None:
 @app.command()
 def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
     """Show a site: nodes, launcher, storage systems; for a discovered one what was left out and why."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.site import load_site
+    from tiercel.site.discover import discover
+
     found = load_site(site, project_root())
     if as_json:
         print(found.model_dump_json(indent=1))

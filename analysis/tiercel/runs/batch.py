@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from types import FrameType
 
+from tiercel.errors import Interrupted
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.estimate import seconds_of
@@ -24,10 +25,6 @@ from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
 from tiercel.runs.stamps import carry_out_again
 from tiercel.study.plan import Batch, Run
-
-
-class Interrupted(BaseException):
-    """SIGTERM from a scheduler or a user: like KeyboardInterrupt, it unwinds and cleans up."""
 
 
 class OutOfTime(Exception):

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from tiercel.runs.batch import Interrupted
+from tiercel.errors import Interrupted
 
 
 def run_workflow(command: list[str], root: Path) -> int:

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
+from tiercel.quantities import Size
 from tiercel.sharing.scenario import LinkModel, Operation, ServerModel
 from tiercel.sharing.simulator import run_simulator
-from tiercel.units import Size
 
 
 class Measurement(Document):

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
-from tiercel.units import Duration, Size
+from tiercel.quantities import Duration, Size
 
 Operation = Literal["write", "read", "write-read", "stat"]
 

@@ -11,11 +11,11 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tiercel.documents import Document
 from tiercel.errors import UserError
+from tiercel.quantities import Size
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
 from tiercel.site.topology import Stage
 from tiercel.site.variables import expand
-from tiercel.units import Size
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 

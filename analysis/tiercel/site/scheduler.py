@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from tiercel.documents import Document
-from tiercel.units import Duration
+from tiercel.quantities import Duration
 
 
 class SchedulerSettings(Document):

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from tiercel.documents import Document
-from tiercel.units import Rate
+from tiercel.quantities import Rate
 
 StageKind = Literal["client", "gateway", "server", "fabric", "media"]
 

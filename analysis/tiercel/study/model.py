@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tiercel.documents import Document
+from tiercel.quantities import Duration
 from tiercel.site.model import LayerChoice, Name
 from tiercel.study.sweep import Sweep
 from tiercel.study.workloads import AnyWorkload, Workload
-from tiercel.units import Duration
 
 Count = Annotated[int, Field(ge=1)]
 Processes = Literal["half", "max"] | Count

@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from tiercel.documents import Document
+from tiercel.quantities import Size
 from tiercel.study.workloads.data import Access, DataWorkload
-from tiercel.units import Size
 
 Level = dict[str, Any]
 Positive = Annotated[int, Field(ge=1)]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tiercel.quantities import Duration, Size
 from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.units import Duration, Size
 
 
 @workload_kinds.register("hdf5-checkpoint")

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from tiercel.quantities import Duration, Size
 from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.units import Duration, Size
 
 Access = Literal["WO", "WAW", "WAR", "RO", "RAW", "RAR"]
 

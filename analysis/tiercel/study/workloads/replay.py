@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tiercel.quantities import Size
 from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.units import Size
 
 
 @workload_kinds.register("replay")

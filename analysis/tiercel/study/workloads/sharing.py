@@ -18,9 +18,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tiercel.documents import Document
+from tiercel.quantities import Duration, Size
 from tiercel.site.model import Name
 from tiercel.study.workloads.base import Workload, workload_kinds
-from tiercel.units import Duration, Size
 
 Pattern = Literal["cycle", "write", "read", "iops-stat", "iops-write-read"]
 

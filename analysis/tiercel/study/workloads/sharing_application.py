@@ -17,10 +17,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tiercel.quantities import Duration
 from tiercel.site.model import Name
 from tiercel.study.workloads.base import Workload, workload_kinds
 from tiercel.study.workloads.sharing import IOJob
-from tiercel.units import Duration
 
 Application = Literal["lammps", "dlkernel", "h5py"]
 #: Bytes on the storage at `work: 1`, generously.

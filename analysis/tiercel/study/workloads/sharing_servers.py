@@ -19,9 +19,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from tiercel.quantities import Duration
 from tiercel.study.workloads.base import workload_kinds
 from tiercel.study.workloads.sharing import CompetingJob, ContestWorkload
-from tiercel.units import Duration
 
 
 class SpreadJob(CompetingJob):
