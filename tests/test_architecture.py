@@ -59,7 +59,7 @@ def test_imports_run_one_way(checkout: Path) -> None:
 def test_measuring_imports_no_tables(checkout: Path) -> None:
     """A batch starts once for each job: pandas and its like would cost seconds each time."""
     code = (
-        "import sys, tiercel.cli.main;"
+        "import sys, tiercel.cli.main, tiercel.runs.batch, tiercel.runs.execute, tiercel.runs.planning;"
         "print([m for m in ('pandas', 'xarray', 'matplotlib') if m in sys.modules])"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
