@@ -8,16 +8,16 @@ from tiercel.placement.delay import Delay, fitted
 
 
 def fitted_to(delay: Delay, gaps: list[float], calls: list[int], outside: tuple[float, int]) -> float:
-    return fitted(delay, gaps, calls, outside, delay.computed(0, 1))
+    return fitted(delay, gaps, calls, outside, delay.computed(0, 0.0))
 
 
-def test_what_the_tracer_adds_to_user_time_is_taken_out() -> None:
-    # 0.6 s of user time, 10 us of it for each of 10,000 calls; 9 more processes of 20 ms each.
-    delay = Delay(1e-4, 0.6, 9.0, user_per_call=1e-5, per_process=0.02)
-    assert delay.computed(10_000, 10) == pytest.approx(0.6 - 0.1 + 0.18)
-    # Of 100,000 calls it would be more than there is: half of it stays.
-    assert delay.computed(100_000, 1) == pytest.approx(0.3)
-    assert Delay(1e-4, None, 9.0).computed(10, 10) is None
+def test_what_the_tracer_adds_to_processor_time_is_taken_out() -> None:
+    # 0.6 s of user and 0.5 s of system time, 10 and 20 us of it for each of 10,000 calls, which took 0.1 s.
+    delay = Delay(1e-4, 0.6, 9.0, 0.5, 1e-5, 2e-5)
+    assert delay.computed(10_000, 0.1) == pytest.approx(0.5 + 0.2)
+    # Of 100,000 calls it would be more than there is: half of the user time stays.
+    assert delay.computed(100_000, 0.1) == pytest.approx(0.3)
+    assert Delay(1e-4, None, 9.0).computed(10, 0.1) is None
 
 
 def test_many_calls_in_the_gaps_are_no_sleep() -> None:

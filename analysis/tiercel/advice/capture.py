@@ -42,7 +42,8 @@ class Capture:
     cost: CallCost
     """What the tracer added to a call, as measured before the run."""
     user: float
-    """User time of the program and the helpers that it waited for."""
+    system: float
+    """User and system time of the program and the helpers that it waited for."""
     kernel_bytes: int
     """What the program and the helpers that it waited for moved by read and write calls, as the kernel counts
     (pipes and terminals too)."""
@@ -54,7 +55,8 @@ class Capture:
     def delay(self) -> Delay:
         """What the tracer added to the run, for `compile_trace`."""
         user = None if self.exit_code is None else self.user
-        return Delay(self.cost.delay, user, self.seconds, self.cost.user, self.cost.process)
+        cost = self.cost
+        return Delay(cost.delay, user, self.seconds, self.system, cost.user, cost.system, cost.told)
 
 
 class Program:
@@ -85,7 +87,7 @@ class Program:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
         presence = Presence.take(self._argv)
-        before, user, began = _kernel_bytes(), _user_seconds(), time.monotonic()
+        before, spent, began = _kernel_bytes(), _spent(), time.monotonic()
         try:
             self._process = subprocess.Popen(
                 command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
@@ -99,7 +101,8 @@ class Program:
         except KeyboardInterrupt:  # the terminal sent it to the program as well
             ended, interrupted = True, True
             self._process.wait()
-        seconds, user = time.monotonic() - began, _user_seconds() - user
+        seconds = time.monotonic() - began
+        user, system = (now - then for now, then in zip(_spent(), spent, strict=True))
         code = self._process.returncode if ended else None
         if not ended:
             notes.append(f"traced for {seconds:.0f} s; the program went on without the tracer")
@@ -116,7 +119,7 @@ class Program:
             notes.append(f"the program {ended_by}: the advice is on what it did")
         return Capture(
             self._argv, Path.cwd(), self._tracer.name, self._tracer.version(), self._tracer.why, self._folder,
-            seconds, code, cost, user, max(0, _kernel_bytes() - before), presence, tuple(notes),
+            seconds, code, cost, user, system, max(0, _kernel_bytes() - before), presence, tuple(notes),
         )  # fmt: skip
 
     def finish(self) -> int | None:
@@ -170,10 +173,11 @@ def _stop(tracer: int) -> None:
     _gone(tracer, _GRACE_S)
 
 
-def _user_seconds() -> float:
-    """Return the user time of the children that this process has waited for, and of theirs. strace is not
-    among them: it makes itself independent of the program."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+def _spent() -> tuple[float, float]:
+    """Return the user and system time of the children that this process has waited for, and of theirs. strace
+    is not among them: it makes itself independent of the program."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime, used.ru_stime
 
 
 def _kernel_bytes() -> int:

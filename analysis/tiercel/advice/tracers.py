@@ -43,20 +43,18 @@ _CALLS = """
 """
 #: Calls by which the cost of a traced call is measured, and what lies between those that compute, ns.
 _TRIALS, _COMPUTES_NS = 3000, 50_000
-#: Processes by which the cost of starting one is measured.
-_PROCESSES = 20
 
 
 @dataclass(frozen=True)
 class CallCost:
     """What a tracer adds to one call, in seconds: `delay` of the program, `told` of that in the call's own
-    time in the trace, `user` to the user time of a program that computes between its calls. `process`: what a
-    process costs without it, beside its own computing."""
+    time in the trace, `user` and `system` of the processor time of a program that computes between its
+    calls."""
 
     delay: float = 0.0
     told: float = 0.0
     user: float = 0.0
-    process: float = 0.0
+    system: float = 0.0
 
 
 class Tracer(ABC):
@@ -94,11 +92,10 @@ class Tracer(ABC):
             slow = min(_metadata_seconds(traced, variables) for _ in range(3)) / _TRIALS
             told = self.told_seconds(folder / "trace")
             computing, _ = self.command([*head, "--think", "busy"], folder / "trace", cut=False)
-            alone = _spent([*head, "--think", "busy"], {})[0]
-            user = (_spent(computing, variables)[0] + _spent(computing, variables)[0]) / 2 - alone
-        script = f"i=0; while [ $i -lt {_PROCESSES} ]; do i=$((i+1)); /bin/true; done"
-        process = sum(_spent(["sh", "-c", script], {})) / _PROCESSES
-        return CallCost(max(0.0, slow - plain), max(0.0, told - plain), max(0.0, user / _TRIALS), process)
+            alone = _spent([*head, "--think", "busy"], {})
+            both = [_spent(computing, variables) for _ in range(2)]
+        user, system = (max(0.0, (a + b) / 2 - c) / _TRIALS for a, b, c in zip(*both, alone, strict=True))
+        return CallCost(max(0.0, slow - plain), max(0.0, told - plain), user, system)
 
     def told_seconds(self, _folder: Path) -> float:
         """Return the median time of a stat as the trace of the trial tells it; 0: not worth a word."""

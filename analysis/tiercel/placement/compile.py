@@ -40,7 +40,7 @@ from typing import Any
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.placement.delay import Delay, fitted
+from tiercel.placement.delay import IN_CALL_S, Delay, fitted
 from tiercel.placement.groups import SYSTEM_FOLDERS
 from tiercel.placement.handover import Handovers
 from tiercel.placement.order import End, Ends, Mark
@@ -132,11 +132,12 @@ def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     """Take out of the gaps what the tracer added, and say how much that is for each call."""
     operations = [o for stream in recipe.streams for o in stream]
     counts = frame.query(
-        "SELECT count(*) AS calls, count(DISTINCT process) AS processes, count(*) FILTER "
-        f"(time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside FROM events WHERE api = 'posix'"
+        "SELECT count(*) AS calls, "
+        f"coalesce(sum(least(greatest(duration - {delay.told!r}, 0), {IN_CALL_S!r})), 0) AS in_calls, count(*) FILTER (time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside "
+        "FROM events WHERE api = 'posix'"
     ).iloc[0]
     recipe.calls_outside = int(counts["outside"])
-    computed = delay.computed(int(counts["calls"]), int(counts["processes"]))
+    computed = delay.computed(int(counts["calls"]), float(counts["in_calls"]))
     recipe.per_call = fitted(
         delay, [o.gap / 1e9 for o in operations], [o.calls for o in operations],
         (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside), computed,

@@ -3,9 +3,9 @@
 Measured beforehand it is right within a factor of four only: a tracer that wakes on another processor delays
 a call four times as long as one on the same, one tracer of several processes lets them queue, and which it
 does changes within a run. So it is fitted to what the kernel counted: a program's gaps between its calls are
-what it computed, unless it slept. That is its user time under the tracer, less what the tracer adds to that
-(caches, and how the kernel divides time by its ticks: some 10 us a call), and what it takes to start
-processes.
+what it computed, unless it slept. That is its processor time under the tracer, less what the tracer adds to
+that (some 10 us of user time and 20 us of system time a call, measured beforehand), and less what the calls
+themselves took of it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,34 @@ _LEAST, _MOST = 0.2, 5.0
 _SLEPT, _SLEPT_SHARE = 3.0, 0.2
 #: The tracer adds no more than this share of the user time that was counted.
 _ADDED = 0.5
+#: A call keeps a processor no longer than that, seconds; what it takes beyond is waiting.
+IN_CALL_S = 20e-6
 
 
 @dataclass(frozen=True)
 class Delay:
-    """`per_call`: seconds that a call was delayed, as measured beforehand. `user`: seconds of user time of
-    the whole run, None where nobody knows; `seconds`: from its start to its end. `user_per_call`: what of the
-    user time the tracer adds; `per_process`: seconds that the kernel takes to start and end a process."""
+    """`per_call`: seconds that a call was delayed, as measured beforehand. `user` and `system`: seconds of
+    processor time of the whole run, None where nobody knows; `seconds`: from its start to its end.
+    `user_per_call`, `system_per_call`: what of these the tracer adds."""
 
     per_call: float = 0.0
     user: float | None = None
     seconds: float = 0.0
+    system: float = 0.0
     user_per_call: float = 0.0
-    per_process: float = 0.0
+    system_per_call: float = 0.0
+    told: float = 0.0
+    """What of the delay is in the call's own time in the trace."""
 
-    def computed(self, calls: int, processes: int) -> float | None:
-        """Return the seconds that a program of so many calls and processes computed; None: nobody knows."""
+    def computed(self, calls: int, in_calls: float) -> float | None:
+        """Return the seconds that a program computed between its calls; None: nobody knows.
+
+        `in_calls`: seconds of processor time that the kernel needed for its calls.
+        """
         if not self.user:
             return None
         added = min(self.user_per_call * calls, _ADDED * self.user)
-        return self.user - added + self.per_process * max(0, processes - 1)
+        return self.user - added + max(0.0, self.system - self.system_per_call * calls - in_calls)
 
 
 def fitted(
