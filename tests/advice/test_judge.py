@@ -52,7 +52,7 @@ def test_the_faster_way_is_taken_with_what_it_saves() -> None:
     # 3 s lie outside what was replayed: they are in the run on both sides, and not in what is saved.
     assert ways[0].run.median == pytest.approx(2.01 + 3.0)
     assert ways[1].saved.median == pytest.approx(2.01 - 1.0)
-    assert ways[1].saved.low < 1.0 < ways[1].saved.high < 1.2
+    assert ways[1].saved.low < 1.0 < ways[1].saved.high < 1.3  # 5 % of 5 s, and the trials
     v = verdict(ways, NOT_VOLATILE, 0.5)
     assert v is not None and v.decided and v.way.name == "all on fast"
 

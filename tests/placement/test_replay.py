@@ -470,9 +470,9 @@ def test_a_busy_stream_takes_the_processor(tmp_path: Path) -> None:
     assert run(tmp_path / "r.txt", tmp_path / "root", "--think").returncode == 2
 
 
-@pytest.mark.parametrize(("user", "busy"), [(0.2, True), (0.1, False), (None, False)])
+@pytest.mark.parametrize(("user", "busy"), [(0.2, True), (0.05, False), (None, False)])
 def test_who_computes_between_calls_is_busy(tmp_path: Path, user: float | None, busy: bool) -> None:
-    """Its gaps hold 0.2 s: of a program that computed for 0.1 s it slept for the other half."""
+    """Its gaps hold 0.2 s: a program that computed for a quarter of them slept for the rest."""
     text = (
         '7 1700000010.000000 openat(AT_FDCWD, "/d/in", O_RDONLY) = 3</d/in> <0.000010>\n'
         '7 1700000010.200000 read(3</d/in>, ""..., 100) = 9 <0.000100>\n'

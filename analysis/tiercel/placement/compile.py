@@ -98,7 +98,7 @@ _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
 #: A program whose gaps hold no more than this many times what it computed computes in them.
-_BUSY = 1.25
+_BUSY = 2.0
 #: A process that starts is stopped by its tracer so often besides: at its birth, in its parent, at execve, at
 #: its end.
 _STOPS = 5
@@ -131,10 +131,10 @@ def compile_trace(
 def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     """Take out of the gaps what the tracer added, and say how much that is for each call."""
     operations = [o for stream in recipe.streams for o in stream]
+    in_call = f"least(greatest(duration - {delay.told!r}, 0), {IN_CALL_S!r})"
     counts = frame.query(
-        "SELECT count(*) AS calls, "
-        f"coalesce(sum(least(greatest(duration - {delay.told!r}, 0), {IN_CALL_S!r})), 0) AS in_calls, count(*) FILTER (time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside "
-        "FROM events WHERE api = 'posix'"
+        f"SELECT count(*) AS calls, coalesce(sum({in_call}), 0) AS in_calls, count(*) FILTER "
+        f"(time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside FROM events WHERE api = 'posix'"
     ).iloc[0]
     recipe.calls_outside = int(counts["outside"])
     computed = delay.computed(int(counts["calls"]), float(counts["in_calls"]))
