@@ -63,8 +63,12 @@ def test_counters_are_no_events() -> None:
     # each of two ranks: 16 writes and 16 reads of 4 KiB, one fsync
     assert (totals["POSIX_READS"], totals["POSIX_WRITES"], totals["POSIX_FSYNCS"]) == (32, 32, 2)
     assert totals["POSIX_BYTES_READ"] == totals["POSIX_BYTES_WRITTEN"] == 131072
-    (shared,) = [r for r in frame.metadata["counters"]["POSIX"] if r["file"] == "/tmp/study/b"]
-    assert shared["rank"] == -1 and shared["counters"]["POSIX_WRITES"] == 32
+    table = frame.counters("POSIX")
+    assert table is not None
+    (shared,) = table[table["file"] == "/tmp/study/b"].to_dict("records")
+    assert shared["rank"] == -1 and shared["POSIX_WRITES"] == 32
+    assert frame.counters("LUSTRE") is None
+    assert frame.select(0).counters("POSIX") is None  # they are of all ranks
 
 
 @needs_darshan

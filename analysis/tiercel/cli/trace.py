@@ -52,6 +52,27 @@ def _open(path: Path, format: str | None, memory: str | None, cache: Path | None
     return open_trace(path, format=format, memory=size_of("--memory", memory), cache=cache)
 
 
+def _chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame:
+    """Return the events that are asked for; UserError where there are counters alone."""
+    from tiercel.traces.analysis.counters import only_counters
+
+    if (rank or where) and only_counters(frame):
+        raise UserError("--rank and --filter choose events, and this log holds counters alone")
+    return frame if not rank and not where else frame.select(rank, where)
+
+
+def _with_events(frame: IOFrame, path: Path) -> IOFrame:
+    """Return `frame`; UserError where there are counters alone, which cannot say what happened when."""
+    from tiercel.traces.analysis.counters import only_counters
+
+    if only_counters(frame):
+        raise UserError(
+            f"{path}: holds counters alone, which do not say what happened when: `tiercel trace summary`, "
+            "`files` and `explain` answer from them"
+        )
+    return frame
+
+
 @app.command()
 def summary(
     path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None, format: Format = None,
@@ -60,14 +81,16 @@ def summary(
     """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
     from tiercel.traces.analysis.summary import summarise
 
-    answer = summarise(_open(path, format, memory, cache).select(rank, where))
+    answer = summarise(_chosen(_open(path, format, memory, cache), rank, where))
     if as_json:
         _print_json(answer)
         return
     console = Console()
+    whole = f"{answer['events']:,} events" if answer["from"] == "events" else "counters alone"
+    length = f" in {format_duration(answer['job_time_s'])}" if answer["job_time_s"] is not None else ""
     console.print(
-        f"{path.name}: {answer['events']:,} events in {format_duration(answer['job_time_s'])}, "
-        + ", ".join(_counted(answer[things], things) for things in ("ranks", "hosts", "files")),
+        f"{path.name}: {whole}{length}, "
+        + ", ".join(_counted(answer[t], t) for t in ("ranks", "hosts", "files") if answer[t] is not None),
         markup=False,
     )
     table = _table("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
@@ -77,9 +100,7 @@ def summary(
             f"{row['calls']:,}",
             format_size(row["bytes_read"]),
             format_size(row["bytes_written"]),
-            format_latency(row["data_s"]),
-            format_latency(row["metadata_s"]),
-            format_latency(row["sync_s"]),
+            *(_latency(row[column]) for column in ("data_s", "metadata_s", "sync_s")),
         )
     console.print(table)
     table = _table("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
@@ -88,8 +109,8 @@ def summary(
             row["kind"],
             format_size(row["size"]),
             f"{row['calls']:,}",
-            format_size(row["bytes"]),
-            format_latency(row["median_duration_s"]),
+            "–" if row["bytes"] is None else format_size(row["bytes"]),
+            _latency(row["median_duration_s"]),
             _bandwidth(row["bandwidth_bytes_s"]),
         )
     console.print(table)
@@ -106,7 +127,7 @@ def overlap(
     """Show how much I/O computation hides, and application and system throughput."""
     from tiercel.traces.analysis.overlap import evidence
 
-    frame = _open(path, format, memory, cache).select(rank)
+    frame = _with_events(_open(path, format, memory, cache), path).select(rank)
     answer = evidence(frame, api)
     if as_json:
         _print_json(answer)
@@ -140,7 +161,7 @@ def timeline(
     pictures = {".png", ".svg", ".pdf"}
     if output.suffix not in {".html", *pictures}:
         raise UserError(f"{output}: {suggest(output.suffix, ['.html', *pictures])}")
-    frame = _open(path, format, memory, cache)
+    frame = _with_events(_open(path, format, memory, cache), path)
     if as_json:
         _print_json({"blocks": _records(frame.timeline(rank, where)), "warnings": list(frame.warnings)})
         return
@@ -163,11 +184,12 @@ def explain(
     cache: Cache = None,
 ) -> None:  # fmt: skip
     """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
+    from tiercel.traces.analysis.counters import only_counters
     from tiercel.traces.findings import Storage
     from tiercel.traces.findings import explain as ask
 
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
-    frame = _open(path, format, memory, cache).select(rank, where)
+    frame = _chosen(_open(path, format, memory, cache), rank, where)
     findings = ask(frame, storage, api=api)
     if as_json:
         rows = [
@@ -176,7 +198,8 @@ def explain(
             for f in findings
         ]  # fmt: skip
         _print_json({
-            "findings": rows, "ranks_from": str(frame.metadata.get("ranks_from", "")),
+            "findings": rows, "from": "counters" if only_counters(frame) else "events",
+            "ranks_from": str(frame.metadata.get("ranks_from", "")),
             "warnings": list(frame.warnings),
         })  # fmt: skip
         return
@@ -186,7 +209,12 @@ def explain(
         console.print(finding.sentence, markup=False, highlight=False)
         console.print(f"  {finding.advice}", markup=False, highlight=False)
     if not findings:
-        console.print("No rule finds anything worth a word.")
+        nothing = not len(frame) and not only_counters(frame)
+        console.print(
+            "There is nothing to judge: neither events nor counters."
+            if nothing
+            else "No rule finds anything worth a word."
+        )
     if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
         console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
     _warn(list(frame.warnings))
@@ -213,6 +241,7 @@ def files(
     from tiercel.traces.analysis.summary import files_table
 
     frame = _open(path, format, memory, cache)
+    _chosen(frame, rank, where)
     table = files_table(frame, rank, where)
     if as_json:
         _print_json({"files": _records(table), "warnings": list(frame.warnings)})
@@ -314,6 +343,10 @@ def _table(first: str, *others: str) -> Table:
     for heading in others:
         table.add_column(heading, justify="right")
     return table
+
+
+def _latency(value: float | None) -> str:
+    return "–" if value is None else format_latency(value)
 
 
 def _bandwidth(value: float | None) -> str:

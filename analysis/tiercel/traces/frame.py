@@ -60,6 +60,7 @@ class IOFrame:
     _start: float = 0.0
     _end: float = 0.0
     _conditions: tuple[str, ...] = ()
+    _counters: Path | None = None  # the folder with tables of counters, where they are of these events
     _kept: Any = None  # a temporary folder that must live as long as a frame uses it
 
     # -- making one ------------------------------------------------------------------------------------------
@@ -112,6 +113,12 @@ class IOFrame:
         epoch = self.metadata.get("epoch")
         return None if epoch is None else float(epoch) + self._start
 
+    def counters(self, module: str) -> pd.DataFrame | None:
+        """Return a module's counters (Darshan: POSIX, MPI-IO, STDIO): file, rank (-1: all together), a column
+        for each counter by the tracer's name. None where there are none, or only some events were chosen."""
+        path = None if self._counters is None else store.counters_path(self._counters, module)
+        return None if path is None or not path.is_file() else pq.read_table(path).to_pandas()
+
     @property
     def ranks_are_numbered(self) -> str:
         """A sentence where ranks are not (all) MPI's, because the trace does not tell them; else empty."""
@@ -142,7 +149,7 @@ class IOFrame:
 
     def where(self, condition: str) -> IOFrame:
         """Return a frame of the events that meet an SQL condition, unchecked: for analyses."""
-        return replace(self, _conditions=(*self._conditions, condition))
+        return replace(self, _conditions=(*self._conditions, condition), _counters=None)
 
     def query(self, sql: str) -> pd.DataFrame:
         """Run DuckDB's SQL on ``events``, a table of this frame's rows."""
@@ -279,6 +286,7 @@ def open_trace(
         client=client,
         _start=report["start"],
         _end=report["end"],
+        _counters=entry.folder,
         _kept=kept,
     )
 
@@ -372,7 +380,13 @@ def _filtered(frame: IOFrame, filter: Callable[[Any], Any]) -> IOFrame:
                 chosen.write_table(kept.cast(store.SCHEMA))
     keeper = _Folder(folder)
     return replace(
-        frame, paths=(path,), _conditions=(), _start=0.0, _end=frame.job_time, _kept=(keeper, frame._kept)
+        frame,
+        paths=(path,),
+        _conditions=(),
+        _start=0.0,
+        _end=frame.job_time,
+        _counters=None,
+        _kept=(keeper, frame._kept),
     )
 
 

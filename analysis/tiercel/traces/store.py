@@ -95,6 +95,10 @@ class ParquetWriter:
         if self._waiting_rows >= _ROW_GROUP:
             self._flush()
 
+    def keep(self, name: str, table: pa.Table) -> None:
+        """Write a table of counters beside the events."""
+        pq.write_table(table, counters_path(self._path.parent, name), compression="lz4")
+
     def _number(self, arrays: Mapping[str, pa.Array], length: int) -> pa.Array:
         """Return ranks for rows without: the numbers of (host, process) in order of appearance."""
         if "process" not in arrays:
@@ -121,6 +125,11 @@ class ParquetWriter:
         self._file.close()
         if renames:
             rename(self._path, renames)
+
+
+def counters_path(folder: Path, name: str) -> Path:
+    """Return where a table of counters lies beside the events."""
+    return folder / f"{name}.counters"
 
 
 def rename(path: Path, renames: Mapping[str, Mapping[str, str]]) -> None:

@@ -55,3 +55,16 @@ def with_units(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
 
 def listed(words: Sequence[str]) -> str:
     return ", ".join(words)
+
+
+def mostly(counts: pd.DataFrame) -> list[str]:
+    """Return the largest column's name for each row, with its share where there are others."""
+    words = []
+    for row in counts.to_dict("records"):
+        total = sum(row.values())
+        if not total:
+            words.append("")
+            continue
+        name, value = max(row.items(), key=lambda item: item[1])
+        words.append(str(name) if value == total else f"{value / total:.0%} {name}")
+    return words

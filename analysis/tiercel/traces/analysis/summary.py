@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tiercel.traces.analysis.bandwidth import shared_files
-from tiercel.traces.analysis.common import IS_IO, layers, lowest_layer, with_units
+from tiercel.traces.analysis.common import IS_IO, layers, lowest_layer, mostly, with_units
+from tiercel.traces.analysis.counters import files_counted, only_counters, summarise_counters
 from tiercel.traces.analysis.imbalance import load_imbalance
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
@@ -31,7 +32,12 @@ FROM events WHERE {IS_IO} GROUP BY api ORDER BY api DESC
 
 
 def summarise(frame: IOFrame) -> dict[str, Any]:
-    """Return plain values: the numbers of `overlap`, and what a first look at a trace needs beside them."""
+    """Return plain values: the numbers of `overlap`, and what a first look at a trace needs beside them.
+
+    ``from`` says whether they are from events, or (`analysis.counters`) from counters.
+    """
+    if only_counters(frame):
+        return summarise_counters(frame)
     numbers = evidence(frame)
     counts = frame.query(
         "SELECT count(DISTINCT host) AS hosts, count(DISTINCT (host, process)) AS processes, "
@@ -40,6 +46,7 @@ def summarise(frame: IOFrame) -> dict[str, Any]:
     sizes = transfer_sizes(frame).reset_index()
     by_layer = frame.query(_LAYERS)
     return {
+        "from": "events",
         **numbers,
         "ranks": int(counts["ranks"]),
         "hosts": max(int(counts["hosts"]), 1),
@@ -101,6 +108,8 @@ def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
 
 def files_table(frame: IOFrame, rank: Ranks = None, filter: Filter = None) -> pd.DataFrame:
     """Return one row for each file, those with most I/O time first (index: file)."""
+    if rank is None and filter is None and only_counters(frame):
+        return files_counted(frame)
     chosen = frame.select(rank, filter)
     layer = lowest_layer(layers(chosen))
     table = chosen.query(
@@ -122,21 +131,8 @@ def files_table(frame: IOFrame, rank: Ranks = None, filter: Filter = None) -> pd
     found = pd.concat(spread(chosen, "file", both, layer))
     table = table.join(found).fillna(dict.fromkeys(columns, 0))
     table[columns] = table[columns].astype("int64")
-    table["pattern"] = _most(table[list(PATTERNS)])
-    table["history"] = _most(table[list(HISTORIES)])
+    table["pattern"] = mostly(table[list(PATTERNS)])
+    table["history"] = mostly(table[list(HISTORIES)])
     units = {"bytes_read": "B", "bytes_written": "B", "io_time": "s", "metadata_time": "s", "data_time": "s",
              "metadata_share": "1", "bandwidth": "B/s", **dict.fromkeys(HISTORIES, "B")}  # fmt: skip
     return with_units(table, units)
-
-
-def _most(counts: pd.DataFrame) -> list[str]:
-    """Return the largest column's name for each row, with its share where there are others."""
-    words = []
-    for row in counts.to_dict("records"):
-        total = sum(row.values())
-        if not total:
-            words.append("")
-            continue
-        name, value = max(row.items(), key=lambda item: item[1])
-        words.append(str(name) if value == total else f"{value / total:.0%} {name}")
-    return words

@@ -1,10 +1,15 @@
-"""Rules that turn a trace into findings with evidence: importing this package registers them all."""
+"""Rules that turn a trace into findings with evidence: importing this package registers them all.
+
+Rules on events are under `base.rules`, rules on counters under `counted.counted_rules`; `ask` asks both.
+"""
 
 from tiercel.traces.findings import access as access
 from tiercel.traces.findings import balance as balance
 from tiercel.traces.findings import cache as cache
 from tiercel.traces.findings import calls as calls
 from tiercel.traces.findings import contention as contention
-from tiercel.traces.findings.base import Finding, Storage, explain, findings_table, rules
+from tiercel.traces.findings import counted as counted
+from tiercel.traces.findings.ask import explain
+from tiercel.traces.findings.base import Finding, Storage, findings_table, rules
 
 __all__ = ["Finding", "Storage", "explain", "findings_table", "rules"]

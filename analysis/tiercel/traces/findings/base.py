@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from tiercel.registry import Registry
-from tiercel.traces.analysis.common import layer_of
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
@@ -62,22 +61,6 @@ class Case:
 
 Rule = Callable[[Case], Iterable[Finding]]
 rules: Registry[Rule] = Registry("finding rule")
-
-
-def explain(
-    frame: IOFrame, storage: Storage | None = None, only: Iterable[str] | None = None, api: str | None = None
-) -> list[Finding]:
-    """Return what the rules (all, or those named by `only`) find in a trace, the gravest first.
-
-    `api` is the layer whose calls count; left out, it is the lowest one that moved bytes.
-    """
-    names = rules.names() if only is None else list(only)
-    asked = [rules.get(name) for name in names]
-    if not len(frame):
-        return []
-    case = Case(frame, layer_of(frame, api), storage or Storage())
-    found = [finding for rule in asked for finding in rule(case)]
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def findings_table(findings: Iterable[Finding]) -> pd.DataFrame:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tiercel.registry import Registry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows of a batch that readers aim at: large enough for Parquet, small enough for memory.
 BATCH = 1 << 17
@@ -45,6 +48,10 @@ class EventWriter(Protocol):
         it to the earliest event. `rank` may be left out: then ranks are the numbers of the processes
         (host, process) in order of appearance.
         """
+
+    def keep(self, name: str, table: pa.Table) -> None:
+        """Keep a table of counters beside the events (`IOFrame.counters`): columns file, rank, and one for
+        each counter."""
 
 
 class TraceReader(Protocol):

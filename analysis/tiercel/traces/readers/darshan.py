@@ -1,11 +1,13 @@
 """Darshan: DXT's segments as events, and the counters as what they are.
 
-Needs the package `darshan` (the extra of the same name). A log without DXT holds counters only: for each
-file how many reads, how many bytes, how long in sum. They are no events and are not made into any: the frame
-is then empty, a warning says so, and ``metadata`` holds them:
+Needs the package `darshan` (the extra of the same name). Counters say for each file and rank how many reads,
+how many bytes, how long in sum. They are no events and are not made into any: they lie beside these, one
+table for each module (`IOFrame.counters`; rank -1 stands for all ranks of a shared file), and analyses answer
+from them where there are no events. ``metadata``:
 
 * ``counter_totals``: module to counter to its sum over files and ranks, for counters that add up;
-* ``counters``: module to a list of {file, rank, counters}; rank -1 stands for all ranks of a shared file.
+* ``stripes``: file to size (bytes) and width of its stripes, where it lies on Lustre;
+* ``run_time`` (s) and ``ranks`` of the job; ``modules``: those in the log.
 
 With DXT an event is a read or write of a file, POSIX or MPI-IO, with time, offset, length, rank and host.
 Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seconds from the job's start.
@@ -64,32 +66,35 @@ class Darshan:
                 "a Darshan log needs the package darshan, tiercel's extra: pip install 'tiercel[darshan]'"
             )
         with tempfile.TemporaryDirectory(prefix="tiercel-darshan-") as name:
-            ended = _take_apart(sources[0], Path(name))
-            return _report(sources[0], Path(name), ended, writer)
+            ended, said = _take_apart(sources[0], Path(name))
+            return _report(sources[0], Path(name), ended, said, writer)
 
 
-def _take_apart(log: Path, folder: Path) -> str:
-    """Run `darshan_log` on `log`; returns how it ended, '' for well."""
+def _take_apart(log: Path, folder: Path) -> tuple[str, list[str]]:
+    """Run `darshan_log` on `log`; returns how it ended, '' for well, and what the library complained of."""
     # -P: else the file beside it that is named darshan.py would be found instead of the package.
     program = Path(__file__).with_name("darshan_log.py")
     command = [sys.executable, "-P", str(program), str(log.resolve()), str(folder)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return f"not done after {_SECONDS} s"
-    if done.returncode == 0:
-        return ""
-    if done.returncode < 0:
-        return f"Darshan's library ended with signal {-done.returncode}"
+        return f"not done after {_SECONDS} s", []
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {done.returncode}"
+    said = list(dict.fromkeys(line.strip() for line in lines if line.lower().startswith("error")))
+    if done.returncode == 0:
+        return "", said
+    if done.returncode < 0:
+        return f"Darshan's library ended with signal {-done.returncode}", said
+    return lines[-1] if lines else f"exit code {done.returncode}", []
 
 
-def _report(log: Path, folder: Path, ended: str, writer: EventWriter) -> ReadReport:
+def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventWriter) -> ReadReport:
     head = _json(folder / "head.json")
     if not head:
-        raise UserError(f"{log}: not a readable Darshan log{': ' + ended if ended else ''}")
+        why = ended or "; ".join(said)
+        raise UserError(f"{log}: not a readable Darshan log{': ' + why if why else ''}")
     warnings = [f"{log.name}: read in part: {ended}"] if ended else []
+    warnings += [f"{log.name}: Darshan's library says: {line}" for line in said]
     rows = 0
     for number in range(len(list(folder.glob("*.arrow")))):
         with pa.OSFile(str(folder / f"{number}.arrow")) as file:
@@ -104,17 +109,21 @@ def _report(log: Path, folder: Path, ended: str, writer: EventWriter) -> ReadRep
             warnings.append(
                 f"{name}: its version {module['version']} is not read by the installed darshan package: lost"
             )
-    records = sum(len(each) for each in end.get("records", {}).values())
-    if not rows:
+    records = _keep_counters(folder, writer)
+    if not modules and said:
+        raise UserError(f"{log}: nothing in this Darshan log could be read: {'; '.join(said)}")
+    if not modules:
+        warnings.append("the log has no module: Darshan recorded no I/O at all")
+    elif not rows:
         why = (
             "no DXT in this log" if not any(n.startswith("DXT_") for n in modules) else "no DXT could be read"
         )
         warnings.append(
-            f"{why}: times of single operations are unknown; {records} records of counters are in metadata "
+            f"{why}: answers are from {records} records of counters; times of single operations are unknown "
             "(DXT_ENABLE_IO_TRACE=1 traces them)"
         )
     elif end.get("totals"):
-        warnings.append("DXT holds reads and writes only: opens, stats and syncs are in metadata's counters")
+        warnings.append("DXT holds reads and writes only: opens, stats and syncs are in the counters")
     job = head["job"]
     metadata: dict[str, Any] = {
         "format": "darshan",
@@ -123,11 +132,34 @@ def _report(log: Path, folder: Path, ended: str, writer: EventWriter) -> ReadRep
         "darshan_version": head["library"],
         "log_version": job.get("log_ver"),
         "counter_totals": end.get("totals", {}),
-        "counters": end.get("records", {}),
+        "stripes": end.get("stripes", {}),
+        "run_time": _run_time(job),
+        "modules": sorted(modules),
     }
     if begin := job.get("start_time_sec", job.get("start_time", 0)):
         metadata["epoch"] = float(begin) + float(job.get("start_time_nsec", 0)) * 1e-9
     return ReadReport(warnings, metadata)
+
+
+def _keep_counters(folder: Path, writer: EventWriter) -> int:
+    """Hand the modules' counters on; return the number of records."""
+    records = 0
+    for path in sorted(folder.glob("*.counters")):
+        with pa.OSFile(str(path)) as file:
+            try:
+                table = pa.ipc.open_file(file).read_all()
+            except pa.ArrowInvalid:  # it died half-way
+                continue
+        if len(table):
+            writer.keep(path.stem, table)
+            records += len(table)
+    return records
+
+
+def _run_time(job: Mapping[str, Any]) -> float | None:
+    """Return the job's seconds; whole ones where the log is of a version before 3.4."""
+    told = job.get("run_time")
+    return float(told) if isinstance(told, int | float) and told > 0 else None
 
 
 def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:

@@ -4,13 +4,13 @@
 
 Darshan's C library ends the whole process on some damaged logs and speaks on the standard error output; here
 neither reaches the caller. What was understood lies in FOLDER even when it dies half-way: ``head.json``, then
-``0.arrow``, ``1.arrow``... (segments of DXT), then ``end.json`` (counters). Imports nothing of tiercel.
+``0.arrow``, ``1.arrow``... (segments of DXT), then for each module with counters ``POSIX.counters`` (Arrow:
+file, rank, a column for each counter), then ``end.json`` (totals). Imports nothing of tiercel.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections import defaultdict
 from importlib import import_module
@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-#: Records of counters that are handed on one by one; totals are over all.
-RECORDS = 1000
+#: Records of counters that are written at once.
+_RECORDS = 1 << 14
 _FLUSH = 1 << 17
 _SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
 _COUNTED = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
+#: The module that tells how files are striped.
+_STRIPES = "LUSTRE"
 #: Endings of counters whose sum over files and ranks means something.
 _ADD_UP = (
     "_OPENS", "_READS", "_WRITES", "_SEEKS", "_STATS", "_FSYNCS", "_FDSYNCS", "_FLUSHES", "_MMAPS", "_SYNCS",
@@ -54,11 +56,13 @@ def main(log_path: str, folder: str) -> None:
     segments = _Segments(target, names)
     read = {name: _dxt(backend, log, name, segments) for name in modules if name.startswith("DXT_")}
     segments.flush()
-    totals: dict[str, dict[str, float]] = {}
-    records: dict[str, list[dict[str, Any]]] = {}
-    for name in [name for name in modules if name in _COUNTED]:
-        totals[name], records[name] = _counters(backend, log, name, names)
-    _write(target / "end.json", {"dxt_records": read, "totals": totals, "records": records})
+    totals = {
+        name: _counters(backend, log, name, names, target / f"{name}.counters")
+        for name in modules
+        if name in _COUNTED
+    }
+    stripes = _stripes(backend, log, names) if _STRIPES in modules else {}
+    _write(target / "end.json", {"dxt_records": read, "totals": totals, "stripes": stripes})
 
 
 class _Segments:
@@ -136,22 +140,59 @@ def _dxt(backend: Any, log: Any, module: str, segments: _Segments) -> int:
         count += 1
 
 
-def _counters(backend: Any, log: Any, module: str, names: dict[int, str]) -> tuple[Any, Any]:
-    """Return totals of the counters that add up, and the first records with their counters that are not 0."""
+def _counters(backend: Any, log: Any, module: str, names: dict[int, str], path: Path) -> dict[str, float]:
+    """Write a module's records to `path`, and return totals of the counters that add up."""
+    whole = [str(name) for name in backend.counter_names(module)]
+    broken = [str(name) for name in backend.fcounter_names(module)]
+    schema = pa.schema([
+        ("file", pa.string()), ("rank", pa.int32()),
+        *((name, pa.int64()) for name in whole), *((name, pa.float64()) for name in broken),
+    ])  # fmt: skip
     totals: dict[str, float] = defaultdict(float)
-    kept: list[dict[str, Any]] = []
-    while (record := backend.log_get_record(log, module, "dict")) is not None:
-        numbers = {**record["counters"], **record["fcounters"]}
-        numbers = {str(name): value for name, value in numbers.items() if name not in {"id", "rank"}}
-        for name, value in numbers.items():
-            if name.endswith(_ADD_UP) and "_MAX_" not in name and value > 0:
-                totals[name] += float(value)
-        if len(kept) < RECORDS:
-            there = {name: float(value) for name, value in numbers.items() if value and math.isfinite(value)}
-            kept.append(
-                {"file": names.get(int(record["id"])), "rank": int(record["rank"]), "counters": there}
-            )
-    return dict(totals), kept
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        held: list[dict[str, Any]] = []
+        while (record := backend.log_get_record(log, module, "numpy")) is not None:
+            held.append(record)
+            if len(held) == _RECORDS:
+                _write_records(held, schema, (whole, broken), names, writer, totals)
+                held = []
+        _write_records(held, schema, (whole, broken), names, writer, totals)
+    return dict(totals)
+
+
+def _write_records(
+    held: list[dict[str, Any]], schema: pa.Schema, columns: tuple[list[str], list[str]],
+    names: dict[int, str], writer: Any, totals: dict[str, float],
+) -> None:  # fmt: skip
+    if not held:
+        return
+    arrays = [
+        pa.array([names.get(int(record["id"])) for record in held], pa.string()),
+        pa.array([int(record["rank"]) for record in held], pa.int32()),
+    ]
+    for key, listed in zip(("counters", "fcounters"), columns, strict=True):
+        table = np.stack([np.asarray(record[key]) for record in held])
+        for number, name in enumerate(listed):
+            values = table[:, number]
+            sound = values if key == "counters" else np.where(np.isfinite(values), values, 0.0)
+            arrays.append(pa.array(sound, schema.field(name).type))
+            if name.endswith(_ADD_UP) and "_MAX_" not in name:
+                totals[name] += float(np.clip(sound, 0, None).sum())
+    writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _stripes(backend: Any, log: Any, names: dict[int, str]) -> dict[str, dict[str, int]]:
+    """Return stripe size (bytes) and width of each file that lies on Lustre."""
+    found = {}
+    while (record := backend.log_get_record(log, _STRIPES, "dict")) is not None:
+        # Of a file with several layouts (by offset) the first counts.
+        for component in record["components"][:1]:
+            numbers = {str(key): int(value) for key, value in component["counters"].items()}
+            file = names.get(int(record["id"]))
+            size = numbers.get("LUSTRE_COMP_STRIPE_SIZE", 0)
+            if file is not None and size > 0:
+                found[file] = {"size": size, "width": numbers.get("LUSTRE_COMP_STRIPE_COUNT", 0)}
+    return found
 
 
 def _write(path: Path, data: Any) -> None:

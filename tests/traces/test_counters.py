@@ -1,0 +1,213 @@
+"""Answers from counters: Darshan's logs without DXT, which is how sites keep them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from tiercel.cli.main import app
+from tiercel.errors import UserError
+from tiercel.traces import IOFrame
+from tiercel.traces.analysis.counters import MODULES, counted, files_counted, only_counters
+from tiercel.traces.analysis.summary import files_table, summarise
+from tiercel.traces.findings import explain
+from tiercel.traces.findings.counted import Counted, counted_rules
+
+LOG = Path(__file__).parents[1] / "data" / "traces" / "darshan" / "posix-counters.darshan"
+needs_darshan = pytest.mark.skipif(
+    importlib.util.find_spec("darshan") is None, reason="the darshan package is not installed"
+)
+MIB = 1 << 20
+
+
+@dataclasses.dataclass
+class Frame:
+    """A frame of counters that the tests make."""
+
+    tables: dict[str, pd.DataFrame]
+    metadata: dict[str, Any]
+    events: int = 0
+
+    def counters(self, module: str) -> pd.DataFrame | None:
+        return self.tables.get(module)
+
+    def __len__(self) -> int:
+        return self.events
+
+
+def posix(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return POSIX counters; what a row does not name is 0 (of alignment 1 MiB)."""
+    names = [
+        "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN", "OPENS", "STATS", "SEEKS", "FSYNCS", "FDSYNCS",
+        "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "FILE_NOT_ALIGNED", "RW_SWITCHES",
+        "MMAPS", "MAX_BYTE_READ", "MAX_BYTE_WRITTEN", "SLOWEST_RANK", "FASTEST_RANK", "SLOWEST_RANK_BYTES",
+        "FASTEST_RANK_BYTES", "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME", "F_SLOWEST_RANK_TIME",
+        "F_FASTEST_RANK_TIME", "F_VARIANCE_RANK_BYTES", "ACCESS1_ACCESS", "ACCESS1_COUNT",
+        *(f"SIZE_{kind}_{size}" for kind in ("READ", "WRITE") for size in
+          ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G",
+           "1G_PLUS")),
+    ]  # fmt: skip
+    made = []
+    for row in rows:
+        counters = {f"POSIX_{n}": row.get(n, 0) for n in names}
+        made.append({"file": row["file"], "rank": row.get("rank", -1), **counters,
+                     "POSIX_FILE_ALIGNMENT": row.get("FILE_ALIGNMENT", MIB)})  # fmt: skip
+    return pd.DataFrame(made)
+
+
+def found(
+    rule: str, *rows: dict[str, Any], ranks: int = 4, run: float = 10.0, **more: pd.DataFrame
+) -> list[Any]:
+    tables = {"POSIX": posix(*rows), **{name.replace("_", "-"): table for name, table in more.items()}}
+    frame: Any = Frame(tables, {"ranks": ranks, "run_time": run})
+    return [f for f in explain(frame) if f.rule == rule]
+
+
+def test_small_transfers_and_what_they_cost() -> None:
+    """900 of 1,000 reads are small; a tenth of 4 x 10 s is 4 s, of which 90 % are taken for theirs."""
+    row = {
+        "file": "/p/f", "READS": 1000, "SIZE_READ_1K_10K": 900, "SIZE_READ_1M_4M": 100,
+        "BYTES_READ": 1000 * 8192, "F_READ_TIME": 4.0, "SEQ_READS": 996, "MAX_BYTE_READ": 8192000 - 1,
+    }  # fmt: skip
+    [finding] = found("small-transfers", row)
+    assert finding.severity == "problem"
+    assert finding.sentence == (
+        "900 of 1,000 reads move less than 1 MiB (on average 8 KiB): 3.6 s in calls, 9 % of the processes' "
+        "time at most."
+    )
+    # The same in a job of an hour is no problem; in a millisecond it is not worth a word.
+    assert found("small-transfers", row, run=3600.0)[0].severity == "note"
+    assert found("small-transfers", {**row, "F_READ_TIME": 0.001}) == []
+
+
+def test_transfers_of_exactly_a_mebibyte_are_not_small() -> None:
+    """Darshan counts them in its class 100K_1M; its commonest sizes tell them."""
+    row = {"file": "/p/f", "WRITES": 1000, "SIZE_WRITE_100K_1M": 1000, "BYTES_WRITTEN": 1000 * MIB,
+           "ACCESS1_ACCESS": MIB, "ACCESS1_COUNT": 1000, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 1000}  # fmt: skip
+    assert found("small-transfers", row) == []
+    assert len(found("small-transfers", {**row, "ACCESS1_ACCESS": MIB - 1})) == 1
+
+
+def test_a_file_read_by_all_ranks_is_read_again() -> None:
+    [finding] = found("read-again", {"file": "/p/in", "READS": 4, "BYTES_READ": 400 * MIB,
+                                     "MAX_BYTE_READ": 100 * MIB - 1, "F_READ_TIME": 8.0})  # fmt: skip
+    assert finding.severity == "problem"
+    assert "400 MiB of 100 MiB (4 times /p/in): 6 s in calls, 15 %" in finding.sentence
+    assert "300 MiB need not come" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("rule", "row"),
+    [
+        ("misaligned", {"WRITES": 1000, "FILE_NOT_ALIGNED": 999, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 1000}),
+        ("random-access", {"READS": 1000, "SEQ_READS": 100, "F_READ_TIME": 4.0, "BYTES_READ": 4096000}),
+        ("metadata-bound", {"OPENS": 400, "STATS": 300, "F_META_TIME": 4.0}),
+        ("open-storm", {"OPENS": 400, "F_META_TIME": 4.0}),
+        ("fsync-storm", {"WRITES": 100, "FSYNCS": 100, "BYTES_WRITTEN": 100, "F_WRITE_TIME": 4.0}),
+        ("no-mpiio", {"WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
+        ("imbalance", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
+                       "F_FASTEST_RANK_TIME": 1.0}),
+        ("imbalance", {"rank": 2, "WRITES": 4, "F_WRITE_TIME": 4.0}),
+        ("single-writer", {"rank": 2, "WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
+        ("mapped", {"MMAPS": 1, "OPENS": 1}),
+    ],
+)  # fmt: skip
+def test_each_rule_fires_on_its_pattern(rule: str, row: dict[str, Any]) -> None:
+    [finding] = found(rule, {"file": "/p/f", **row})
+    assert "/p/f" in str(finding.evidence.to_dict()) or rule == "imbalance"
+    assert finding.severity == ("note" if rule == "mapped" else "problem")
+
+
+def test_a_plain_job_has_no_findings() -> None:
+    """Four ranks with a file each, written in large, aligned pieces, one after the other."""
+    rows = [
+        {"file": f"/p/f{rank}", "rank": rank, "OPENS": 1, "WRITES": 64, "BYTES_WRITTEN": 64 * 4 * MIB,
+         "SIZE_WRITE_1M_4M": 64, "SEQ_WRITES": 63, "CONSEC_WRITES": 63, "F_WRITE_TIME": 2.0,
+         "F_META_TIME": 0.001, "MAX_BYTE_WRITTEN": 256 * MIB - 1}
+        for rank in range(4)
+    ]  # fmt: skip
+    frame: Any = Frame({"POSIX": posix(*rows)}, {"ranks": 4, "run_time": 10.0})
+    assert explain(frame) == []
+
+
+def test_independent_calls_on_a_shared_file() -> None:
+    mpiio = pd.DataFrame([{
+        "file": "/p/f", "rank": -1, "MPIIO_INDEP_WRITES": 400, "MPIIO_COLL_WRITES": 0,
+        "MPIIO_BYTES_WRITTEN": 400, "MPIIO_BYTES_READ": 0, "MPIIO_F_WRITE_TIME": 4.0, "MPIIO_F_READ_TIME": 0.0, "MPIIO_F_META_TIME": 0.0,
+    }])  # fmt: skip
+    row = {"file": "/p/f", "WRITES": 400, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 400}
+    [finding] = found("independent-io", row, MPI_IO=mpiio)
+    assert finding.sentence.startswith("400 of 400 MPI-IO calls on shared files are independent")
+    assert found("no-mpiio", row, MPI_IO=mpiio) == []
+    together = mpiio.assign(MPIIO_INDEP_WRITES=0, MPIIO_COLL_WRITES=400)
+    assert found("independent-io", row, MPI_IO=together) == []
+
+
+def test_pseudo_files_are_no_io() -> None:
+    rows = [{"file": "/proc/meminfo", "READS": 1000, "SIZE_READ_100_1K": 1000, "F_READ_TIME": 4.0}]
+    assert found("small-transfers", *rows) == []
+
+
+def test_who_says_and_who_cannot_say() -> None:
+    """An unknown length of the job: the cost is told in seconds, and nothing is called a problem."""
+    row = {"file": "/p/f", "OPENS": 400, "F_META_TIME": 4.0}
+    frame: Any = Frame({"POSIX": posix(row)}, {})
+    findings = {f.rule: f for f in explain(frame)}
+    assert findings["open-storm"].severity == "hint"
+    assert "4 s in calls" in findings["open-storm"].sentence and "%" not in findings["open-storm"].sentence
+    with pytest.raises(UserError, match="no finding rule named 'open-strom': did you mean open-storm"):
+        explain(frame, only=["open-strom"])
+
+
+def test_rules_never_divide_by_nothing() -> None:
+    """A table of zeros, and one of missing numbers, give no findings and no warnings."""
+    frame: Any = Frame({"POSIX": posix({"file": "/p/f"})}, {"ranks": 4, "run_time": 10.0})
+    table = counted(frame)
+    for each in (table, table.iloc[:0]):
+        case = Counted(each, each, None, {}, 10.0, 4)  # type: ignore[arg-type]
+        for name in counted_rules.names():
+            assert list(counted_rules.get(name)(case)) == []
+
+
+# -- a real log ----------------------------------------------------------------------------------------------
+
+
+@needs_darshan
+def test_a_log_without_dxt_answers_from_its_counters() -> None:
+    """iokernel: two ranks write and read 64 KiB each in 4 KiB pieces, with a sync, in one shared file."""
+    frame = IOFrame.from_darshan(LOG)
+    assert only_counters(frame)
+    answer = summarise(frame)
+    assert (answer["from"], answer["ranks"]) == ("counters", 2)
+    layer = next(row for row in answer["layers"] if row["api"] == "posix")
+    assert (layer["bytes_read"], layer["bytes_written"]) == (2 << 16, 2 << 16)
+    assert answer["io_s"] is None and answer["app_throughput_bytes_s"] is None
+    files = files_table(frame)
+    shared = files.loc["/tmp/study/b"]
+    assert (shared["bytes_written"], shared["num_ranks"], shared["random"]) == (2 << 16, 2, 0)
+    assert files_counted(frame).equals(files)
+
+
+@needs_darshan
+def test_on_the_command_line() -> None:
+    runner = CliRunner()
+    done = runner.invoke(app, ["trace", "explain", str(LOG), "--json"])
+    assert json.loads(done.stdout)["from"] == "counters"
+    done = runner.invoke(app, ["trace", "summary", str(LOG)])
+    assert "counters alone" in done.stdout and "128 KiB" in done.stdout
+    done = runner.invoke(app, ["trace", "files", str(LOG), "--json"])
+    assert "/tmp/study/b" in [row["file"] for row in json.loads(done.stdout)["files"]]
+    for words in (["overlap"], ["timeline"], ["summary", "--rank", "0"]):
+        done = runner.invoke(app, ["trace", words[0], str(LOG), *words[1:]])
+        assert isinstance(done.exception, UserError) and "counters alone" in str(done.exception)
+
+
+def test_modules_are_told_apart_by_their_prefix() -> None:
+    assert [prefix for _, prefix, _ in MODULES] == ["POSIX_", "STDIO_", "MPIIO_"]
