@@ -140,7 +140,8 @@ def test_a_plain_job_has_no_findings() -> None:
 def test_independent_calls_on_a_shared_file() -> None:
     mpiio = pd.DataFrame([{
         "file": "/p/f", "rank": -1, "MPIIO_INDEP_WRITES": 400, "MPIIO_COLL_WRITES": 0,
-        "MPIIO_BYTES_WRITTEN": 400, "MPIIO_BYTES_READ": 0, "MPIIO_F_WRITE_TIME": 4.0, "MPIIO_F_READ_TIME": 0.0, "MPIIO_F_META_TIME": 0.0,
+        "MPIIO_BYTES_WRITTEN": 400, "MPIIO_BYTES_READ": 0,
+        "MPIIO_F_WRITE_TIME": 4.0, "MPIIO_F_READ_TIME": 0.0, "MPIIO_F_META_TIME": 0.0,
     }])  # fmt: skip
     row = {"file": "/p/f", "WRITES": 400, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 400}
     [finding] = found("independent-io", row, MPI_IO=mpiio)
