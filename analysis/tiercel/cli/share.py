@@ -61,6 +61,9 @@ def serve(
         Path | None, typer.Option("--socket", help="Unix socket (default: DATA/socket).")
     ] = None,
     listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
+    cleartext: Annotated[
+        bool, typer.Option("--cleartext", help="Serve beyond this machine without encryption.")
+    ] = False,
     mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
     exchange: Annotated[
         str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
@@ -89,6 +92,7 @@ def serve(
             argv += [f"--{name}", str(value)]
     for address in peer or []:
         argv += ["--peer", address]
+    argv += ["--cleartext"] if cleartext else []
     os.execv(argv[0], argv)
 
 

@@ -114,6 +114,7 @@ def test_servers_that_exchange_tables_are_fair_together(serve: Callable[..., Sha
     Alone each server gives job 1 two thirds, so 67 % of all; together the policy gives it 16 of 32 nodes.
     """
     key = tmp_path / "key"
+    key.touch(mode=0o600)
     key.write_bytes(os.urandom(32))
     ports = [free_port(), free_port()]
     servers = [
@@ -165,6 +166,7 @@ def test_status_tells_shares(serve: Callable[..., Share]) -> None:
 def test_files_are_spread_over_servers(serve: Callable[..., Share], tmp_path: Path) -> None:
     """A folder below the root lies whole on one server; together they look like one tree."""
     key = tmp_path / "key"
+    key.touch(mode=0o600)
     key.write_bytes(os.urandom(32))
     servers = [serve("--key", str(key)) for _ in range(3)]
     both = ",".join(str(share.server.socket) for share in servers)

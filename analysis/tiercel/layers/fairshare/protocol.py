@@ -54,6 +54,7 @@ class Connection:
         self._socket.settimeout(_TIMEOUT_S)
         try:
             self._socket.connect(str(address))
+            self._believe()
             challenge = self._receive()
             self._send(struct.pack("<IIQ", _VERSION, 0, 0) + _proof(ticket, challenge))
             self._answer("is not let in")
@@ -62,6 +63,17 @@ class Connection:
             raise UserError(
                 f"{address}: no fairshare server answers there: {error.strerror or error}"
             ) from None
+
+    def _believe(self) -> None:
+        """Refuse a server that is neither root's nor our own user's: a path can be somebody else's."""
+        size = struct.calcsize("3i")
+        _, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        if uid not in (0, os.geteuid()) and str(uid) != os.environ.get("FAIRSHARE_SERVER_USER"):
+            self._socket.close()
+            raise UserError(
+                f"{self.address}: the server runs as user {uid}, who is neither root nor you: "
+                f"FAIRSHARE_SERVER_USER={uid} if you trust it"
+            )
 
     def __enter__(self) -> Connection:
         return self

@@ -42,6 +42,25 @@ static int connect_unix(const char *path) {
     return fd;
 }
 
+// A socket's path can be somebody else's when the server is down: root's and our own user's servers are
+// believed, and that of FAIRSHARE_SERVER_USER (a number).
+static int believe(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -errno;
+    const char *other = getenv("FAIRSHARE_SERVER_USER");
+    if (peer.uid == 0 || peer.uid == geteuid()) return 0;
+    if (other && *other && strtoul(other, NULL, 10) == peer.uid) return 0;
+    static bool said;
+    if (!said)
+        fprintf(stderr,
+                "fairshare client: the server runs as user %u, who is neither root nor you: "
+                "FAIRSHARE_SERVER_USER=%u if you trust it\n",
+                (unsigned)peer.uid, (unsigned)peer.uid);
+    said = true;
+    return -EPERM;
+}
+
 static int connect_tcp(const char *where) {
     char host[256];
     const char *colon = strrchr(where, ':');
@@ -72,6 +91,11 @@ static bool is_tcp(int server) { return strncmp(fs_config.server[server], "tcp:"
 int fs_connect(int server) {
     const char *where = fs_config.server[server];
     int fd = is_tcp(server) ? connect_tcp(where + 4) : connect_unix(where);
+    int problem = fd < 0 || is_tcp(server) ? 0 : believe(fd);
+    if (problem) {
+        REAL(close)(fd);
+        return problem;
+    }
     return fd < 0 ? fd : fs_out_of_the_way(fd);
 }
 

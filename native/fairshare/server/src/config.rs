@@ -13,6 +13,8 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --data DIR            the data folder (made where it is not there); on the storage that is shared
   --socket PATH         Unix socket for clients on this machine (default: DIR/socket)
   --listen ADDRESS      also serve clients elsewhere, on this TCP address (host:port)
+  --cleartext           let --listen and --exchange be other than this machine's own addresses: what goes over
+                        them is neither encrypted nor, for files, protected from change
   --policy NAME         fifo, job-fair, user-fair, size-fair, priority-fair, or levels joined, as in
                         user-then-size-fair (default: size-fair)
   --scheduler NAME      stride, token, gift, gift-published, tbf, tbf-published, fifo (default: stride)
@@ -42,6 +44,7 @@ pub struct Config {
     pub data: PathBuf,
     pub socket: PathBuf,
     pub listen: Option<String>,
+    pub cleartext: bool,
     pub policy: Policy,
     pub policy_name: String,
     pub scheduler: SchedulerKind,
@@ -72,6 +75,7 @@ impl Config {
             data: PathBuf::new(),
             socket: PathBuf::new(),
             listen: None,
+            cleartext: false,
             policy: Policy::parse("size-fair").expect("known"),
             policy_name: "size-fair".into(),
             scheduler: SchedulerKind::Stride,
@@ -99,6 +103,10 @@ impl Config {
                 "--data" => data = Some(PathBuf::from(value()?)),
                 "--socket" => socket = Some(PathBuf::from(value()?)),
                 "--listen" => config.listen = Some(value()?),
+                "--cleartext" => {
+                    config.cleartext = true;
+                    continue;
+                }
                 "--policy" => {
                     config.policy_name = value()?;
                     config.policy = Policy::parse(&config.policy_name).map_err(|error| error.to_string())?;
@@ -136,6 +144,14 @@ impl Config {
         if !config.peers.is_empty() && (config.exchange.is_none() || config.key.is_none()) {
             return Err("--peer needs --exchange ADDRESS and --key FILE".into());
         }
+        for (name, address) in [("--listen", &config.listen), ("--exchange", &config.exchange)] {
+            if let Some(address) = address.as_ref().filter(|a| !config.cleartext && !stays_here(a)) {
+                return Err(format!(
+                    "{name} {address}: others could read and change what goes over the network: \
+                     --cleartext allows it (on a network of trusted machines)"
+                ));
+            }
+        }
         if config.stripe % 4096 != 0 {
             return Err("--stripe wants a multiple of 4096 bytes".into());
         }
@@ -145,6 +161,13 @@ impl Config {
         config.socket = socket.unwrap_or_else(|| config.data.join("socket"));
         Ok(config)
     }
+}
+
+/// Whether an address (host:port) is reached from this machine alone.
+fn stays_here(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
 fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String> {
@@ -175,6 +198,18 @@ mod tests {
         assert_eq!(parse(&["--data", "x"]).unwrap().socket, PathBuf::from("x/socket"));
         assert!(parse(&[]).is_err());
         assert!(parse(&["--data", "x", "--parallel", "0"]).is_err());
+    }
+
+    #[test]
+    fn other_machines_only_in_clear_text() {
+        let with = |address: &str, more: &[&str]| parse(&[&["--data", "x", "--listen", address], more].concat());
+        for here in ["127.0.0.1:7000", "localhost:7000", "[::1]:7000"] {
+            assert!(with(here, &[]).is_ok(), "{here}");
+        }
+        for elsewhere in ["0.0.0.0:7000", "10.0.0.1:7000", "[::]:7000", "node1:7000", "127.0.0.1.evil:1"] {
+            assert!(with(elsewhere, &[]).is_err(), "{elsewhere}");
+            assert!(with(elsewhere, &["--cleartext"]).unwrap().cleartext);
+        }
     }
 
     #[test]

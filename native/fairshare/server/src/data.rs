@@ -10,7 +10,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ use sha2::{Digest, Sha256};
 use crate::config::Config;
 use crate::errno::{check, Errno, Result};
 use crate::identity::Key;
+use crate::safe;
+use crate::server::serves_all;
 use crate::stripes::Stripes;
 
 const KEY_BYTES: usize = 32;
@@ -38,7 +40,18 @@ impl DataFolder {
     pub fn open(folder: &Path, key_file: Option<&Path>, stripe: u32) -> std::result::Result<Self, String> {
         let what = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let tree = folder.join("tree");
-        fs::create_dir_all(folder).map_err(|e| what(folder, e))?;
+        // Modes are said here, since the server's umask is 0. Others pass through to the socket, no more.
+        let whole = serves_all();
+        if !folder.is_dir() {
+            if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+                let mut parents = DirBuilder::new();
+                let made = parents.recursive(true).mode(0o755).create(above);
+                made.map_err(|e| what(above, e))?;
+            }
+            let made = DirBuilder::new().mode(0o711).create(folder);
+            made.map_err(|e| what(folder, e))?;
+        }
+        safe::folder(folder, whole)?;
         let lock_path = folder.join("lock");
         let mut options = OpenOptions::new();
         let options = options
@@ -46,6 +59,7 @@ impl DataFolder {
             .truncate(false)
             .read(true)
             .write(true)
+            .custom_flags(libc::O_NOFOLLOW)
             .mode(0o600);
         let lock = options.open(&lock_path).map_err(|e| what(&lock_path, e))?;
         // SAFETY: a plain call.
@@ -61,15 +75,20 @@ impl DataFolder {
                 .create(&tree)
                 .map_err(|e| what(&tree, e))?;
             // All users may make their own folders in a tree that a root server makes, as in /tmp.
-            let mode = if crate::server::serves_all() {
-                0o1777
-            } else {
-                0o755
-            };
+            let mode = if whole { 0o1777 } else { 0o755 };
             fs::set_permissions(&tree, fs::Permissions::from_mode(mode)).map_err(|e| what(&tree, e))?;
         }
-        let (id, mut key) = load_or_make(&folder.join("server"))?;
+        // Everybody may write in the tree; it must be the server's all the same, and no link elsewhere.
+        let found = fs::symlink_metadata(&tree).map_err(|e| what(&tree, e))?;
+        // SAFETY: no preconditions.
+        if !found.is_dir() || found.uid() != unsafe { libc::geteuid() } {
+            return Err(format!("{}: is not a folder of the server's own", tree.display()));
+        }
+        let record = folder.join("server");
+        let (id, mut key) = load_or_make(&record)?;
+        safe::secret(&record)?;
         if let Some(path) = key_file {
+            safe::secret(path)?;
             let bytes = fs::read(path).map_err(|e| what(path, e))?;
             if bytes.len() < KEY_BYTES {
                 return Err(format!(
@@ -106,7 +125,7 @@ impl DataFolder {
         }
         let _ = fs::remove_file(path);
         let listener = UnixListener::bind(path)?;
-        let mode = if crate::server::serves_all() { 0o666 } else { 0o600 };
+        let mode = if serves_all() { 0o666 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         Ok(listener)
     }

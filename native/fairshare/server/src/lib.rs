@@ -23,6 +23,7 @@ mod ops;
 mod peers;
 mod queue;
 mod segment;
+mod safe;
 pub mod server;
 mod session;
 mod slurm;

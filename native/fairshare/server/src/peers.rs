@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use policy::global::{local_shares, JobUse, ServerTable};
 use policy::{Job, Usage};
 
-use crate::identity::keyed;
+use crate::identity::{keyed, proven};
 use crate::server::Server;
 
 const MAGIC: &[u8; 4] = b"FSX1";
@@ -165,7 +165,7 @@ fn encode(table: &ServerTable, number: u64, key: &[u8]) -> Vec<u8> {
 
 fn decode(bytes: &[u8], key: &[u8]) -> Option<(u64, ServerTable)> {
     let (body, mac) = bytes.split_at_checked(bytes.len().checked_sub(MAC)?)?;
-    if body.len() < HEAD || keyed(key, body) != mac || &body[..4] != MAGIC {
+    if body.len() < HEAD || !proven(key, body, mac) || &body[..4] != MAGIC {
         return None;
     }
     let u32_at = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().expect("four bytes"));

@@ -1,0 +1,121 @@
+//! Who could put something else in the place of what the server trusts: its folder, its key, its tree.
+//!
+//! A server that works for all users believes what lies in its data folder. Whoever can write there, or
+//! rename it away, is root on this storage. So the folder, and all above it, must be the server's own or
+//! root's, and nobody else's to write to; a folder for everybody's files counts when it is sticky.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// Bits by which group and others write.
+const OTHERS_WRITE: u32 = 0o022;
+const OTHERS_AT_ALL: u32 = 0o077;
+const STICKY: u32 = 0o1000;
+
+fn own(uid: u32) -> bool {
+    // SAFETY: no preconditions.
+    uid == 0 || uid == unsafe { libc::geteuid() }
+}
+
+/// A folder of the server's own, of which `strict` looks at all above it, too. The error is a sentence.
+pub fn folder(path: &Path, strict: bool) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if !found.is_dir() {
+        return Err(format!("{}: is not a folder (a link is none)", path.display()));
+    }
+    if !own(found.uid()) {
+        return Err(format!(
+            "{}: belongs to user {}, who could replace the server's key",
+            path.display(),
+            found.uid()
+        ));
+    }
+    if found.permissions().mode() & OTHERS_WRITE != 0 {
+        return Err(format!(
+            "{}: others may write there, and could replace the server's key: chmod go-w",
+            path.display()
+        ));
+    }
+    let real = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    for above in real.ancestors().skip(1).filter(|_| strict) {
+        let found = fs::metadata(above).map_err(|e| format!("{}: {e}", above.display()))?;
+        let mode = found.permissions().mode();
+        if !own(found.uid()) || (mode & OTHERS_WRITE != 0 && mode & STICKY == 0) {
+            return Err(format!(
+                "{}: others may write there, and could put another folder in the place of {}",
+                above.display(),
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A file that nobody else may read or write.
+pub fn secret(path: &Path) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if !found.is_file() {
+        return Err(format!("{}: is not a file (a link is none)", path.display()));
+    }
+    if !own(found.uid()) || found.permissions().mode() & OTHERS_AT_ALL != 0 {
+        return Err(format!(
+            "{}: others may read or write the key, and could sign tickets of any user: make a new one, chmod 600",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn place(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("fairshare-safe-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o711)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_folder_that_others_write_to_is_refused() {
+        let path = place("folder");
+        assert_eq!(folder(&path, true), Ok(()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(folder(&path, false).unwrap_err().contains("others may write"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o711)).unwrap();
+        let link = path.join("link");
+        symlink(&path, &link).unwrap();
+        assert!(folder(&link, false).unwrap_err().contains("is not a folder"));
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_in_one_that_others_write_to_is_refused_where_it_matters() {
+        let above = place("above");
+        let path = above.join("data");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(folder(&path, true).unwrap_err().contains("in the place of"));
+        assert_eq!(folder(&path, false), Ok(()));
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(folder(&path, true), Ok(()));
+        fs::remove_dir_all(&above).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_others_read_is_refused() {
+        let path = place("key");
+        let file = path.join("key");
+        fs::write(&file, "k").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(secret(&file).unwrap_err().contains("chmod 600"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(secret(&file), Ok(()));
+        fs::remove_dir_all(&path).unwrap();
+    }
+}

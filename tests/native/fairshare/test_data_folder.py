@@ -1,0 +1,139 @@
+"""A server that works for all users believes its data folder: nobody else may put anything in its place."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.layers.fairshare.programs import Programs
+from tiercel.layers.fairshare.protocol import Connection, client_environment
+from tiercel.layers.fairshare.server import running_server
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a server for all users")
+NOBODY = 65534
+
+
+def refusal(programs: Programs, data: Path, *options: str) -> str:
+    """Return the sentence with which a server refuses to start."""
+    with pytest.raises(UserError) as caught, running_server(programs, data, options):
+        pass
+    return str(caught.value)
+
+
+def modes(data: Path) -> dict[str, int]:
+    return {name: stat.S_IMODE((data / name).lstat().st_mode) for name in ("", "server", "lock")}
+
+
+def test_what_is_made_is_the_servers_own(programs: Programs, tmp_path: Path) -> None:
+    """Whatever the umask: others pass through the folder, and neither list, read nor write in it."""
+    old = os.umask(0)
+    try:
+        with running_server(programs, tmp_path / "above" / "data"):
+            pass
+    finally:
+        os.umask(old)
+    assert modes(tmp_path / "above" / "data") == {"": 0o711, "server": 0o600, "lock": 0o600}
+    assert stat.S_IMODE((tmp_path / "above").stat().st_mode) == 0o755
+
+
+def test_a_folder_that_others_write_to_is_refused(programs: Programs, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running_server(programs, data):
+        pass
+    data.chmod(0o777)
+    assert "others may write there" in refusal(programs, data)
+    data.chmod(0o711)
+    (data / "server").chmod(0o644)
+    assert "could sign tickets of any user" in refusal(programs, data)
+
+
+@root_only
+def test_a_folder_that_somebody_else_owns_or_holds_is_refused(programs: Programs, tmp_path: Path) -> None:
+    """As somebody did who took root: rename the folder, or what is in it, and plant an own key."""
+    data = tmp_path / "place" / "data"
+    with running_server(programs, data):
+        pass
+    (tmp_path / "place").chmod(0o777)
+    assert "in the place of" in refusal(programs, data)
+    (tmp_path / "place").chmod(0o755)
+    os.chown(data / "server", NOBODY, NOBODY)
+    assert "could sign tickets" in refusal(programs, data)
+    os.chown(data / "server", 0, 0)
+    os.chown(data, NOBODY, NOBODY)
+    assert f"belongs to user {NOBODY}" in refusal(programs, data)
+    os.chown(data, 0, 0)
+    (data / "tree").rename(data / "aside")
+    (data / "tree").symlink_to(tmp_path)
+    assert "not a folder of the server's own" in refusal(programs, data)
+
+
+@root_only
+def test_an_unprivileged_user_cannot_change_the_folder(programs: Programs, tmp_path: Path) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:3]):  # pytest's own folders let nobody else through
+        folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    data = tmp_path / "data"
+    with running_server(programs, data):
+        theft = (
+            "import os, sys\nos.setgid(65534); os.setuid(65534)\nfailed = 0\n"
+            "for act in (lambda: os.rename(D + '/server', D + '/old'), lambda: os.unlink(D + '/server'),\n"
+            "            lambda: open(D + '/server').read(), lambda: open(D + '/new', 'w'),\n"
+            "            lambda: os.rename(D, D + '-old'), lambda: os.listdir(D)):\n"
+            "    try: act()\n"
+            "    except PermissionError: failed += 1\n"
+            "print(failed)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", f"D = {str(data)!r}\n{theft}"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "6"
+
+
+def test_a_key_that_others_read_is_refused(programs: Programs, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o644)
+    assert "chmod 600" in refusal(programs, tmp_path / "data", "--key", str(key))
+
+
+@pytest.mark.parametrize("name", ["--listen", "--exchange"])
+def test_other_machines_only_in_clear_text_and_asked_for(
+    programs: Programs, tmp_path: Path, name: str
+) -> None:
+    assert "--cleartext" in refusal(programs, tmp_path / "data", name, "0.0.0.0:0")
+    with running_server(programs, tmp_path / "data", [name, "0.0.0.0:0", "--cleartext"]):
+        pass
+
+
+@root_only
+def test_a_client_does_not_believe_another_users_server(programs: Programs, tmp_path: Path) -> None:
+    """Somebody else answers at the socket's path, as can be while the server is down."""
+    place = tmp_path / "place"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    path = place / "socket"
+    impostor = subprocess.Popen(
+        [sys.executable, "-c",
+         "import os, socket, sys; os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX); "
+         "s.bind(sys.argv[1]); s.listen(4); print('ready', flush=True); sys.stdin.read()", str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with impostor:
+        assert impostor.stdout is not None
+        assert impostor.stdout.readline() == "ready\n"
+        with pytest.raises(UserError, match=f"runs as user {NOBODY}, who is neither root nor you"):
+            Connection(path)
+        done = subprocess.run(
+            ["cat", "/fairshare/x"], capture_output=True, text=True, check=False, timeout=20,
+            env={**os.environ, **client_environment(programs.library, "/fairshare", str(path))},
+        )  # fmt: skip
+        assert f"the server runs as user {NOBODY}, who is neither root nor you" in done.stderr
+        assert done.returncode != 0
+        impostor.communicate()
