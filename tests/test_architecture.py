@@ -13,6 +13,7 @@ LAYERS = (
         "errors",
         "units",
         "quantities",
+        "whole",
         "registry",
         "documents",
         "programs",

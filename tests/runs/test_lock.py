@@ -13,7 +13,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.runs import lock as locks
-from tiercel.runs.lock import SiteLock
+from tiercel.runs.lock import EvaluationLock, SiteLock
 
 
 def hold(results: Path, ready: object, release: object) -> None:
@@ -80,4 +80,17 @@ def test_without_flock_the_lock_is_this_nodes(
 def test_other_errors_are_not_taken_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks.fcntl, "flock", NoLocks(tmp_path, errno.EIO).flock)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)), SiteLock(tmp_path / "results"):
+        pass
+
+
+def test_a_second_evaluation_is_refused_at_once_and_its_batches_are_not(tmp_path: Path) -> None:
+    with EvaluationLock(tmp_path):
+        with (
+            pytest.raises(UserError, match="another `tiercel evaluate` runs on this site"),
+            EvaluationLock(tmp_path),
+        ):
+            pass
+        with SiteLock(tmp_path, patience=0.0):  # the first one's own
+            pass
+    with EvaluationLock(tmp_path):
         pass

@@ -16,6 +16,7 @@ from tiercel.errors import UserError
 from tiercel.placement.staging import Move, staging_script
 from tiercel.plain import plain
 from tiercel.statistics.comparison import Comparison
+from tiercel.whole import write_text
 
 FORMAT = 1
 
@@ -167,12 +168,8 @@ def write(advice: Advice, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if moves:
             _write_plan(advice, moves, folder / "plan")
-        target = folder / "advice.json"
-        draft = target.with_name(".advice.json.partial")
-        draft.write_text(
-            json.dumps(document(advice), indent=1) + "\n", encoding="utf-8", errors="surrogateescape"
-        )
-        return draft.rename(target)
+        text = json.dumps(document(advice), indent=1) + "\n"
+        return write_text(folder / "advice.json", text, errors="surrogateescape")
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
 

@@ -34,6 +34,7 @@ def evaluate(
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
     from tiercel.runs.batch import retry_failed
+    from tiercel.runs.lock import EvaluationLock
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
@@ -52,9 +53,13 @@ def evaluate(
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--profile", site, "--quiet", "all"]
     command += ["--config", f"study={study}"]
-    if retry:
-        retry_failed(project, results_folder(root, site))
-    if code := run_workflow([*command, "announce=false"], root):
+    with EvaluationLock(results_folder(root, site)):
+        if retry:
+            retry_failed(project, results_folder(root, site))
+        code = run_workflow([*command, "announce=false"], root)
+    if code < 0:
+        raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
+    if code:
         raise typer.Exit(code)
     show(site=site, study=study)
 

@@ -20,6 +20,7 @@ import tiercel
 from tiercel.errors import UserError, suggest
 from tiercel.placement.features import NAMES, of_sweep
 from tiercel.results.validity import FLAGS
+from tiercel.whole import drafted
 
 FORMAT = 1
 TABLE, PROVENANCE = "sweep.parquet", "sweep.json"
@@ -62,9 +63,8 @@ def build_sweep(results: Path, study: str) -> pd.DataFrame:
     provenance["runs"] = int((runs["study"] == study).sum())
     folder = placement_folder(results, study)
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".{TABLE}.partial"
-    table.to_parquet(draft)
-    draft.rename(folder / TABLE)
+    with drafted(folder / TABLE) as draft:
+        table.to_parquet(draft)
     provenance["sha256"] = _digest(folder / TABLE)
     (folder / PROVENANCE).write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
     return load_sweep(folder)

@@ -30,6 +30,7 @@ from tiercel.placement.features import FEATURES, NAMES
 from tiercel.placement.score import best_of, differ
 from tiercel.placement.syncs import unsynced
 from tiercel.placement.throughput import ThroughputModel
+from tiercel.whole import write_text
 
 #: 2: synchronisations count by the call.
 FORMAT = 2
@@ -105,9 +106,7 @@ class PlacementModel:
             self.throughput_model.residuals, index=self.table.index, columns=self.systems
         )
         residuals.to_parquet(folder / ERRORS)
-        draft = folder / f".{CARD}.partial"
-        draft.write_text(json.dumps(self.card, indent=1) + "\n", encoding="utf-8")
-        return draft.rename(folder / CARD)
+        return write_text(folder / CARD, json.dumps(self.card, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path, site: str | None = None) -> PlacementModel:

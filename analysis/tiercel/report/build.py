@@ -18,6 +18,7 @@ from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
 from tiercel.study.model import Study
+from tiercel.whole import write_text
 
 
 def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText]) -> Path:
@@ -37,11 +38,8 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     _write_tables(everything, report / "tables")
     target = report / "index.html"
     text = page(results, site, first, pictures, find(results), parts)
-    partial = target.with_name(".index.html.partial")
     # The tables are clean (results.raw); what the site's file says of mounts may not be.
-    partial.write_text(private().text(text), encoding="utf-8")
-    partial.rename(target)
-    return target
+    return write_text(target, private().text(text))
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

@@ -16,6 +16,7 @@ import xarray as xr
 import tiercel
 from tiercel.errors import UserError
 from tiercel.results import schema
+from tiercel.whole import drafted
 
 DIMENSIONS = (
     "origin", "storage", "layer", "engine", "workload", "nodes", "processes_per_node", "operation", "twin",
@@ -72,8 +73,7 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
 def write_dataset(observations: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(observations)
-    temporary = path.with_name(f".{path.name}.partial")
     packed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
-    dataset.to_netcdf(temporary, engine="h5netcdf", encoding=packed)
-    temporary.rename(path)
+    with drafted(path) as draft:
+        dataset.to_netcdf(draft, engine="h5netcdf", encoding=packed)
     return dataset

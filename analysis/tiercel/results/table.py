@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from tiercel.errors import UserError, one_line
 from tiercel.results.schema import COUNT, FLAG, NUMBER, WORD, WORDS, Column
+from tiercel.whole import drafted
 
 _ARROW = {
     WORD: pa.string(),
@@ -40,10 +41,9 @@ def write_table(
     arrow = pa.schema(fields, metadata={"tiercel": signature})
     table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
     # With checksums a bit that flipped on a disk is an error, and no other number.
-    pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-    temporary.rename(path)
+    with drafted(path) as draft:
+        pq.write_table(table, draft, compression="zstd", write_page_checksum=True)
 
 
 def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:

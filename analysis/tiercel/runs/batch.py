@@ -88,13 +88,14 @@ def over_budget(project: Project, history: History) -> bool:
 def retry_failed(project: Project, results: Path) -> int:
     """Set the plan's failed runs aside, so that they go again; return how many."""
     store = RawStore(results)
-    failed = [r for r in project.plan.runs if (raw := store.read(r.id)) and not raw.ok]
-    again = {run.id for run in failed}
-    # First, so that whatever interrupts this, they do go again.
-    batches = (b.name for b in project.plan.batches if any(run.id in again for run in b.runs))
-    carry_out_again(project, results, batches)
-    for run in failed:
-        store.set_aside(run.id)
+    with SiteLock(results):  # a batch that still measures would write what is moved away
+        failed = [r for r in project.plan.runs if (raw := store.read(r.id)) and not raw.ok]
+        again = {run.id for run in failed}
+        # First, so that whatever interrupts this, they do go again.
+        batches = (b.name for b in project.plan.batches if any(run.id in again for run in b.runs))
+        carry_out_again(project, results, batches)
+        for run in failed:
+            store.set_aside(run.id)
     return len(failed)
 
 

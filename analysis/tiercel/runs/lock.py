@@ -26,8 +26,11 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 class SiteLock:
     """Context manager; `descriptor` is to be passed on to engines."""
 
+    name = ".lock"
+    held = "another tiercel still measures on this site"
+
     def __init__(self, results: Path, patience: float = 120.0) -> None:
-        self._path = results / ".lock"
+        self._path = results / self.name
         self._patience = patience
         self.descriptor = -1
 
@@ -43,7 +46,7 @@ class SiteLock:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     os.close(self.descriptor)
-                    raise UserError(f"{self._path}: another tiercel still measures on this site") from None
+                    raise UserError(f"{self._path}: {self.held}") from None
                 if not told:
                     print("tiercel: waiting for another tiercel that measures on this site", file=sys.stderr)
                     told = True
@@ -61,3 +64,15 @@ class SiteLock:
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         os.close(self.descriptor)
+
+
+class EvaluationLock(SiteLock):
+    """Held by a whole `tiercel evaluate`: two on one site would break each other's workflow and tables."""
+
+    name = ".evaluate.lock"
+    held = (
+        "another `tiercel evaluate` runs on this site: wait until it has ended (this one goes on from there)"
+    )
+
+    def __init__(self, results: Path) -> None:
+        super().__init__(results, patience=0.0)

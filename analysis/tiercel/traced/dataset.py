@@ -16,6 +16,7 @@ import tiercel
 from tiercel.errors import UserError
 from tiercel.results.schema import COUNT, NUMBER
 from tiercel.traced.schema import TRACES
+from tiercel.whole import drafted
 
 DIMENSIONS = ("origin", "storage", "layer", "engine", "workload", "nodes", "processes_per_node")
 _LEFT_OUT = ("processes", "repetition", "traced_rate", "untraced_rate")
@@ -58,7 +59,6 @@ def to_dataset(traces: pd.DataFrame) -> xr.Dataset:
 def write_dataset(traces: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(traces)
-    temporary = path.with_name(f".{path.name}.partial")
-    dataset.to_netcdf(temporary, engine="h5netcdf")
-    temporary.rename(path)
+    with drafted(path) as draft:
+        dataset.to_netcdf(draft, engine="h5netcdf")
     return dataset

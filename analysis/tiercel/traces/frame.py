@@ -27,6 +27,7 @@ from tiercel.traces.analysis import timeline as timelines
 from tiercel.traces.readers import readers
 from tiercel.traces.schema import LATER, NAMES, UNITS
 from tiercel.traces.sources import Sources, find_sources
+from tiercel.whole import drafted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -352,18 +353,14 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
 
 def _to_parquet(frame: IOFrame, path: Path) -> Path:
     """Write beside the target first, so that a file is never half written."""
-    draft = path.with_name(f".{path.name}.draft")
     try:
-        with pq.ParquetWriter(draft, store.SCHEMA, **store.PARQUET) as writer:
+        with drafted(path) as draft, pq.ParquetWriter(draft, store.SCHEMA, **store.PARQUET) as writer:
             for batch in frame.batches(
                 f"SELECT {', '.join(map(engine.quoted_name, NAMES))} FROM events", 1 << 19
             ):
                 writer.write_table(pa.Table.from_batches([batch]).cast(store.SCHEMA))
-        draft.replace(path)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

@@ -14,6 +14,7 @@ from tiercel.report.advice import tables
 from tiercel.report.advice.figures import draw
 from tiercel.report.html import environment
 from tiercel.units import format_duration, format_latency
+from tiercel.whole import write_text
 
 _NAMES = {
     "read": "reading",
@@ -49,10 +50,7 @@ def write_page(advice: Advice, folder: Path) -> Path:
             version=tiercel.__version__,
         )
     )
-    target = folder / "index.html"
-    partial = target.with_name(".index.html.partial")
-    partial.write_text(text, encoding="utf-8", errors="replace")
-    return partial.rename(target)
+    return write_text(folder / "index.html", text, errors="replace")
 
 
 def _facts(advice: Advice) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tiercel.errors import UserError
+from tiercel.whole import write_text
 
 LIST = "comparison.json"
 PAGE = "index.html"
@@ -55,9 +56,7 @@ def check_free(folder: Path, own: Iterable[str], wanted: Iterable[str]) -> None:
 
 def write_list(folder: Path, files: Iterable[str]) -> None:
     """List the files that a comparison owns in `folder`."""
-    partial = folder / f".{LIST}.partial"
-    partial.write_text(json.dumps({"kind": _KIND, "files": sorted(files)}, indent=1) + "\n", encoding="utf-8")
-    partial.rename(folder / LIST)
+    write_text(folder / LIST, json.dumps({"kind": _KIND, "files": sorted(files)}, indent=1) + "\n")
 
 
 def _listed(path: Path) -> list[str] | None:

@@ -16,6 +16,7 @@ from tiercel.report.comparison.folder import PAGE, check_free, own_files, write_
 from tiercel.report.data import Record
 from tiercel.report.html import environment
 from tiercel.report.page_tables import Table
+from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,7 @@ def build_comparison(answer: Answer, folder: Path) -> Path:
         )
     )
     target = folder / PAGE
-    partial = target.with_name(".index.html.partial")
-    partial.write_text(private().text(text), encoding="utf-8")
-    partial.rename(target)
-    return target
+    return write_text(target, private().text(text))
 
 
 def _part(number: int, pair: Pair) -> _Part:

@@ -1,0 +1,39 @@
+"""Files that are written whole or not at all, also when two write the same one at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+#: A draft of this age belongs to a writer that was killed, seconds.
+_FORGOTTEN_S = 86400.0
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Give a path beside `path` to write to; on success it takes the place of `path`, else it goes.
+
+    OSError as writing gives it, of the path that was asked for where it cannot be put in its place.
+    """
+    for left in path.parent.glob(f".{path.name}.*.partial"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _FORGOTTEN_S:
+                left.unlink()
+    # No two writers share a draft, on whatever nodes they are; a leading dot keeps it out of globs.
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str, errors: str = "strict") -> Path:
+    """Write text (UTF-8) whole or not at all; return `path`."""
+    with drafted(path) as draft:
+        draft.write_text(text, encoding="utf-8", errors=errors)
+    return path
