@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiercel.advice.judge import results_of
+from tiercel.advice.judge import COPIES, results_of
 from tiercel.advice.measure import LEAST, measure
 from tiercel.advice.measured import Measured
 from tiercel.advice.trial import Trial
@@ -28,9 +28,11 @@ class FixedBench:
 
     units: tuple[Unit, ...] = UNITS
     tried: list[str] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
 
-    def try_(self, way: Way, _limit: float, _copies: bool = False) -> Trial:
+    def try_(self, way: Way, _limit: float, copies: bool = False) -> Trial:
         self.tried.append(way.name)
+        self.copied += [way.name] if copies else []
         seconds = [TOOK[way.systems[u.name]][i] for i, u in enumerate(self.units)]
         noise = 1 + 0.001 * (len(self.tried) % 7)
         files = np.array([[s * noise, 0, 0, 0] for s in seconds])
@@ -61,3 +63,5 @@ def test_files_that_take_no_time_stay_and_the_answer_needs_few_rounds() -> None:
     # Tried once, and then the same without the script.
     assert bench.tried.count("all on fast") == 1 and found.aside == {"all on fast"}
     assert found.rounds <= LEAST + 1
+    # What copying takes is measured for the one that came later, too, and never for home.
+    assert {name: bench.copied.count(name) for name in set(bench.copied)} == {"all on fast": 1, MIXED: COPIES}

@@ -65,7 +65,8 @@ def _round(
         progress(f"round {number + 1}: {name}, {left:.0f} s of the budget left")
         walls = found.values(HOME, "wall")
         limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else PATIENCE_S
-        copies = number < COPIES and name not in (HOME, AGAIN)
+        # Of each way's own first trials: the mixed one may come late.
+        copies = len(found.trials.get(name, ())) < COPIES and name not in (HOME, AGAIN)
         try:
             found.trials.setdefault(name, [])
             found.trials[name].append(bench.try_(found.ways[name], limit, copies))

@@ -1,7 +1,8 @@
 """Replays one way once: makes the files in scratch folders of the storages, does what the program did there.
 
-Nothing of the program's own is read or written. What a way costs in copying is measured too, by copying the
-replay's files between the scratch folders as the plan's script would copy the program's.
+Nothing of the program's own is read or written. As a plan leaves links where files were, what moves is
+reached through links here, too: a server is asked for these. What a way costs in copying is measured, by
+copying the replay's files between the scratch folders as the plan's script would copy the program's.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _SAMPLE = 16 << 20
 #: So many more moves tell what each costs.
 _MOVES = 4
 GROUPS = ("read", "write", "metadata", "sync")
+#: Beside a replay's files: its inputs as they lie at home while it runs, and what comes back.
+_COPIED, _BACK = "tiercel-copied", "tiercel-back"
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,30 @@ class Bench:
                 for s in systems
             }
             places = [data[s] for s in systems]
+            roots |= {f: number[u.storage] for u in self._link(way, data) if u.storage for f in u.files}
             replay = Replay(self.program, self.recipe, roots, places, self.folder, self.inherit)
             replay.prepare(self.warm, timeout)
             copy_in = self._copy_in(way, data) if copies else 0.0
             result = replay.run(self.think, timeout)
             copy_out = self._copy_out(way, data) if copies else 0.0
         return replace(self._trial(result, copy_in, copy_out), elapsed=time.monotonic() - began)
+
+    def _link(self, way: Way, data: Mapping[str, Path]) -> list[Unit]:
+        """Leave links where the units that move were, the outer ones first; return these units."""
+        moved = sorted(way.moved(self.units), key=lambda unit: len(unit.folder.parts))
+        linked: list[Unit] = []
+        for unit in moved:
+            target = way.systems[unit.name]
+            above = [u for u in linked if u.whole and u.folder in unit.folder.parents]
+            around = [u for u in above if way.systems[u.name] == target]
+            names = [str(unit.folder)] if unit.whole else list(unit.inputs)
+            for name in [] if around or unit.storage is None else names:
+                here, there = (data[s] / self.recipe.place(name) for s in (unit.storage or "", target))
+                here.parent.mkdir(parents=True, exist_ok=True)
+                (there if unit.whole else there.parent).mkdir(parents=True, exist_ok=True)
+                here.symlink_to(there)
+            linked.append(unit)
+        return linked
 
     def _trial(self, result: dict[str, Any], copy_in: float, copy_out: float) -> Trial:
         seconds = np.array([[f[g]["seconds"] for g in GROUPS] for f in result["files"]], dtype=np.float64)
@@ -154,13 +175,13 @@ class Bench:
         for unit in way.moved(self.units):
             home, there = data[unit.storage or ""], data[way.systems[unit.name]]
             names = [self.recipe.place(n) for n in unit.inputs]
-            _copy_files(names, there, home)
+            _copy_files(names, there, home / _COPIED)
             if not self.warm:
-                evict(home / n for n in names if (home / n).is_file())
+                evict(home / _COPIED / n for n in names if (home / _COPIED / n).is_file())
             began = time.monotonic()
-            _copy_files(names, home, there)
+            _copy_files(names, home / _COPIED, there / _COPIED)
             taken += time.monotonic() - began
-            taken += self._copy_other(unit.bytes_before - _sizes(there, names), home, there)
+            taken += self._copy_other(unit.bytes_before - _sizes(home / _COPIED, names), home, there)
         return taken
 
     def _copy_other(self, size: int, home: Path, there: Path) -> float:
@@ -179,13 +200,16 @@ class Bench:
         return taken * size / part
 
     def _copy_out(self, way: Way, data: Mapping[str, Path]) -> float:
+        """Copy back what the script would, and remove the originals that lay aside; return seconds."""
         taken = 0.0
         for unit in way.moved(self.units):
             home, there = data[unit.storage or ""], data[way.systems[unit.name]]
             # A folder that was changed comes back whole; of inputs those that were written.
             back = unit.files if unit.changed else unit.results
             began = time.monotonic()
-            _copy_files([self.recipe.place(n) for n in back], there, home)
+            _copy_files([self.recipe.place(n) for n in back], there, home / _BACK)
+            for name in unit.inputs if unit.changed else ():
+                (home / _COPIED / self.recipe.place(name)).unlink(missing_ok=True)
             taken += time.monotonic() - began
         return taken
 
@@ -195,7 +219,7 @@ def _copy_files(names: Iterable[str], source: Path, target: Path) -> None:
         path = source / name
         if path.is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target / name)
+            shutil.copy2(path, target / name)  # as cp -a: with mode and times
 
 
 def _sizes(folder: Path, names: Sequence[str]) -> int:
