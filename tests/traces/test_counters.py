@@ -125,6 +125,16 @@ def test_each_rule_fires_on_its_pattern(rule: str, row: dict[str, Any]) -> None:
     assert finding.severity == ("note" if rule == "mapped" else "problem")
 
 
+def test_ranks_with_the_same_to_do_differ_by_chance() -> None:
+    row = {"file": "/p/f", "WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 1.9,
+           "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 100, "FASTEST_RANK_BYTES": 100}  # fmt: skip
+    assert found("imbalance", row) == []
+    [more] = found("imbalance", {**row, "SLOWEST_RANK_BYTES": 190})
+    assert more.advice == "Give every rank as much to do."
+    [slower] = found("imbalance", {**row, "F_SLOWEST_RANK_TIME": 2.1})
+    assert "look at the slow rank's node" in slower.advice
+
+
 def test_a_plain_job_has_no_findings() -> None:
     """Four ranks with a file each, written in large, aligned pieces, one after the other."""
     rows = [

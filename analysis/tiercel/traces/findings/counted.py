@@ -50,6 +50,8 @@ ENOUGH_OPENS = 100
 STDIO = 0.1
 #: One rank of several that writes this part of all bytes writes for the others.
 SINGLE_WRITER = 0.9
+#: Of the fastest and the slowest of many ranks with the same to do, one is by chance twice as slow.
+SLOW = 2.0
 #: Half of the MPI-IO calls on shared files being independent: collective buffering is not in use.
 INDEPENDENT = 0.5
 
@@ -353,7 +355,9 @@ def imbalance(case: Counted) -> Iterator[Finding]:
             times.rename("io_time").sort_values(ascending=False).reset_index(),
         )  # fmt: skip
     rows = case.low[(case.low["rank"] < 0) & (case.low["slowest_time"] > 0)]
-    rows = rows[rows["slowest_time"] >= UNEVEN * rows["fastest_time"].clip(lower=0)]
+    uneven = rows["slowest_bytes"] >= UNEVEN * rows["fastest_bytes"].clip(lower=1)
+    limit = pd.Series(SLOW, rows.index).where(~uneven, UNEVEN)
+    rows = rows[rows["slowest_time"] >= limit * rows["fastest_time"].clip(lower=0)]
     if rows.empty:
         return
     first = rows.sort_values("slowest_time", ascending=False).iloc[0]
