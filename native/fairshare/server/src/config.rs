@@ -202,11 +202,18 @@ mod tests {
 
     #[test]
     fn other_machines_only_in_clear_text() {
-        let with = |address: &str, more: &[&str]| parse(&[&["--data", "x", "--listen", address], more].concat());
+        let with =
+            |address: &str, more: &[&str]| parse(&[&["--data", "x", "--listen", address], more].concat());
         for here in ["127.0.0.1:7000", "localhost:7000", "[::1]:7000"] {
             assert!(with(here, &[]).is_ok(), "{here}");
         }
-        for elsewhere in ["0.0.0.0:7000", "10.0.0.1:7000", "[::]:7000", "node1:7000", "127.0.0.1.evil:1"] {
+        for elsewhere in [
+            "0.0.0.0:7000",
+            "10.0.0.1:7000",
+            "[::]:7000",
+            "node1:7000",
+            "127.0.0.1.evil:1",
+        ] {
             assert!(with(elsewhere, &[]).is_err(), "{elsewhere}");
             assert!(with(elsewhere, &["--cleartext"]).unwrap().cleartext);
         }
