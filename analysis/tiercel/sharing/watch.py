@@ -36,9 +36,10 @@ class Watch:
         try:
             with Connection(self.server) as connection:
                 for number in range(round(self.length / self.interval) + 1):
-                    if self._over.wait(max(0.0, self.at + number * self.interval - time.time())):
-                        return
+                    over = self._over.wait(max(0.0, self.at + number * self.interval - time.time()))
                     self._note(connection.status(), time.time() - self.at)
+                    if over:  # with what was served since it was asked last
+                        return
         except (UserError, OSError):
             return  # what was seen so far counts; the jobs say themselves why a server went away
 
