@@ -298,6 +298,7 @@ def test_a_reader_comes_after_the_writer_of_its_bytes_though_it_never_slept_in_a
     number = next(i for i, s in enumerate(recipe.streams) if s[-1].kind == "C")
     assert reader[-1].waits == [(number, 2)]  # the open and the first read
     assert reader[-1].gap == pytest.approx(9_700_000, abs=1000)  # since that read ended, at 50.3 ms
+    assert recipe.left_out == {}  # what goes through a connection is no file's, and not left out
 
 
 def test_a_writer_of_a_full_pipe_comes_after_the_reader(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tiercel.traces import IOFrame, open_trace
@@ -75,3 +76,20 @@ def frame_of(tmp_path: Path) -> Callable[[list[Event]], IOFrame]:
         return open_trace(folder)
 
     return make
+
+
+class Kept:
+    """A writer that only checks what a reader writes, and counts it."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.records = 0
+
+    def write(self, columns: dict[str, object]) -> None:
+        lengths = {len(values) for values in columns.values()}  # type: ignore[arg-type]
+        assert len(lengths) == 1
+        self.rows += lengths.pop()
+
+    def keep(self, name: str, table: pa.Table) -> None:
+        assert name and {"file", "rank"} <= set(table.column_names)
+        self.records += len(table)

@@ -182,7 +182,7 @@ def test_rules_never_divide_by_nothing() -> None:
     frame: Any = Frame({"POSIX": posix({"file": "/p/f"})}, {"ranks": 4, "run_time": 10.0})
     table = counted(frame)
     for each in (table, table.iloc[:0]):
-        case = Counted(each, each, None, {}, 10.0, 4)  # type: ignore[arg-type]
+        case = Counted(each, each, 10.0, 4)
         for name in counted_rules.names():
             assert list(counted_rules.get(name)(case)) == []
 

@@ -15,6 +15,8 @@ import tiercel.traces.readers.darshan
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame
 
+from .conftest import Kept
+
 DATA = Path(__file__).parents[1] / "data" / "traces" / "darshan"
 needs_darshan = pytest.mark.skipif(
     importlib.util.find_spec("darshan") is None, reason="the darshan package is not installed"
@@ -110,11 +112,6 @@ def test_no_log_is_one_clear_error(content: bytes, tmp_path: Path) -> None:
         IOFrame.from_darshan(path)
 
 
-class _Kept:
-    def write(self, columns: dict[str, object]) -> None:
-        assert len({len(values) for values in columns.values()}) == 1  # type: ignore[arg-type]
-
-
 @needs_darshan
 @pytest.mark.nightly  # each example starts a process
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -132,6 +129,6 @@ def test_damage_gives_warnings_or_one_error(
     path = tmp_path_factory.mktemp("damaged") / "x.darshan"
     path.write_bytes(raw)
     try:
-        tiercel.traces.readers.darshan.Darshan().read([path], _Kept())
+        tiercel.traces.readers.darshan.Darshan().read([path], Kept())
     except UserError as error:
         assert "\n" not in str(error)

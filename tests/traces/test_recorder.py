@@ -19,6 +19,8 @@ from tiercel.errors import UserError
 from tiercel.traces import IOFrame
 from tiercel.traces.readers.recorder_format import expand, open_recorder
 
+from .conftest import Kept
+
 DATA = Path(__file__).parents[1] / "data" / "traces" / "recorder"
 TRACES = (
     "ranks-posix", "ranks-mpiio", "ranks-2.3", "ranks-shared-grammar", "merged-posix", "merged-mpiio",
@@ -177,18 +179,6 @@ def test_two_traces_are_two_programs(tmp_path: Path) -> None:
         IOFrame.from_recorder(tmp_path)
 
 
-class _Kept:
-    """A writer that only checks what a reader writes."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-
-    def write(self, columns: dict[str, object]) -> None:
-        lengths = {len(values) for values in columns.values()}  # type: ignore[arg-type]
-        assert len(lengths) == 1
-        self.rows += lengths.pop()
-
-
 @settings(max_examples=120, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_warnings_or_one_error(
@@ -216,7 +206,7 @@ def test_damage_gives_warnings_or_one_error(
         path.write_bytes(raw)
     reader = tiercel.traces.readers.recorder.Recorder()
     reader.recognises(folder)
-    kept = _Kept()
+    kept = Kept()
     try:
         reader.read([folder], kept)
     except UserError as error:

@@ -15,6 +15,8 @@ import tiercel.traces.readers.strace
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
 
+from .conftest import Kept
+
 DATA = Path(__file__).parents[1] / "data" / "traces" / "strace"
 
 
@@ -198,11 +200,6 @@ def test_a_trace_made_now(tmp_path: Path) -> None:
     assert writes["offset"].tolist() == [1000 * i for i in range(7)] and set(writes["size"]) == {1000}
 
 
-class _Kept:
-    def write(self, columns: dict[str, object]) -> None:
-        assert len({len(values) for values in columns.values()}) == 1  # type: ignore[arg-type]
-
-
 @settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_warnings_or_one_error(
@@ -226,6 +223,6 @@ def test_damage_gives_warnings_or_one_error(
     reader = tiercel.traces.readers.strace.Strace()
     reader.recognises(path)
     try:
-        reader.read([path], _Kept())
+        reader.read([path], Kept())
     except UserError as error:
         assert "\n" not in str(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import select
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.advice.presence import Presence
-from tiercel.advice.tracers import CallCost, Tracer, find_program
+from tiercel.advice.tracers import CallCost, Tracer, children_seconds, find_program
 from tiercel.errors import UserError
 from tiercel.placement.delay import Delay
 
@@ -87,7 +86,7 @@ class Program:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
         presence = Presence.take(self._argv)
-        before, spent, began = _kernel_bytes(), _spent(), time.monotonic()
+        before, spent, began = _kernel_bytes(), children_seconds(), time.monotonic()
         try:
             self._process = subprocess.Popen(
                 command, env={**os.environ, **variables}, stdout=sys.stderr if self._quiet else None
@@ -102,7 +101,7 @@ class Program:
             ended, interrupted = True, True
             self._process.wait()
         seconds = time.monotonic() - began
-        user, system = (now - then for now, then in zip(_spent(), spent, strict=True))
+        user, system = (now - then for now, then in zip(children_seconds(), spent, strict=True))
         code = self._process.returncode if ended else None
         if not ended:
             notes.append(f"traced for {seconds:.0f} s; the program went on without the tracer")
@@ -171,13 +170,6 @@ def _stop(tracer: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(tracer, signal.SIGTERM)
     _gone(tracer, _GRACE_S)
-
-
-def _spent() -> tuple[float, float]:
-    """Return the user and system time of the children that this process has waited for, and of theirs. strace
-    is not among them: it makes itself independent of the program."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime, used.ru_stime
 
 
 def _kernel_bytes() -> int:

@@ -257,12 +257,19 @@ def _said(argv: list[str]) -> str:
 
 
 def _spent(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:
-    """Return the user and system seconds of a command that is no tracer (which makes itself independent)."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    """Return the user and system seconds of a command."""
+    before = children_seconds()
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(argv, capture_output=True, timeout=60, check=True, env={**os.environ, **variables})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+    user, system = (now - then for now, then in zip(children_seconds(), before, strict=True))
+    return user, system
+
+
+def children_seconds() -> tuple[float, float]:
+    """Return the user and system time of the children that this process has waited for, and of theirs. strace
+    is not among them: it makes itself independent of the program."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime, used.ru_stime
 
 
 def _metadata_seconds(argv: Sequence[str], variables: Mapping[str, str]) -> float:

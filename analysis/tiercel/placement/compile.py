@@ -180,7 +180,9 @@ def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataF
 
 #: Calls by which threads wake each other: futexes, and reads and writes of pipes and socket pairs.
 _HANDS_OVER = "kind = 'other' AND flags IS NOT NULL AND target IS NOT NULL"
-_PASSES = "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket):'))"
+_PASSES = (
+    "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket|UNIX[^/]*|TCP[^/]*):'))"
+)
 
 
 #: All calls, each with its number among those of its thread.

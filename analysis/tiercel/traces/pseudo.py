@@ -35,4 +35,4 @@ def origin(path: str) -> str:
     """Return what a pseudo-file is, in a word or two, for a sentence."""
     if path.startswith("/dev/shm/"):
         return "segments of communication libraries in /dev/shm"
-    return path.split("/", 2)[1].join(("/", ""))
+    return f"/{path.split('/', 2)[1]}"

@@ -34,7 +34,7 @@ _SUMS: Mapping[str, tuple[str, ...]] = {
     "read_time": ("F_READ_TIME",), "write_time": ("F_WRITE_TIME",), "metadata_time": ("F_META_TIME",),
     "consecutive_reads": ("CONSEC_READS",), "consecutive_writes": ("CONSEC_WRITES",),
     "sequential_reads": ("SEQ_READS",), "sequential_writes": ("SEQ_WRITES",),
-    "not_aligned": ("FILE_NOT_ALIGNED",), "switches": ("RW_SWITCHES",),
+    "not_aligned": ("FILE_NOT_ALIGNED",),
     "independent": ("INDEP_READS", "INDEP_WRITES", "NB_READS", "NB_WRITES"),
     "collective": ("COLL_READS", "COLL_WRITES", "SPLIT_READS", "SPLIT_WRITES"),
     "small_reads": tuple(f"SIZE_READ{agg}_{size}" for agg in ("", "_AGG") for size in
@@ -48,7 +48,6 @@ _SINGLE = {
     "slowest_time": "F_SLOWEST_RANK_TIME", "fastest_time": "F_FASTEST_RANK_TIME",
     "slowest_bytes": "SLOWEST_RANK_BYTES", "fastest_bytes": "FASTEST_RANK_BYTES",
     "slowest_rank": "SLOWEST_RANK", "fastest_rank": "FASTEST_RANK",
-    "variance_bytes": "F_VARIANCE_RANK_BYTES",
 }  # fmt: skip
 #: Of these, the ones that count calls.
 _CALLS = ["reads", "writes", "opens", "stats", "seeks", "syncs"]

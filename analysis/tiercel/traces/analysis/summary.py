@@ -45,6 +45,7 @@ def summarise(frame: IOFrame) -> dict[str, Any]:
     ).iloc[0]
     sizes = transfer_sizes(frame).reset_index()
     by_layer = frame.query(_LAYERS)
+    pseudo = _pseudo(frame)
     return {
         "from": "events",
         **numbers,
@@ -66,8 +67,8 @@ def summarise(frame: IOFrame) -> dict[str, Any]:
             for row in sizes.to_dict("records")
         ],
         "ranks_from": str(frame.metadata.get("ranks_from", "")),
-        "pseudo": _pseudo(frame),
-        "notes": _notes(frame, by_layer),
+        "pseudo": pseudo,
+        "notes": _notes(frame, by_layer, pseudo, int(counts["ranks"])),
     }
 
 
@@ -82,14 +83,16 @@ def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
     return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
-def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
+def _notes(
+    frame: IOFrame, by_layer: pd.DataFrame, pseudo: list[dict[str, Any]], ranks: int
+) -> list[str]:  # fmt: skip
     notes = []
     for row in by_layer.to_dict("records"):
         busy = row["data_s"] + row["metadata_s"] + row["sync_s"]
         if busy > 0 and row["metadata_s"] + row["sync_s"] > 0.0:
             share = (row["metadata_s"] + row["sync_s"]) / busy
             notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
-    for stranger in _pseudo(frame):
+    for stranger in pseudo:
         notes.append(
             f"{stranger['calls']:,} calls on {stranger['of']} ({format_size(stranger['bytes'])}) are not "
             "counted: no storage"
@@ -100,7 +103,6 @@ def _notes(frame: IOFrame, by_layer: pd.DataFrame) -> list[str]:
             named = [str(name) for name in table.attrs[verdict]]
             if named and len(named) <= 8:
                 notes.append(f"{by} {', '.join(named)}: {verdict}, compared with the other {by}s")
-    ranks = int(frame.query("SELECT count(DISTINCT rank) AS n FROM events")["n"].iloc[0])
     if ranks > 1 and frame.ranks_are_numbered:
         notes.append(frame.ranks_are_numbered)
     return notes

@@ -34,5 +34,5 @@ def explain(
         asked = [name for name in rules.names() if name in names]
         found = [finding for name in asked for finding in rules.get(name)(case)]
     said = {finding.rule for finding in found}
-    found += [f for f in explain_counters(frame, storage, names) if f.rule not in said]
+    found += [f for f in explain_counters(frame, names) if f.rule not in said]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))

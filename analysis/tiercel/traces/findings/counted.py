@@ -11,8 +11,8 @@ papers that the rules of the same names cite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -21,7 +21,7 @@ from tiercel.registry import Registry
 from tiercel.traces.analysis.counters import counted, lowest
 from tiercel.traces.findings.access import RANDOM
 from tiercel.traces.findings.balance import UNEVEN
-from tiercel.traces.findings.base import WORTH, Finding, Severity, Storage, percent
+from tiercel.traces.findings.base import WORTH, Finding, Severity, percent
 from tiercel.traces.findings.calls import (
     ENOUGH_CALLS,
     ENOUGH_METADATA,
@@ -62,8 +62,6 @@ class Counted:
 
     table: pd.DataFrame
     low: pd.DataFrame
-    storage: Storage
-    stripes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     run: float | None = None
     ranks: int | None = None
 
@@ -100,14 +98,14 @@ CountedRule = Callable[[Counted], Iterable[Finding]]
 counted_rules: Registry[CountedRule] = Registry("finding rule on counters")
 
 
-def explain_counters(frame: IOFrame, storage: Storage, only: Iterable[str] | None = None) -> list[Finding]:
+def explain_counters(frame: IOFrame, only: Iterable[str] | None = None) -> list[Finding]:
     """Return what the rules on counters (all, or those named by `only`) find, in their order."""
     table = counted(frame)
     if table.empty:
         return []
     ranks = frame.metadata.get("ranks")
     case = Counted(
-        table, lowest(table), storage, frame.metadata.get("stripes", {}), frame.metadata.get("run_time"),
+        table, lowest(table), frame.metadata.get("run_time"),
         int(ranks) if ranks else None,
     )  # fmt: skip
     names = [n for n in counted_rules.names() if only is None or n in set(only)]
