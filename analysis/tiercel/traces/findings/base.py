@@ -48,6 +48,10 @@ class Finding:
     sentence: str
     advice: str
     evidence: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
+    #: What the pattern costs at most: seconds in calls, summed over the processes; None: not known.
+    seconds: float | None = None
+    #: The same as a share of what all processes had (run time times ranks).
+    share: float | None = None
 
 
 @dataclass(frozen=True)

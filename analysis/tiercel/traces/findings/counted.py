@@ -71,11 +71,15 @@ class Counted:
         several = self.low.groupby("file")["rank"].transform("nunique") > 1
         return self.low[(self.low["rank"] < 0) | several]
 
+    def share(self, seconds: float) -> float | None:
+        """Return seconds in calls, over all ranks, as a share of what all processes had; None: not known."""
+        return seconds / (self.run * self.ranks) if self.run and self.ranks else None
+
     def severity(self, seconds: float) -> Severity:
         """Return how grave something is that costs so many seconds in calls, over all ranks."""
-        if not self.run or not self.ranks:
+        share = self.share(seconds)
+        if share is None:
             return "hint"
-        share = seconds / (self.run * self.ranks)
         return "problem" if share >= PROBLEM else "hint" if share >= HINT else "note"
 
     def says(
@@ -84,14 +88,15 @@ class Counted:
         """Yield a finding on something that costs so many seconds in calls over all ranks; none where that is
         not worth a word."""
         if seconds >= WORTH:
-            yield Finding(rule, self.severity(seconds), sentence, advice, evidence)
+            yield Finding(
+                rule, self.severity(seconds), sentence, advice, evidence, seconds, self.share(seconds)
+            )
 
     def costs(self, seconds: float) -> str:
         """Return that as words."""
-        if not self.run or not self.ranks:
-            return f"{format_latency(seconds)} in calls"
-        share = percent(seconds / (self.run * self.ranks))
-        return f"{format_latency(seconds)} in calls, {share} of the processes' time"
+        share = self.share(seconds)
+        whole = "" if share is None else f", {percent(share)} of the processes' time"
+        return f"{format_latency(seconds)} in calls{whole}"
 
 
 CountedRule = Callable[[Counted], Iterable[Finding]]
