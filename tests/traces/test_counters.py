@@ -17,8 +17,8 @@ from tiercel.errors import UserError
 from tiercel.traces import IOFrame
 from tiercel.traces.analysis.counters import MODULES, counted, files_counted, only_counters
 from tiercel.traces.analysis.summary import files_table, summarise
-from tiercel.traces.findings import explain
-from tiercel.traces.findings.counted import Counted, counted_rules
+from tiercel.traces.findings import explain, rules
+from tiercel.traces.findings.base import Case, Storage
 
 LOG = Path(__file__).parents[1] / "data" / "traces" / "darshan" / "posix-counters.darshan"
 needs_darshan = pytest.mark.skipif(
@@ -79,8 +79,8 @@ def test_small_transfers_and_what_they_cost() -> None:
     [finding] = found("small-transfers", row)
     assert finding.severity == "problem"
     assert finding.sentence == (
-        "900 of 1,000 reads move less than 1 MiB (on average 8 KiB): 3.6 s in calls, 9 % of the processes' "
-        "time at most."
+        "900 of 1,000 reads move less than 1 MiB (on average 8 KiB) and take 90 % of the time in reads, "
+        "4 ms each: 3.6 s in calls, 9 % of the processes' time at most."
     )
     # The same in a job of an hour is no problem; in a millisecond it is not worth a word.
     assert found("small-transfers", row, run=3600.0)[0].severity == "note"
@@ -113,14 +113,20 @@ def test_a_file_read_by_all_ranks_is_read_again() -> None:
         ("fsync-storm", {"WRITES": 100, "FSYNCS": 100, "BYTES_WRITTEN": 100, "F_WRITE_TIME": 4.0}),
         ("no-mpiio", {"WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
         ("imbalance", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
-                       "F_FASTEST_RANK_TIME": 1.0}),
+                       "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 3, "FASTEST_RANK_BYTES": 1}),
+        ("slow-part", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
+                       "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 1, "FASTEST_RANK_BYTES": 1}),
+        ("shared-file-contention", {"WRITES": 40, "BYTES_WRITTEN": 40 * MIB // 2, "SEQ_WRITES": 40,
+                                    "CONSEC_WRITES": 0, "F_WRITE_TIME": 4.0}),
+        ("read-after-write", {"rank": 2, "READS": 4, "BYTES_READ": 4 * MIB, "F_READ_TIME": 4.0}),
         ("imbalance", {"rank": 2, "WRITES": 4, "F_WRITE_TIME": 4.0}),
         ("single-writer", {"rank": 2, "WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
         ("mapped", {"MMAPS": 1, "OPENS": 1}),
     ],
 )  # fmt: skip
 def test_each_rule_fires_on_its_pattern(rule: str, row: dict[str, Any]) -> None:
-    [finding] = found(rule, {"file": "/p/f", **row})
+    before = {"file": "/p/f", "rank": 0, "BYTES_WRITTEN": 4 * MIB, "WRITES": 4}
+    [finding] = found(rule, {"file": "/p/f", **row}, *([before] if rule == "read-after-write" else []))
     assert "/p/f" in str(finding.evidence.to_dict()) or rule == "imbalance"
     assert finding.severity == ("note" if rule == "mapped" else "problem")
 
@@ -131,8 +137,10 @@ def test_ranks_with_the_same_to_do_differ_by_chance() -> None:
     assert found("imbalance", row) == []
     [more] = found("imbalance", {**row, "SLOWEST_RANK_BYTES": 190})
     assert more.advice == "Give every rank as much to do."
-    [slower] = found("imbalance", {**row, "F_SLOWEST_RANK_TIME": 2.1})
-    assert "look at the slow rank's node" in slower.advice
+    assert found("slow-part", row) == []
+    [slower] = found("slow-part", {**row, "F_SLOWEST_RANK_TIME": 2.1})
+    assert "slow rank's node" in slower.advice
+    assert found("imbalance", {**row, "F_SLOWEST_RANK_TIME": 2.1}) == []
 
 
 def test_a_plain_job_has_no_findings() -> None:
@@ -182,9 +190,9 @@ def test_rules_never_divide_by_nothing() -> None:
     frame: Any = Frame({"POSIX": posix({"file": "/p/f"})}, {"ranks": 4, "run_time": 10.0})
     table = counted(frame)
     for each in (table, table.iloc[:0]):
-        case = Counted(each, each, 10.0, 4)
-        for name in counted_rules.names():
-            assert list(counted_rules.get(name)(case)) == []
+        case = Case(frame, "posix", Storage(), each, each, 4, 40.0)
+        for name in rules.names():
+            assert list(rules.get(name)(case)) == []
 
 
 # -- a real log ----------------------------------------------------------------------------------------------

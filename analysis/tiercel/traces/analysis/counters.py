@@ -89,6 +89,7 @@ def counted(frame: IOFrame) -> pd.DataFrame:
         for column, name in _SINGLE.items():
             part[column] = raw.get(prefix + name, np.nan)
         _not_small(part, raw, prefix)
+        _estimate(part, raw, prefix)
         parts.append(part)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -110,11 +111,59 @@ def _not_small(part: pd.DataFrame, raw: pd.DataFrame, prefix: str) -> None:
         part[f"small_{kind}s"] = (part[f"small_{kind}s"] - exact).round()
 
 
+def _estimate(part: pd.DataFrame, raw: pd.DataFrame, prefix: str) -> None:
+    """Add what events would tell and counters let one estimate: of a file and rank, small calls are taken for
+    as long as the others. Darshan counts the time of syncs with that of writes, and does not tell it."""
+    for kind in ("read", "write"):
+        share = part[f"small_{kind}s"] / part[f"{kind}s"].where(part[f"{kind}s"] > 0)
+        part[f"small_{kind}_time"] = part[f"{kind}_time"] * share
+    part["sync_time"] = np.nan
+    part["metadata_calls"] = part[["opens", "stats", "seeks", "syncs", "flushes"]].sum(axis=1)
+    # What is smaller than the unit cannot be aligned to it, and is counted by other rules.
+    agg = "_AGG" if prefix == "MPIIO_" else ""
+    tiny = pd.Series(0.0, raw.index)
+    for name, end in (("0_100", 100), ("100_1K", 1024), ("1K_10K", 10_240)):
+        columns = [f"{prefix}SIZE_{kind}{agg}_{name}" for kind in ("READ", "WRITE")]
+        if set(columns) <= set(raw.columns):
+            tiny += raw[columns].sum(axis=1).where(part["alignment"] >= end, 0)
+    part["not_aligned"] = (part["not_aligned"] - tiny).clip(lower=0)
+
+
+def places_counted(table: pd.DataFrame, ranks: int | None) -> pd.DataFrame:
+    """Return what `patterns.places` does, from counters (`counted`, its lowest layers).
+
+    A rank's first access of a file follows nothing; of a shared file all ranks have one. `read_again` is what
+    was read beyond the file's last byte read; `read_of_others` is known for files that ranks do not share
+    at once (one wrote, another read), else missing.
+    """
+    firsts = pd.Series(1, table.index).where(table["rank"] >= 0, ranks or 1)
+    parts: dict[str, pd.Series] = {}
+    for kind in ("reads", "writes"):
+        known = table[f"sequential_{kind}"].notna()
+        calls = table[kind].where(known, 0)
+        jumps = (calls - table[f"sequential_{kind}"] - firsts).clip(lower=0)
+        parts |= {f"placed_{kind}": calls, f"random_{kind}": jumps.fillna(0),
+                  f"consecutive_{kind}": table[f"consecutive_{kind}"].where(known, 0)}  # fmt: skip
+    found = pd.DataFrame(parts).groupby(table["file"]).sum()
+    by_file = table.groupby("file")
+    extent = by_file["last_byte_read"].max() + 1
+    found["read_again"] = (by_file["bytes_read"].sum() - extent).clip(lower=0).fillna(0)
+    own = table[table["rank"] >= 0]
+    writers = own[own["bytes_written"] > 0].groupby("file")["rank"].agg(["min", "max"])
+    own = own.join(writers, on="file")
+    others = own["bytes_read"].where((own["min"] != own["rank"]) | (own["max"] != own["rank"]), 0)
+    known = others.where(own["min"].notna(), 0).groupby(own["file"]).sum()
+    found["read_of_others"] = known.reindex(found.index)
+    return found
+
+
 def lowest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the lowest layers that moved bytes: POSIX and STDIO, else MPI-IO."""
-    low = table[table["api"].isin(LOWEST)]
-    moved = low["bytes_read"].sum() + low["bytes_written"].sum()
-    return low if moved > 0 or not (table["api"] == "mpiio").any() else table[table["api"] == "mpiio"]
+    """Return the rows of the lowest layers that moved bytes: POSIX and STDIO, else MPI-IO, else HDF5."""
+    for layers in (LOWEST, ("mpiio",), ("hdf5",)):
+        rows = table[table["api"].isin(layers)]
+        if rows["bytes_read"].sum() + rows["bytes_written"].sum() > 0:
+            return rows
+    return table[table["api"].isin(LOWEST)]
 
 
 def summarise_counters(frame: IOFrame) -> dict[str, Any]:
