@@ -120,6 +120,10 @@ class IOFrame:
         path = None if self._counters is None else store.counters_path(self._counters, module)
         return None if path is None or not path.is_file() else pq.read_table(path).to_pandas()
 
+    def counted_modules(self) -> frozenset[str]:
+        """Return the names of the modules of which there are counters."""
+        return frozenset() if self._counters is None else store.counted_modules(self._counters)
+
     @property
     def ranks_are_numbered(self) -> str:
         """A sentence where ranks are not (all) MPI's, because the trace does not tell them; else empty."""

@@ -140,27 +140,31 @@ def _dearest(row: Any, others: Any) -> str:
 
 
 def _extremes(case: Case) -> pd.DataFrame:
-    """Return shared files of which counters tell the slowest and the fastest rank; `uneven`: these move
-    unlike amounts."""
+    """Return shared files of which counters tell the slowest and the fastest rank, with the mean rank's time
+    in calls; `uneven`: the two move unlike amounts."""
     rows = case.top[(case.top["rank"] < 0)]
     if "slowest_time" not in rows:
-        return rows.assign(uneven=False).iloc[:0]
+        return rows.assign(uneven=False, mean_time=0.0).iloc[:0]
     rows = rows[rows["slowest_time"] > 0]
-    return rows.assign(uneven=rows["slowest_bytes"] >= UNEVEN * rows["fastest_bytes"].clip(lower=1))
+    whole = rows["read_time"] + rows["write_time"] + rows["metadata_time"]
+    return rows.assign(
+        uneven=rows["slowest_bytes"] >= UNEVEN * rows["fastest_bytes"].clip(lower=1),
+        mean_time=whole / (case.ranks or 1),
+    )
 
 
 def _slowest(case: Case) -> Iterator[Finding]:
     """On shared files, as far as counters tell: the slowest rank for as many bytes as the fastest."""
     rows = _extremes(case)
     rows = rows[~rows["uneven"].astype(bool)]
-    rows = rows[rows["slowest_time"] >= SLOW * rows["fastest_time"].clip(lower=0)] if len(rows) else rows
+    rows = rows[rows["slowest_time"] >= SLOW * rows["mean_time"]]
     if rows.empty:
         return
-    lost = float((rows["slowest_time"] - rows["fastest_time"].clip(lower=0)).sum())
+    lost = float((rows["slowest_time"] - rows["mean_time"]).sum())
     yield from case.says(
         "slow-part", lost * (case.ranks or 1),
-        f"On {len(rows)} shared file(s) the slowest rank takes {format_latency(lost)} longer than the "
-        f"fastest for as many bytes: {_pair(rows)}.",
+        f"On {len(rows)} shared file(s) the slowest rank takes {format_latency(lost)} longer than the mean, "
+        f"for as many bytes as the fastest: {_pair(rows)}.",
         "Look at the slow rank's node, and at who shares its stripes.",
         _pairs(rows),
     )  # fmt: skip
@@ -232,16 +236,16 @@ def imbalance(case: Case) -> Iterator[Finding]:
             )  # fmt: skip
     rows = _extremes(case)
     rows = rows[rows["uneven"].astype(bool)]
-    rows = rows[rows["slowest_time"] >= UNEVEN * rows["fastest_time"].clip(lower=0)] if len(rows) else rows
+    rows = rows[rows["slowest_time"] >= UNEVEN * rows["mean_time"]]
     if lone is not None and len(rows):
         rows = rows[rows["slowest_rank"] != lone[0]]
     if rows.empty:
         return
-    lost = float((rows["slowest_time"] - rows["fastest_time"].clip(lower=0)).sum())
+    lost = float((rows["slowest_time"] - rows["mean_time"]).sum())
     yield from case.says(
         "imbalance", lost * case.ranks,
         f"On {len(rows)} shared file(s) the slowest rank takes {format_latency(lost)} longer than the "
-        f"fastest: {_pair(rows)}.",
+        f"mean: {_pair(rows)}.",
         "Give every rank as much to do.",
         _pairs(rows),
     )  # fmt: skip
