@@ -233,3 +233,62 @@ def test_on_the_command_line() -> None:
 
 def test_modules_are_told_apart_by_their_prefix() -> None:
     assert [prefix for _, prefix, _ in MODULES] == ["POSIX_", "STDIO_", "MPIIO_"]
+
+
+# -- what ranks wait for -------------------------------------------------------------------------------------
+
+
+def collective(ranks: int, seconds: float, moved: int) -> pd.DataFrame:
+    """Return MPI-IO counters of collective writes to /p/f; seconds summed over the ranks."""
+    return pd.DataFrame([{
+        "file": "/p/f", "rank": -1, "MPIIO_INDEP_WRITES": 0, "MPIIO_COLL_WRITES": ranks,
+        "MPIIO_BYTES_WRITTEN": moved, "MPIIO_BYTES_READ": 0, "MPIIO_F_WRITE_TIME": seconds,
+        "MPIIO_F_READ_TIME": 0.0, "MPIIO_F_META_TIME": 0.0,
+    }])  # fmt: skip
+
+
+def test_ranks_wait_for_their_aggregator() -> None:
+    """512 ranks are 4 s each in collective writes of 2 GiB, which one of them does in 4 s: 512 x 4 s of
+    512 x 40 s, a tenth, though the calls on the storage take 4 s."""
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 2048,
+           "CONSEC_WRITES": 2047, "SLOWEST_RANK_BYTES": 2 << 30, "SLOWEST_RANK": 0,
+           "F_SLOWEST_RANK_TIME": 4.0}  # fmt: skip
+    mpiio = collective(512, 2048.0, 2 << 30)
+    [finding] = found("few-aggregators", row, ranks=512, run=40.0, MPI_IO=mpiio)
+    assert finding.seconds == pytest.approx(2048.0) and finding.share == pytest.approx(0.1)
+    assert finding.severity == "problem"
+    # On one node one aggregator is what MPI-IO takes; two that share the work are no lone one.
+    assert found("few-aggregators", row, ranks=64, run=40.0, MPI_IO=mpiio) == []
+    half = {**row, "SLOWEST_RANK_BYTES": 1 << 30}
+    assert found("few-aggregators", half, ranks=512, run=40.0, MPI_IO=mpiio) == []
+    # A rank that writes for others because MPI-IO made it an aggregator is no single writer.
+    assert found("single-writer", row, ranks=512, run=40.0, MPI_IO=mpiio) == []
+    assert found("imbalance", row, ranks=512, run=40.0, MPI_IO=mpiio) == []
+
+
+def test_what_storage_takes_and_what_ranks_pass_on() -> None:
+    """Two aggregators move 1 GiB each in 1 s; 512 ranks are 4 s each in the call: 3 of 4 s are exchange."""
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 2.0,
+           "SLOWEST_RANK_BYTES": 1 << 30, "F_SLOWEST_RANK_TIME": 1.0}  # fmt: skip
+    [finding] = found("exchange", row, ranks=512, run=40.0, MPI_IO=collective(512, 2048.0, 2 << 30))
+    assert finding.seconds == pytest.approx(512 * 3.0)
+    assert "take 4 s a rank, their aggregators' reads and writes 1 s" in finding.sentence
+    quick = collective(512, 512 * 1.9, 2 << 30)  # 0.9 of 1.9 s: less than half
+    assert found("exchange", row, ranks=512, run=40.0, MPI_IO=quick) == []
+
+
+def test_a_large_shared_file_on_one_target() -> None:
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 8.0}
+    frame: Any = Frame({"POSIX": posix(row)}, {"ranks": 4, "run_time": 10.0,
+                                               "stripes": {"/p/f": {"size": MIB, "width": 1}}})  # fmt: skip
+    [finding] = [f for f in explain(frame) if f.rule == "narrow-stripes"]
+    assert finding.seconds == pytest.approx(8.0) and "one storage target" in finding.sentence
+    frame.metadata["stripes"]["/p/f"]["width"] = 2
+    assert not [f for f in explain(frame) if f.rule == "narrow-stripes"]
+
+
+def test_standard_streams_are_no_files() -> None:
+    """All ranks have one; who prints most is nobody's trouble."""
+    names = {"file": "<STDOUT>", "WRITES": 1000, "SIZE_WRITE_0_100": 1000, "BYTES_WRITTEN": 4 * MIB}
+    frame: Any = Frame({"POSIX": posix({**names, "F_WRITE_TIME": 9.0})}, {"ranks": 4, "run_time": 10.0})
+    assert explain(frame) == []

@@ -332,3 +332,107 @@ def test_the_gravest_come_first_and_make_a_table(make: Make) -> None:
     assert table["severity"].tolist() == sorted(table["severity"], key=["problem", "hint", "note"].index)
     assert {"metadata-bound", "small-transfers"} <= set(table["rule"])
     assert set(table["rule"]) <= set(rules)
+
+
+# -- the rest of the rules, from events ----------------------------------------------------------------------
+
+
+def by_rank(kind: str, rank: int, time: float, duration: float, **more: Any) -> Event:
+    return call(kind, time, duration, rank=rank, process=rank, **more)
+
+
+def test_a_file_opened_in_a_loop(make: Make) -> None:
+    """100 opens of one file, 10 ms each in 10 s; failed ones are none, nor 100 files once."""
+    loop = [call("metadata", i / 10, 0.01) for i in range(100)]
+    assert found(make(loop), "open-storm") == ["problem"]
+    assert found(make([each | {"failed": True} for each in loop]), "open-storm") == []
+    assert found(make([each | {"file": f"/d/{i}"} for i, each in enumerate(loop)]), "open-storm") == []
+
+
+def test_bulk_data_through_streams(make: Make) -> None:
+    """1,000 fwrites of 4 KiB take 1 s; in pieces of 1 MiB the stream passes them on."""
+    stream = {"api": "stdio", "function": "fwrite"}
+    events = [call("write", i / 100, 0.001, size=4 * KiB, **stream) for i in range(1000)]
+    (finding,) = explain(make(events), only=["stdio"])
+    # Beyond what 4,096,000 B take at 4 GiB/s
+    assert finding.seconds == pytest.approx(1.0 - 4_096_000 / (4 << 30))
+    assert found(make(events), "small-transfers") == []
+    assert found(make([each | {"size": MiB} for each in events]), "stdio") == []
+
+
+def test_alignment_matters_where_ranks_share_or_jump(make: Make) -> None:
+    """Blocks of 5,000 B: one after the other in a file of one's own the kernel gathers them."""
+
+    def blocks(ranks: int, file: str) -> list[Event]:
+        return [
+            by_rank("write", r, i / 10, 0.01, size=5000, offset=(r + ranks * i) * 5000, file=file.format(r))
+            for i in range(110) for r in range(ranks)
+        ]  # fmt: skip
+
+    assert found(make(blocks(2, "/d/shared")), "misaligned") == ["problem"]
+    assert found(make(blocks(1, "/d/{}")), "misaligned") == []
+    even = [each | {"offset": each["offset"] // 5000 * 8192, "size": 8192} for each in blocks(2, "/d/shared")]
+    assert found(make(even), "misaligned") == []
+    tiny = [each | {"size": 100} for each in blocks(2, "/d/shared")]  # small is what is wrong with these
+    assert found(make(tiny), "misaligned") == []
+
+
+def test_what_is_read_more_often_than_once(make: Make) -> None:
+    """4 MiB read three times over by one rank: 8 of 12 s are needless; half of it again: not worth a word."""
+    whole = [call("read", i, 1.0, size=MiB, offset=i % 4 * MiB) for i in range(12)]
+    (finding,) = explain(make(whole), only=["read-again"])
+    assert finding.seconds == pytest.approx(8.0) and "(3 times /d/f)" in finding.sentence
+    assert found(make(whole[:5]), "read-again") == []
+
+
+def test_what_another_rank_has_just_written(make: Make) -> None:
+    """Rank 0 writes 4 MiB, rank 1 reads them; what it has written itself is another matter."""
+    written = [by_rank("write", 0, i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
+    read = [by_rank("read", 1, 10 + i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
+    (finding,) = explain(make(written + read), only=["read-after-write"])
+    assert finding.seconds == pytest.approx(4.0) and finding.sentence.startswith(
+        "4 MiB (100 % of what is read)"
+    )
+    own = [each | {"rank": 1, "process": 1} for each in written]
+    assert (
+        found(make([*own, *read, by_rank("write", 0, 0, 1.0, size=MiB, file="/d/g")]), "read-after-write")
+        == []
+    )
+
+
+def test_one_rank_writes_for_all(make: Make) -> None:
+    """Rank 0 writes 9 of 10 MiB in 9 s, while three others wait: 36 of 4 x 10 s; and once is enough said."""
+    events = [by_rank("write", 0, i, 1.0, size=MiB, offset=i * MiB) for i in range(9)]
+    events += [by_rank("write", r, 9, 1.0 / 3, size=MiB // 3, file=f"/d/{r}", offset=0) for r in (1, 2, 3)]
+    (finding,) = explain(make(events), only=["single-writer", "imbalance"])
+    assert finding.rule == "single-writer" and finding.seconds == pytest.approx(36.0)
+    fair = [each | {"rank": i % 4, "process": i % 4} for i, each in enumerate(events)]
+    assert found(make(fair), "single-writer") == []
+
+
+def test_shared_without_mpiio_and_with_independent_calls(make: Make) -> None:
+    """Two ranks, a shared file, 64 KiB each time: POSIX alone; independent; collective; in whole stripes."""
+    posix = [by_rank("write", i % 2, i, 0.5, size=64 * KiB, offset=i * 64 * KiB) for i in range(40)]
+    assert found(make(posix), "no-mpiio") == ["problem"]
+
+    def through(function: str, size: int = 64 * KiB) -> IOFrame:
+        return make(posix + [each | {"api": "mpiio", "function": function, "size": size} for each in posix])
+
+    assert found(through("MPI_File_write_at"), "no-mpiio") == []
+    assert found(through("MPI_File_write_at"), "independent-io") == ["problem"]
+    assert found(through("MPI_File_write_at_all"), "independent-io") == []
+    assert found(through("MPI_File_write_at", MiB), "independent-io") == []
+
+
+def test_hidden_by_computation_costs_nothing(make: Make) -> None:
+    """100 small reads of 100 ms while the rank computes: all of it hidden, a tenth of it, none."""
+    reads = [call("read", i, 0.1, size=4 * KiB, offset=i * 4 * KiB) for i in range(100)]
+
+    def computing(seconds: float) -> Event:
+        more = {"function": "compute", "api": "app", "kind": "compute", "file": None}
+        return call("read", 0, seconds) | more
+
+    assert found(make([*reads, computing(100.0)]), "small-transfers") == ["note"]
+    (finding,) = explain(make([*reads, computing(10.0)]), only=["small-transfers"])
+    assert finding.severity == "problem" and "that computation does not hide" in finding.sentence
+    assert finding.share == pytest.approx(0.9 * (10 - 409_600 / (4 << 30)) / 99.1, rel=1e-6)

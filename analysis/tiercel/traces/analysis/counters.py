@@ -44,7 +44,7 @@ _SUMS: Mapping[str, tuple[str, ...]] = {
                           ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")),
 }  # fmt: skip
 #: Our columns that are one counter; missing where the module does not have it.
-_SINGLE = {
+SINGLE = {
     "alignment": "FILE_ALIGNMENT", "last_byte_read": "MAX_BYTE_READ", "last_byte_written": "MAX_BYTE_WRITTEN",
     "slowest_time": "F_SLOWEST_RANK_TIME", "fastest_time": "F_FASTEST_RANK_TIME",
     "slowest_bytes": "SLOWEST_RANK_BYTES", "fastest_bytes": "FASTEST_RANK_BYTES",
@@ -79,7 +79,7 @@ def only_counters(frame: IOFrame) -> bool:
 def counted(frame: IOFrame) -> pd.DataFrame:
     """Return one row for each layer, file and rank (-1: all ranks of a shared file together).
 
-    Columns: api, file, rank, then `_SUMS`, `_SINGLE` and what `_estimate` adds (NaN: the layer does not count
+    Columns: api, file, rank, then `_SUMS`, `SINGLE` and what `_estimate` adds (NaN: the layer does not count
     it). Pseudo-files are left out. Seconds and bytes; times are sums over the ranks of a row.
     """
     parts = [
@@ -104,7 +104,7 @@ def _module(raw: pd.DataFrame, prefix: str, api: str) -> pd.DataFrame:
         return np.nansum(there, axis=0) if there else nothing
 
     columns = {column: summed(names) for column, names in _SUMS.items()}
-    columns |= {column: numbers.get(prefix + name, nothing) for column, name in _SINGLE.items()}
+    columns |= {column: numbers.get(prefix + name, nothing) for column, name in SINGLE.items()}
     agg = "_AGG" if prefix == "MPIIO_" else ""
     classes = {
         (kind, size): numbers.get(f"{prefix}SIZE_{kind.upper()}{agg}_{size}")

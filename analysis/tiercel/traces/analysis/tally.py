@@ -13,7 +13,7 @@ import pandas as pd
 
 from tiercel.traces.analysis import patterns
 from tiercel.traces.analysis.common import IS_IO
-from tiercel.traces.analysis.counters import counted, has_counters, lowest, places_counted
+from tiercel.traces.analysis.counters import SINGLE, counted, has_counters, lowest, places_counted
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
     table["independent"] = (table["reads"] + table["writes"] - table["collective"]).where(
         table["api"] == "mpiio", np.nan
     )
-    return table.assign(maps=0, alignment=float(block))
+    # Of files that ranks share, events tell each rank's part: no row is of all together.
+    table = table.assign(maps=0, alignment=float(block))
+    return table.assign(**dict.fromkeys(set(SINGLE) - set(table), np.nan))
 
 
 def _floor(frame: IOFrame) -> float:

@@ -7,6 +7,7 @@ from tiercel.traces.findings import access as access
 from tiercel.traces.findings import balance as balance
 from tiercel.traces.findings import cache as cache
 from tiercel.traces.findings import calls as calls
+from tiercel.traces.findings import collective as collective
 from tiercel.traces.findings import contention as contention
 from tiercel.traces.findings.ask import explain
 from tiercel.traces.findings.base import Finding, Storage, findings_table, rules

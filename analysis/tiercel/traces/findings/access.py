@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, beyond, kinds, percent, rules
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules
 from tiercel.traces.findings.base import top as most
 from tiercel.units import format_size
 
@@ -33,7 +33,7 @@ def random_access(case: Case) -> Iterator[Finding]:
         total, every = int(files["jumps"].sum()), int(files[f"placed_{kind}s"].sum())
         if total < ENOUGH:
             continue
-        seconds = beyond(files[time] * files["part"], files[moved] * files["part"])
+        seconds = case.lost(files.index, files[time] * files["part"], files[moved] * files["part"])
         shared = files.index.isin(case.shared["file"])
         whose = "shared by several ranks" if shared.all() else "of one rank each" if not shared.any() else ""
         yield from case.says(
@@ -66,7 +66,7 @@ def misaligned(case: Case) -> Iterator[Finding]:
         return
     part = rows["not_aligned"] / (rows["reads"] + rows["writes"])
     moved = rows["bytes_read"] + rows["bytes_written"]
-    seconds = beyond((rows["read_time"] + rows["write_time"]) * part, moved * part)
+    seconds = case.lost(rows["file"], (rows["read_time"] + rows["write_time"]) * part, moved * part)
     unit = int(rows.sort_values("not_aligned", ascending=False)["alignment"].iloc[0])
     yield from case.says(
         "misaligned", seconds,
@@ -87,7 +87,7 @@ def read_again(case: Case) -> Iterator[Finding]:
         return
     once = files["bytes_read"] - files["read_again"]
     files = files.assign(once=once, times=files["bytes_read"] / once.clip(lower=1))
-    seconds = float((files["read_time"] * files["read_again"] / files["bytes_read"]).sum())
+    seconds = case.lost(files.index, files["read_time"] * files["read_again"] / files["bytes_read"])
     worst = files.sort_values("read_time", ascending=False, kind="stable")
     yield from case.says(
         "read-again", seconds,

@@ -141,14 +141,14 @@ def _dearest(row: Any, others: Any) -> str:
 
 def _extremes(case: Case) -> pd.DataFrame:
     """Return shared files of which counters tell the slowest and the fastest rank, with the mean rank's time
-    in calls; `uneven`: the two move unlike amounts."""
+    in calls; `uneven`: the slowest moves more than the fastest, `alike`: as much."""
     rows = case.top[(case.top["rank"] < 0)]
-    if "slowest_time" not in rows:
-        return rows.assign(uneven=False, mean_time=0.0).iloc[:0]
     rows = rows[rows["slowest_time"] > 0]
+    fastest = rows["fastest_bytes"].clip(lower=1)
     whole = rows["read_time"] + rows["write_time"] + rows["metadata_time"]
     return rows.assign(
-        uneven=rows["slowest_bytes"] >= UNEVEN * rows["fastest_bytes"].clip(lower=1),
+        uneven=rows["slowest_bytes"] >= UNEVEN * fastest,
+        alike=rows["slowest_bytes"].between(fastest / SAME_WORK, fastest * SAME_WORK),
         mean_time=whole / (case.ranks or 1),
     )
 
@@ -156,7 +156,7 @@ def _extremes(case: Case) -> pd.DataFrame:
 def _slowest(case: Case) -> Iterator[Finding]:
     """On shared files, as far as counters tell: the slowest rank for as many bytes as the fastest."""
     rows = _extremes(case)
-    rows = rows[~rows["uneven"].astype(bool)]
+    rows = rows[rows["alike"].astype(bool)]
     rows = rows[rows["slowest_time"] >= SLOW * rows["mean_time"]]
     if rows.empty:
         return

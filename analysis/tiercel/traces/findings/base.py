@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -99,7 +99,10 @@ class Case:
     def places(self) -> pd.DataFrame:
         """Accesses of each file by pattern, and bytes read again: see `analysis.patterns.places`."""
         found = places(self.frame, self.low, self.layer)
-        return found.reindex(columns=PLACES).fillna(dict.fromkeys(PLACES[:-1], 0))
+        found = found.reindex(columns=PLACES).fillna(dict.fromkeys(PLACES[:-1], 0))
+        # Whose data MPI-IO gathered is not known below it: an aggregator writes for others.
+        gathered = found.index.isin(self.table.loc[self.table["collective"] > 0, "file"])
+        return found.assign(read_of_others=found["read_of_others"].mask(gathered))
 
     @cached_property
     def shared(self) -> pd.DataFrame:
@@ -112,6 +115,24 @@ class Case:
         """Rows of each file's topmost layer: what ranks ask for, before MPI-IO gathers it in aggregators."""
         through = self.table["file"].isin(self.table.loc[self.table["api"] == "mpiio", "file"])
         return self.table[(self.table["api"] == "mpiio") | (~through & self.table.index.isin(self.low.index))]
+
+    @cached_property
+    def waits(self) -> pd.Series:
+        """What a second in reads and writes below MPI-IO costs in calls of MPI-IO (index: file; 1 where not
+        through it): while an aggregator writes, all ranks of a collective call wait."""
+        names = ["read_time", "write_time"]
+        below, above = (
+            rows.groupby("file")[names].sum().sum(axis=1)
+            for rows in (self.low, self.table[self.table["api"] == "mpiio"])
+        )
+        return (above / below.where(below > 0)).reindex(below.index).fillna(1.0).clip(lower=1.0)
+
+    def lost(self, files: Iterable[Any], seconds: pd.Series, moved: pd.Series | None = None) -> float:
+        """Return what calls on `files` cost all processes together: their seconds, beyond what their bytes
+        take where nothing is wrong (`BEST`), with the waiting of others."""
+        beyond = seconds if moved is None else (seconds - moved / BEST).clip(lower=0)
+        factors = self.waits.reindex(list(files)).fillna(1.0).to_numpy()
+        return float((beyond * factors).sum())
 
     def share(self, seconds: float) -> float | None:
         """Return seconds in calls, over all processes, as a share of what these had; None: not known."""
@@ -170,11 +191,6 @@ def kinds(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, str, str, str
         chosen = rows[rows[calls] > 0]
         if len(chosen):
             yield kind, chosen, calls, moved, time
-
-
-def beyond(seconds: pd.Series, moved: pd.Series) -> float:
-    """Return the seconds of calls beyond what their bytes take where nothing is wrong (`BEST`), summed."""
-    return float((seconds - moved / BEST).clip(lower=0).sum())
 
 
 def top(rows: pd.DataFrame, by: str, columns: Iterable[str]) -> pd.DataFrame:

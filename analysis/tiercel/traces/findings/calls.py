@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, beyond, kinds, percent, rules, top
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules, top
 from tiercel.units import format_latency, format_size
 
 #: Drishti speaks up when a tenth of the requests are small (below 1 MiB); fewer are seldom worth a change.
@@ -45,7 +45,7 @@ def small_transfers(case: Case) -> Iterator[Finding]:
             continue
         # Large transfers hold most bytes: small ones are taken for no more than their part of the calls.
         mean = known[moved] / known[calls]
-        seconds = beyond(small_time, small * mean.clip(upper=SMALL))
+        seconds = case.lost(known["file"], small_time, small * mean.clip(upper=SMALL))
         yield from case.says(
             "small-transfers", seconds,
             f"{count:,} of {every:,} {kind}s move less than {format_size(SMALL)} (on average "
@@ -68,9 +68,8 @@ def stdio(case: Case) -> Iterator[Finding]:
     # A stream passes on at once what is as large as its buffer.
     if through < ENOUGH_BYTES or through < STDIO * every or through >= SMALL * calls:
         return
-    seconds = beyond(rows["read_time"] + rows["write_time"], rows["moved"]) + float(
-        rows["metadata_time"].sum()
-    )
+    data = case.lost(rows["file"], rows["read_time"] + rows["write_time"], rows["moved"])
+    seconds = data + float(rows["metadata_time"].sum())
     yield from case.says(
         "stdio", seconds,
         f"{percent(through / every)} of the bytes ({format_size(through)}) move through stdio (fread, "

@@ -1,19 +1,18 @@
-"""Files that several ranks share: who meets whom in a stripe, and whether MPI-IO gathers what they move."""
+"""Files that several ranks share: who meets whom in a stripe, and on how many servers they lie."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, percent, rules, top
+from tiercel.traces.findings.base import Case, Finding, percent, rules, top
 from tiercel.units import format_latency, format_size
 
 #: This part of a file's writes meets another rank's write in the same stripe: locks keep changing hands.
 SHARE = 0.1
 ENOUGH = 10
-#: Half of the MPI-IO calls on shared files being independent: collective buffering is not in use.
-INDEPENDENT = 0.5
+#: Writes of a file of which fewer follow one another than this part come from ranks by turns.
+ONE_BY_ONE = 0.5
 #: Bytes from which a shared file deserves more than one server.
 WIDE = 1 << 30
 _MANY = 4
@@ -59,7 +58,7 @@ def _met(case: Case) -> Iterator[Finding]:
     )
     # What they take beyond the others is lost; where there are no others to compare with, at most all of it.
     without = table["both"] * table["other_time"].fillna(0)
-    seconds = float((table["met_time"] - without).clip(lower=0).sum())
+    seconds = case.lost(table["file"], (table["met_time"] - without).clip(lower=0))
     yield from case.says(
         "shared-file-contention", seconds,
         f"{met:,} of {writes:,} writes ({percent(met / writes)}) to {len(table)} shared file(s) start while "
@@ -80,12 +79,12 @@ def _interleaved(case: Case) -> Iterator[Finding]:
     rows = case.shared[case.shared["writes"] > 0]
     files = rows.groupby("file")[["writes", "bytes_written", "write_time"]].sum().join(case.places)
     mean = files["bytes_written"] / files["writes"]
-    apart = files["consecutive_writes"] < INDEPENDENT * files["placed_writes"]
+    apart = files["consecutive_writes"] < ONE_BY_ONE * files["placed_writes"]
     several = files["writes"] >= ENOUGH * (case.ranks or 2)
     files = files[apart & several & (mean < case.storage.stripe)]
     if files.empty:
         return
-    seconds = float(files["write_time"].sum())
+    seconds = case.lost(files.index, files["write_time"])
     writes = int(files["writes"].sum())
     yield from case.says(
         "shared-file-contention", seconds,
@@ -95,49 +94,6 @@ def _interleaved(case: Case) -> Iterator[Finding]:
         _APART,
         files[["writes", "bytes_written", "write_time"]]
         .sort_values("write_time", ascending=False, kind="stable").reset_index(),
-    )  # fmt: skip
-
-
-@rules.register("no-mpiio")
-def no_mpiio(case: Case) -> Iterator[Finding]:
-    if not case.ranks or case.ranks < 2:
-        return
-    through = set(case.table.loc[case.table["api"] == "mpiio", "file"])
-    rows = case.shared[~case.shared["file"].isin(through)]
-    rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
-    moved = float(rows["moved"].sum())
-    if moved < ENOUGH_BYTES:
-        return
-    seconds = float(rows["read_time"].sum() + rows["write_time"].sum())
-    yield from case.says(
-        "no-mpiio", seconds,
-        f"{rows['file'].nunique()} file(s) are shared by several of {case.ranks:,} ranks without MPI-IO "
-        f"({format_size(moved)}): {case.costs(seconds)}.",
-        "Let MPI-IO (or HDF5, PnetCDF above it) gather what ranks read and write together: it knows the "
-        "stripes and who has what.",
-        top(rows, "moved", ("moved", "reads", "writes", "read_time", "write_time")),
-    )  # fmt: skip
-
-
-@rules.register("independent-io")
-def independent_io(case: Case) -> Iterator[Finding]:
-    if not case.ranks or case.ranks < 2:
-        return
-    rows = case.table[(case.table["api"] == "mpiio") & case.table["file"].isin(case.shared["file"])]
-    alone, together = float(rows["independent"].sum()), float(rows["collective"].sum())
-    if alone < ENOUGH * case.ranks or alone < INDEPENDENT * (alone + together):
-        return
-    moved = rows["bytes_read"] + rows["bytes_written"]
-    if float(moved.sum()) >= SMALL * (alone + together):
-        return  # whole stripes each: nothing to gather
-    seconds = float((rows["read_time"] + rows["write_time"]).sum())
-    yield from case.says(
-        "independent-io", seconds,
-        f"{int(alone):,} of {int(alone + together):,} MPI-IO calls on shared files are independent, "
-        f"{format_size(float(moved.sum()) / (alone + together))} each: {case.costs(seconds)}.",
-        "Use the collective calls (MPI_File_write_at_all; HDF5: H5FD_MPIO_COLLECTIVE), so that a few "
-        "aggregators write whole stripes.",
-        top(rows, "independent", ("independent", "collective", "read_time", "write_time")),
     )  # fmt: skip
 
 
@@ -153,7 +109,7 @@ def narrow_stripes(case: Case) -> Iterator[Finding]:
     rows = rows[rows["file"].isin(files.index[files >= WIDE])]
     if rows.empty:
         return
-    seconds = float((rows["read_time"] + rows["write_time"]).sum())
+    seconds = case.lost(rows["file"], rows["read_time"] + rows["write_time"])
     yield from case.says(
         "narrow-stripes", seconds,
         f"{rows['file'].nunique()} shared file(s) of {case.ranks:,} ranks "
