@@ -98,6 +98,13 @@ def test_transfers_of_exactly_a_mebibyte_are_not_small() -> None:
     assert len(found("small-transfers", {**row, "ACCESS1_ACCESS": MIB - 1})) == 1
 
 
+def test_who_opens_a_file_again_begins_anew() -> None:
+    """1,000 reads of which 300 follow nothing: opened 300 times they are no jumps, opened 4 times 296 are."""
+    row = {"file": "/p/f", "READS": 1000, "SEQ_READS": 700, "F_READ_TIME": 4.0, "BYTES_READ": 4096000}
+    assert found("random-access", {**row, "OPENS": 300}) == []
+    assert "296 of 1,000 reads" in found("random-access", {**row, "OPENS": 4})[0].sentence
+
+
 def test_a_file_read_by_all_ranks_is_read_again() -> None:
     [finding] = found("read-again", {"file": "/p/in", "READS": 4, "BYTES_READ": 400 * MIB,
                                      "MAX_BYTE_READ": 100 * MIB - 1, "F_READ_TIME": 8.0})  # fmt: skip

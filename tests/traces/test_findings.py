@@ -157,6 +157,16 @@ def test_random_access(make: Make, random: int, forward: int, size: int, ranks: 
     assert found(make(jumps(random, forward, size, ranks)), "random-access") == said
 
 
+def test_who_opens_a_file_again_begins_anew(make: Make) -> None:
+    """300 times: open, read three blocks in a row. Each first read lies before the last one's end."""
+    events = []
+    for i in range(300):
+        events.append(call("metadata", i, 0.001))
+        events += [call("read", i + 0.2 * n, 0.1, size=4 * KiB, offset=n * 4 * KiB) for n in (1, 2, 3)]
+    assert found(make(events), "random-access") == []
+    assert found(make([e for e in events if e["kind"] == "read"]), "random-access") == ["problem"]
+
+
 def test_random_access_depends_on_the_stripe(make: Make) -> None:
     frame = make(jumps(101, 100, 4 * KiB, 1))
     assert found(frame, "random-access", Storage(stripe=4 * KiB)) == []

@@ -157,11 +157,13 @@ def _estimate(columns: dict[str, Floats], classes: Classes) -> None:
 def places_counted(table: pd.DataFrame, ranks: int | None) -> pd.DataFrame:
     """Return what `patterns.places` does, from counters (`counted`, its lowest layers).
 
-    A rank's first access of a file follows nothing; of a shared file all ranks have one. `read_again` is what
+    A rank's first access of a file follows nothing, and so does the first after each open; of a shared file
+    all ranks have one. `read_again` is what
     was read beyond the file's last byte read; `read_of_others` is known for files that ranks do not share
     at once (one wrote, another read), else missing.
     """
     firsts = pd.Series(1, table.index).where(table["rank"] >= 0, ranks or 1)
+    firsts = firsts.where(firsts > table["opens"], table["opens"])
     parts: dict[str, pd.Series] = {}
     for kind in ("reads", "writes"):
         known = table[f"sequential_{kind}"].notna()
@@ -269,9 +271,8 @@ def files_counted(frame: IOFrame) -> pd.DataFrame:
         table.loc[table.index.isin(low.loc[shared, "file"]), "num_ranks"] = int(ranks)
     table["consecutive"] = table["consecutive_reads"] + table["consecutive_writes"]
     table["sequential"] = table["sequential_reads"] + table["sequential_writes"] - table["consecutive"]
-    table["random"] = (
-        table["reads"] + table["writes"] - table["sequential"] - table["consecutive"] - _first_accesses(low)
-    ).clip(lower=0)
+    jumps = places_counted(low, int(ranks) if ranks else None)
+    table["random"] = jumps["random_reads"] + jumps["random_writes"]
     table["pattern"] = mostly(table[["consecutive", "sequential", "random"]])
     table["history"] = ""
     whole = ["bytes_read", "bytes_written", "calls", "consecutive", "sequential", "random"]
@@ -284,9 +285,3 @@ def files_counted(frame: IOFrame) -> pd.DataFrame:
              "metadata_share": "1", "bandwidth": "B/s"}  # fmt: skip
     order = table.sort_values(["io_time"], ascending=False, kind="stable")
     return with_units(order[columns], units)
-
-
-def _first_accesses(low: pd.DataFrame) -> pd.Series:
-    """Return how many accesses of each file were a rank's first of their kind: these follow nothing."""
-    firsts = (low["reads"] > 0).astype("int64") + (low["writes"] > 0).astype("int64")
-    return firsts.groupby(low["file"]).sum()

@@ -44,7 +44,11 @@ def places(frame: IOFrame, table: pd.DataFrame, layer: str) -> pd.DataFrame:
         ranks = frame.metadata.get("ranks")
         return places_counted(table, int(ranks) if ranks else None)
     parts = spread(frame, "file", _places_of, layer)
-    return pd.concat([part for part in parts if len(part)] or parts[:1])
+    found = pd.concat([part for part in parts if len(part)] or parts[:1])
+    # Who opens a file again begins anew: that is no jump.
+    opens = table.groupby("file")["opens"].sum().reindex(found.index).fillna(0)
+    jumps = [name for name in ("random_reads", "random_writes") if name in found]
+    return found.assign(**{name: (found[name] - opens).clip(lower=0) for name in jumps})
 
 
 def _places_of(frame: IOFrame, layer: str) -> pd.DataFrame:
