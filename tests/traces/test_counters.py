@@ -95,7 +95,9 @@ def test_transfers_of_exactly_a_mebibyte_are_not_small() -> None:
     row = {"file": "/p/f", "WRITES": 1000, "SIZE_WRITE_100K_1M": 1000, "BYTES_WRITTEN": 1000 * MIB,
            "ACCESS1_ACCESS": MIB, "ACCESS1_COUNT": 1000, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 1000}  # fmt: skip
     assert found("small-transfers", row) == []
-    assert len(found("small-transfers", {**row, "ACCESS1_ACCESS": MIB - 1})) == 1
+    assert found("small-transfers", {**row, "ACCESS1_ACCESS": MIB - 1}) == []  # nearly
+    halves = {**row, "ACCESS1_ACCESS": MIB // 4, "BYTES_WRITTEN": 250 * MIB}
+    assert len(found("small-transfers", halves)) == 1
 
 
 def test_who_opens_a_file_again_begins_anew() -> None:
@@ -282,6 +284,15 @@ def test_what_storage_takes_and_what_ranks_pass_on() -> None:
     assert "take 4 s a rank, their aggregators' reads and writes 1 s" in finding.sentence
     quick = collective(512, 512 * 1.9, 2 << 30)  # 0.9 of 1.9 s: less than half
     assert found("exchange", row, ranks=512, run=40.0, MPI_IO=quick) == []
+
+
+def test_what_mpiio_moves_beyond_what_was_asked() -> None:
+    """16 MiB written for 4 that ranks asked for, in 4 s: 3 of 4 s for the rest; 5 MiB for 4 is alignment."""
+    row = {"file": "/p/f", "WRITES": 16, "BYTES_WRITTEN": 16 * MIB, "F_WRITE_TIME": 4.0}
+    [finding] = found("sieving", row, MPI_IO=collective(4, 4.0, 4 * MIB))
+    assert finding.seconds == pytest.approx(3.0)
+    assert finding.sentence.startswith("16 MiB are written on the storage for 4 MiB that ranks asked")
+    assert found("sieving", {**row, "BYTES_WRITTEN": 5 * MIB}, MPI_IO=collective(4, 4.0, 4 * MIB)) == []
 
 
 def test_a_large_shared_file_on_one_target() -> None:

@@ -92,7 +92,7 @@ def test_small_transfers_say_numbers_and_show_files(make: Make) -> None:
 def test_a_transfer_of_one_mib_is_not_small(make: Make) -> None:
     events = [call("read", i, 0.1, size=MiB, offset=i * MiB) for i in range(200)]
     assert found(make(events), "small-transfers") == []
-    events = [call("read", i, 0.1, size=MiB - 1, offset=i * MiB) for i in range(200)]
+    events = [call("read", i, 0.1, size=MiB // 2 - 1, offset=i * MiB) for i in range(200)]
     assert found(make(events), "small-transfers") == ["problem"]
 
 

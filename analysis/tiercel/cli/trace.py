@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
@@ -184,8 +186,8 @@ def explain(
     cache: Cache = None,
 ) -> None:  # fmt: skip
     """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
-    from tiercel.traces.analysis.counters import only_counters
-    from tiercel.traces.findings import Storage
+    from tiercel.traces.analysis.counters import only_counters, told_from
+    from tiercel.traces.findings import Storage, percent
     from tiercel.traces.findings import explain as ask
 
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
@@ -193,21 +195,22 @@ def explain(
     findings = ask(frame, storage, api=api)
     if as_json:
         rows = [
-            {"severity": f.severity, "rule": f.rule, "sentence": f.sentence, "advice": f.advice,
-             "evidence": _records(f.evidence)}
+            {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
+             "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
             for f in findings
         ]  # fmt: skip
         _print_json({
-            "findings": rows, "from": "counters" if only_counters(frame) else "events",
+            "findings": rows, "from": told_from(frame),
             "ranks_from": str(frame.metadata.get("ranks_from", "")),
             "warnings": list(frame.warnings),
         })  # fmt: skip
         return
     console = Console()
     for finding in findings:
-        console.print(f"[bold]{finding.severity}[/bold]: ", end="")
-        console.print(finding.sentence, markup=False, highlight=False)
-        console.print(f"  {finding.advice}", markup=False, highlight=False)
+        share = "" if not finding.share else f" ({percent(finding.share)})"
+        console.print(f"[bold]{finding.severity}[/bold] {finding.rule}{share}", highlight=False)
+        for words in (finding.sentence, finding.advice):
+            console.print(Padding(Text(words), (0, 0, 0, 2)))
     if not findings:
         nothing = not len(frame) and not only_counters(frame)
         console.print(

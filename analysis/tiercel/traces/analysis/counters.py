@@ -59,6 +59,9 @@ _SIZES = (("0_100", 0), ("100_1K", 101), ("1K_10K", 1025), ("10K_100K", 10_241),
           ("100M_1G", (100 << 20) + 1), ("1G_PLUS", (1 << 30) + 1))  # fmt: skip
 #: The largest size of the classes that may lie below a file system's unit.
 _UP_TO = {"0_100": 100, "100_1K": 1024, "1K_10K": 10_240}
+#: The largest size of the classes above 1 MiB.
+_LARGE = {"1M_4M": 4 << 20, "4M_10M": 10 << 20, "10M_100M": 100 << 20, "100M_1G": 1 << 30,
+          "1G_PLUS": np.inf}  # fmt: skip
 _MIB = 1 << 20
 
 Floats = npt.NDArray[np.float64]
@@ -74,6 +77,13 @@ def has_counters(frame: IOFrame) -> bool:
 def only_counters(frame: IOFrame) -> bool:
     """Say whether answers have to come from counters, because there are no events."""
     return has_counters(frame) and not len(frame)
+
+
+def told_from(frame: IOFrame) -> str:
+    """Return what the rules on a trace rest on: counters, events, or both (Darshan with DXT)."""
+    if not has_counters(frame):
+        return "events"
+    return "counters and events" if len(frame) else "counters"
 
 
 def counted(frame: IOFrame) -> pd.DataFrame:
@@ -120,9 +130,11 @@ def _module(raw: pd.DataFrame, prefix: str, api: str) -> pd.DataFrame:
 def _not_small(
     columns: dict[str, Floats], numbers: Mapping[str, Floats], classes: Classes, prefix: str
 ) -> None:
-    """Take transfers of exactly 1 MiB out of the small ones, as far as the commonest sizes tell them."""
+    """Take transfers of exactly 1 MiB out of the small ones, as far as the commonest sizes tell them; and add
+    the bytes that the small ones moved at least."""
     of_kind = {kind: classes[kind, "100K_1M"] for kind in ("read", "write")}
     read, write = of_kind["read"], of_kind["write"]
+    columns |= {f"small_{kind}_bytes": np.zeros_like(columns["reads"]) for kind in of_kind}
     if read is None or write is None:
         return
     both = read + write
@@ -134,6 +146,14 @@ def _not_small(
     for kind, held in (("read", read), ("write", write)):
         exact = np.minimum(whole * held / np.where(both > 0, both, 1), held)
         columns[f"small_{kind}s"] = np.round(columns[f"small_{kind}s"] - exact)
+        # What the large ones cannot hold, the small ones moved.
+        large = exact * _MIB
+        for name, upto in _LARGE.items():
+            there = classes[kind, name]
+            if there is not None:
+                large = large + np.where(there > 0, np.maximum(there, 1) * upto, 0)
+        moved = columns["bytes_read" if kind == "read" else "bytes_written"]
+        columns[f"small_{kind}_bytes"] = np.clip(moved - large, 0, None)
 
 
 def _estimate(columns: dict[str, Floats], classes: Classes) -> None:
@@ -193,6 +213,13 @@ def lowest(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["api"].isin(LOWEST)]
 
 
+def topmost(table: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each file's topmost layer: what ranks ask for and wait for, before MPI-IO gathers it
+    in aggregators."""
+    through = table["file"].isin(table.loc[table["api"] == "mpiio", "file"])
+    return table[(table["api"] == "mpiio") | (~through & table.index.isin(low.index))]
+
+
 def summarise_counters(frame: IOFrame) -> dict[str, Any]:
     """Return what `summary.summarise` does, from counters; what these cannot say is None."""
     table = counted(frame)
@@ -208,6 +235,7 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
             "metadata_s": float(rows["metadata_time"].sum()), "sync_s": None,
         })  # fmt: skip
     moved = int(low["bytes_read"].sum() + low["bytes_written"].sum())
+    notes = _notes(low, topmost(table, low), run, ranks)
     missing = dict.fromkeys(("io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
                              "app_throughput_bytes_s", "system_throughput_bytes_s"))  # fmt: skip
     return {
@@ -216,18 +244,21 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
         "processes": int(ranks) if ranks else None,
         "files": int(table["file"].nunique()), "format": str(frame.metadata.get("format", "")),
         "layers": layers, "transfer_sizes": transfer_sizes_counted(frame), "pseudo": [],
-        "ranks_from": "trace", "notes": _notes(low, run, ranks), "warnings": list(frame.warnings),
+        "ranks_from": "trace", "notes": notes, "warnings": list(frame.warnings),
     }  # fmt: skip
 
 
-def _notes(low: pd.DataFrame, run: float | None, ranks: Any) -> list[str]:
+def _notes(low: pd.DataFrame, top: pd.DataFrame, run: float | None, ranks: Any) -> list[str]:
     found = []
     data, metadata = (low["read_time"].sum() + low["write_time"].sum()), low["metadata_time"].sum()
     if data + metadata > 0 and metadata > 0:
         found.append(f"metadata calls take {metadata / (data + metadata):.0%} of the time in I/O calls")
     if run and ranks:
-        share = (data + metadata) / (run * int(ranks))
-        found.append(f"{share:.1%} of the time of the job's processes is in I/O calls")
+        took = run * int(ranks)
+        times = ["read_time", "write_time", "metadata_time"]
+        shares = [float(rows[times].sum().sum()) / took for rows in (top, low)]
+        below = f", {shares[1]:.1%} below MPI-IO: the rest waits" if shares[0] >= 1.5 * shares[1] else ""
+        found.append(f"{shares[0]:.1%} of the time of the job's processes is in I/O calls{below}")
     return found
 
 

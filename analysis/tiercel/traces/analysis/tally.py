@@ -13,7 +13,7 @@ import pandas as pd
 
 from tiercel.traces.analysis import patterns
 from tiercel.traces.analysis.common import IS_IO
-from tiercel.traces.analysis.counters import SINGLE, counted, has_counters, lowest, places_counted
+from tiercel.traces.analysis.counters import SINGLE, counted, has_counters, lowest, places_counted, topmost
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         count("collective", f"({_READ} OR {_WRITE}) AND {_COLLECTIVE}"),
         *(part for kind, what in (("read", _READ), ("write", _WRITE)) for part in
           (count(f"small_{kind}s", f"{what} AND size < {SMALL}"),
-           time(f"small_{kind}_time", f"{what} AND size < {SMALL}"))),
+           time(f"small_{kind}_time", f"{what} AND size < {SMALL}"),
+           size(f"small_{kind}_bytes", f"{what} AND size < {SMALL}"))),
         f"max(\"offset\" + size) FILTER ({_READ}) - 1 AS last_byte_read",
     ))  # fmt: skip
     table = frame.query(
@@ -129,4 +130,4 @@ def _floor(frame: IOFrame) -> float:
     return 0.0 if pd.isna(quick) else min(float(quick), _TRACER)
 
 
-__all__ = ["BLOCK", "SMALL", "lowest", "places", "processes_time", "tally"]
+__all__ = ["BLOCK", "SMALL", "lowest", "places", "processes_time", "tally", "topmost"]

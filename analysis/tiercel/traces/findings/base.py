@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from tiercel.registry import Registry
-from tiercel.traces.analysis.tally import BLOCK, places
+from tiercel.traces.analysis.tally import BLOCK, places, topmost
 from tiercel.units import format_latency
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class Case:
     @cached_property
     def top(self) -> pd.DataFrame:
         """Rows of each file's topmost layer: what ranks ask for, before MPI-IO gathers it in aggregators."""
-        through = self.table["file"].isin(self.table.loc[self.table["api"] == "mpiio", "file"])
-        return self.table[(self.table["api"] == "mpiio") | (~through & self.table.index.isin(self.low.index))]
+        return topmost(self.table, self.low)
 
     @cached_property
     def waits(self) -> pd.Series:

@@ -43,9 +43,10 @@ def small_transfers(case: Case) -> Iterator[Finding]:
         whole, took = float(known[time].sum()), float(small_time.sum())
         if took < SMALL_TIME * whole:
             continue
-        # Large transfers hold most bytes: small ones are taken for no more than their part of the calls.
-        mean = known[moved] / known[calls]
-        seconds = case.lost(known["file"], small_time, small * mean.clip(upper=SMALL))
+        small_bytes = known[f"small_{kind}_bytes"]
+        if float(small_bytes.sum()) >= SMALL / 2 * count:
+            continue  # nearly 1 MiB each
+        seconds = case.lost(known["file"], small_time, small_bytes)
         yield from case.says(
             "small-transfers", seconds,
             f"{count:,} of {every:,} {kind}s move less than {format_size(SMALL)} (on average "

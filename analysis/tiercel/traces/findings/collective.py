@@ -17,6 +17,8 @@ SEVERAL_NODES = 256
 #: One rank moves this part of what a collective call moves, of files of this size (B).
 ALONE = 0.9
 WIDE = 1 << 30
+#: More bytes than asked for by half: alignment to blocks is no more than a few per cent.
+SIEVED = 1.5
 #: Half of the time in collective calls being spent beside the storage.
 EXCHANGED = 0.5
 
@@ -128,3 +130,35 @@ def exchange(case: Case) -> Iterator[Finding]:
         "domains on stripes; or write in parts that are one rank's already, independently.",
         files[["moved", "above", "below", "aggregators"]].reset_index(),
     )  # fmt: skip
+
+
+@rules.register("sieving")
+def sieving(case: Case) -> Iterator[Finding]:
+    """MPI-IO moves more on the storage than the ranks asked for: data sieving, and blocks written whole."""
+    names = ["bytes_read", "bytes_written"]
+    above = case.table[case.table["api"] == "mpiio"].groupby("file")[names].sum()
+    if above.empty:
+        return
+    low = case.low[case.low["api"] != "mpiio"]
+    below = low.groupby("file")[[*names, "read_time", "write_time"]].sum()
+    files = below.join(above.add_suffix("_asked"), how="inner")
+    for moved, time, kind in (
+        ("bytes_read", "read_time", "read"),
+        ("bytes_written", "write_time", "written"),
+    ):
+        asked = files[f"{moved}_asked"]
+        rows = files[(files[moved] >= SIEVED * asked) & (files[moved] - asked >= ENOUGH_BYTES) & (asked > 0)]
+        if rows.empty:
+            continue
+        needless = rows[moved] - rows[f"{moved}_asked"]
+        seconds = case.lost(rows.index, rows[time] * needless / rows[moved])
+        yield from case.says(
+            "sieving", seconds,
+            f"{format_size(float(rows[moved].sum()))} are {kind} on the storage for "
+            f"{format_size(float(rows[f'{moved}_asked'].sum()))} that ranks asked MPI-IO for "
+            f"({len(rows)} file(s)): {case.costs(seconds)} for the rest.",
+            "MPI-IO moves whole blocks around holes: describe what a rank moves with a file view and a "
+            "collective call, or switch data sieving off where pieces are large (hints romio_ds_write, "
+            "romio_ds_read, romio_cb_write).",
+            rows[[moved, f"{moved}_asked", time]].reset_index(),
+        )  # fmt: skip
