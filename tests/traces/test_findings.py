@@ -101,10 +101,11 @@ def test_a_transfer_of_one_mib_is_not_small(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("opens", "time", "said"),
-    [(10, 0.6, ["hint"]), (10, 0.378, ["hint"]), (10, 0.29, []), (9, 0.9, [])],
+    [(10, 0.6, ["hint"]), (10, 0.378, ["note"]), (10, 0.29, []), (9, 0.9, [])],
 )
 def test_metadata_bound(make: Make, opens: int, time: float, said: list[str]) -> None:
-    """`time` of one second of I/O goes to opens; 37.8 % is what paper 003 found. The job takes 20 s."""
+    """`time` of one second of I/O goes to opens; 37.8 % is what paper 003 found. The job takes 20.4 s
+    or more: 2.9 % of it, 1.8 %."""
     events = [call("metadata", i, time / opens) for i in range(opens)]
     assert found(make([*events, call("write", 20, 1 - time, size=MiB)]), "metadata-bound") == said
 
@@ -113,8 +114,8 @@ def test_metadata_bound(make: Make, opens: int, time: float, said: list[str]) ->
     ("syncs", "writes", "sync_time", "said"),
     [
         (10, 10, 0.6, ["problem"]),  # 6 % of 9.5 s
-        (10, 100, 0.6, ["hint"]),  # 0.6 % of 99 s
-        (10, 30, 0.21, ["hint"]),
+        (10, 100, 0.6, ["note"]),  # 0.6 % of 99 s
+        (10, 10, 0.21, ["hint"]),
         (10, 100, 0.19, []),  # cheap syncs
         (10, 101, 0.9, []),  # fewer than one in ten
         (9, 9, 0.9, []),  # few
@@ -122,11 +123,22 @@ def test_metadata_bound(make: Make, opens: int, time: float, said: list[str]) ->
 )
 def test_fsync_storm(make: Make, syncs: int, writes: int, sync_time: float, said: list[str]) -> None:
     events = [call("sync", i, sync_time / syncs) for i in range(syncs)]
-    events += [call("write", i, (1 - sync_time) / writes, size=MiB, offset=0) for i in range(writes)]
+    events += [call("write", i, (1 - sync_time) / writes, size=256 * KiB, offset=0) for i in range(writes)]
     assert found(make(events), "fsync-storm") == said
 
 
 # -- random access -------------------------------------------------------------------------------------------
+
+
+def test_a_sync_after_a_checkpoint_is_no_storm(make: Make) -> None:
+    """One after each 4 MiB is; one after each 32 MiB waits for bytes that have to reach the medium anyway."""
+
+    def syncs(size: int) -> list[Event]:
+        pairs = [(call("write", i, 0.1, size=size), call("sync", i + 0.2, 0.5)) for i in range(20)]
+        return [event for pair in pairs for event in pair]
+
+    assert found(make(syncs(4 * MiB)), "fsync-storm") == ["problem"]
+    assert found(make(syncs(32 * MiB)), "fsync-storm") == []
 
 
 def jumps(random: int, forward: int, size: int, ranks: int) -> list[Event]:
@@ -162,7 +174,7 @@ def test_who_opens_a_file_again_begins_anew(make: Make) -> None:
     events = []
     for i in range(300):
         events.append(call("metadata", i, 0.001))
-        events += [call("read", i + 0.2 * n, 0.1, size=4 * KiB, offset=n * 4 * KiB) for n in (1, 2, 3)]
+        events += [call("read", i + 0.2 * n, 0.1, size=4 * KiB, offset=n * MiB) for n in (1, 2, 3)]
     assert found(make(events), "random-access") == []
     assert found(make([e for e in events if e["kind"] == "read"]), "random-access") == ["problem"]
 
@@ -240,9 +252,20 @@ def test_a_little_more_work_is_balanced(make: Make) -> None:
         assert found(make(events), "imbalance") == said
 
 
+def test_where_many_are_slow_none_is(make: Make) -> None:
+    """Two of four ranks take three times as long: times vary (dirty pages being written), no rank is sick."""
+    events = [
+        by_rank("write", rank, i, 0.3 if rank < slow else 0.1, size=MiB, file=f"/d/{rank}", offset=i * MiB)
+        for slow, i in ((2, i) for i in range(8)) for rank in range(4)
+    ]  # fmt: skip
+    assert found(make(events), "slow-part") == []
+    one = [each | {"duration": 0.3 if each["rank"] == 0 else 0.1} for each in events]
+    assert found(make(one), "slow-part") == ["problem"]
+
+
 def test_the_slow_file_points_at_a_server(make: Make) -> None:
     """One rank writes eight like files; one of them takes twice, or 1.4 times, as long."""
-    for factor, said in ((2.0, ["hint"]), (1.4, [])):
+    for factor, said in ((2.0, ["note"]), (1.4, [])):  # 0.1 of 7.1 s lost
         events = [
             call("write", i, 0.1 * (factor if i == 3 else 1), size=MiB, offset=0, file=f"/d/{i}")
             for i in range(8)
@@ -322,11 +345,21 @@ def reads(fast: int, slow: int, size: int = 64 * KiB) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    ("fast", "slow", "said"), [(50, 50, ["hint"]), (49, 51, []), (15, 0, []), (16, 0, ["hint"])]
+    ("fast", "slow", "said"), [(50, 50, ["hint"]), (49, 51, []), (15, 0, []), (16, 0, ["note"])]
 )
 def test_reads_from_memory(make: Make, fast: int, slow: int, said: list[str]) -> None:
-    """Half of the bytes; at least 1 MiB (16 x 64 KiB)."""
+    """Half of the bytes; at least 1 MiB (16 x 64 KiB); a hint where reads take 2 % of the run or more."""
     assert found(make(reads(fast, slow)), "cached-reads") == said
+
+
+def test_what_was_just_written_is_read_from_memory(make: Make) -> None:
+    """16 reads of 80 µs in all matter where the second of writing before them was of the same file."""
+    written = [
+        call("write", i, 0.1, size=MiB, offset=i * MiB, file=name) for i in range(10) for name in ("/d/f",)
+    ]
+    read = [each | {"time": 10 + each["time"]} for each in reads(16, 0)]
+    assert found(make(written + read), "cached-reads") == ["hint"]
+    assert found(make([each | {"file": "/d/g"} for each in written] + read), "cached-reads") == ["note"]
 
 
 def test_reads_faster_than_the_storage_are_a_problem(make: Make) -> None:
@@ -381,6 +414,8 @@ def test_alignment_matters_where_ranks_share_or_jump(make: Make) -> None:
 
     assert found(make(blocks(2, "/d/shared")), "misaligned") == ["problem"]
     assert found(make(blocks(1, "/d/{}")), "misaligned") == []
+    large = [each | {"size": MiB, "offset": 100 + i * MiB} for i, each in enumerate(blocks(1, "/d/{}"))]
+    assert found(make(large), "misaligned") == ["problem"]  # a header before large blocks: none is gathered
     even = [each | {"offset": each["offset"] // 5000 * 8192, "size": 8192} for each in blocks(2, "/d/shared")]
     assert found(make(even), "misaligned") == []
     tiny = [each | {"size": 100} for each in blocks(2, "/d/shared")]  # small is what is wrong with these
@@ -418,6 +453,15 @@ def test_one_rank_writes_for_all(make: Make) -> None:
     assert finding.rule == "single-writer" and finding.seconds == pytest.approx(36.0)
     fair = [each | {"rank": i % 4, "process": i % 4} for i, each in enumerate(events)]
     assert found(make(fair), "single-writer") == []
+
+
+def test_a_file_that_is_handed_on_is_not_shared(make: Make) -> None:
+    """One rank writes it, another reads it later; read by two it is shared."""
+    events = [by_rank("write", 0, i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
+    events += [by_rank("read", 1, 10 + i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
+    assert found(make(events), "no-mpiio") == []
+    more = [each | {"rank": 2, "process": 2} for each in events if each["kind"] == "read"]
+    assert found(make(events + more), "no-mpiio") == ["problem"]
 
 
 def test_shared_without_mpiio_and_with_independent_calls(make: Make) -> None:

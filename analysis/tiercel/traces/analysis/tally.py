@@ -107,13 +107,15 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
           (count(f"small_{kind}s", f"{what} AND size < {SMALL}"),
            time(f"small_{kind}_time", f"{what} AND size < {SMALL}"),
            size(f"small_{kind}_bytes", f"{what} AND size < {SMALL}"))),
-        f"max(\"offset\" + size) FILTER ({_READ}) - 1 AS last_byte_read",
+        *(f"max(\"offset\" + size) FILTER ({what}) - 1 AS last_byte_{done}"
+          for what, done in ((_READ, "read"), (_WRITE, "written"))),
     ))  # fmt: skip
     table = frame.query(
         f"SELECT api, file, rank, {sums} FROM events WHERE {IS_IO} AND api <> 'app' "
         "GROUP BY api, file, rank ORDER BY api, file, rank"
     )
-    table["last_byte_read"] = table["last_byte_read"].astype("float64")
+    ends = ["last_byte_read", "last_byte_written"]
+    table[ends] = table[ends].astype("float64")
     table["independent"] = (table["reads"] + table["writes"] - table["collective"]).where(
         table["api"] == "mpiio", np.nan
     )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tiercel.traces.analysis.tally import SMALL
 from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules
 from tiercel.traces.findings.base import top as most
 from tiercel.units import format_size
 
 #: Drishti's limit for random operations; some jumps (a header, a new phase) are in every program.
 RANDOM = 0.2
-#: Fewer jumps, or transfers off the unit, than this cost little.
+#: Fewer jumps than this cost little.
 ENOUGH = 100
 #: Drishti's limit: a tenth of the requests not aligned to the file system's unit.
 MISALIGNED = 0.1
-#: Of a file of one process, the kernel gathers what comes one after the other: then alignment is its matter.
+#: Of a file of one process, the kernel gathers small transfers that come one after the other, if so many do.
 GATHERED = 0.5
+#: Fewer transfers off the unit than this are a header and a tail.
+ENOUGH_OFF = 20
 #: A file read more than once and a half over is read again; less may be a header.
 AGAIN = 0.5
 #: Of the bytes read, so much that another process has just written.
@@ -29,7 +32,9 @@ def random_access(case: Case) -> Iterator[Finding]:
         placed, jumps = files[f"placed_{kind}s"], files[f"random_{kind}s"]
         mean = files[moved] / files[calls]
         files = files.assign(jumps=jumps, mean_size=mean, part=jumps / placed.where(placed > 0))
-        files = files[(files["part"] >= RANDOM) & (mean < case.storage.stripe)]
+        # A file that one read would hold is soon in memory, whatever the order.
+        large = case.extents.reindex(files.index) >= ENOUGH_BYTES
+        files = files[(files["part"] >= RANDOM) & (mean < case.storage.stripe) & large]
         total, every = int(files["jumps"].sum()), int(files[f"placed_{kind}s"].sum())
         if total < ENOUGH:
             continue
@@ -52,17 +57,18 @@ def random_access(case: Case) -> Iterator[Finding]:
 @rules.register("misaligned")
 def misaligned(case: Case) -> Iterator[Finding]:
     known = case.low[case.low["not_aligned"].notna() & (case.low["alignment"] > 1)]
-    if float(known["not_aligned"].sum()) < ENOUGH:
+    if float(known["not_aligned"].sum()) < ENOUGH_OFF:
         return
     places = case.places
     one_by_one = (places["consecutive_reads"] + places["consecutive_writes"]) >= GATHERED * (
         places["placed_reads"] + places["placed_writes"]
     )
-    gathered = known["file"].isin(places.index[one_by_one]) & ~known["file"].isin(case.shared["file"])
     calls = known["reads"] + known["writes"]
+    gathered = known["file"].isin(places.index[one_by_one]) & ~known["file"].isin(case.shared["file"])
+    gathered &= known["bytes_read"] + known["bytes_written"] < SMALL / 2 * calls
     rows = known[~gathered & (known["not_aligned"] >= MISALIGNED * calls)]
     every, off = float((rows["reads"] + rows["writes"]).sum()), float(rows["not_aligned"].sum())
-    if off < ENOUGH:
+    if off < ENOUGH_OFF:
         return
     part = rows["not_aligned"] / (rows["reads"] + rows["writes"])
     moved = rows["bytes_read"] + rows["bytes_written"]

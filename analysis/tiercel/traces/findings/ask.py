@@ -46,6 +46,8 @@ def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
     low = lowest(table) if api is None else table[table["api"] == api]
     layer = api or _lowest_name(low)
     took, ranks = processes_time(frame) or (None, None)
+    if frame.metadata.get("format") == "strace":
+        ranks = None  # processes, of whatever program
     numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)
     return Case(frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered)
 

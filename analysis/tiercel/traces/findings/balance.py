@@ -86,6 +86,8 @@ def _parts(case: Case) -> Iterator[tuple[str, pd.DataFrame]]:
 def _apart(case: Case, table: pd.DataFrame, by: str) -> Iterator[Finding]:
     """Yield those that are slow for the same work; where none is, the one host that is fast."""
     slow = [name for name in table.index[table["verdict"] == "slow"] if _same_work(table, name)]
+    if len(slow) > max(len(table) // 4, 1):
+        return  # so many are no exception: times vary
     for name in slow:
         row, others = table.loc[name], table.drop(index=name)
         lost = (float(row["io_time"]) - float(others["io_time"].median())) * (case.ranks or 1)
@@ -253,10 +255,12 @@ def imbalance(case: Case) -> Iterator[Finding]:
 
 def _lone_writer(case: Case) -> tuple[int, float, float] | None:
     """Return the rank that writes nearly everything, its bytes and its seconds; None where several write."""
-    if case.numbered or not case.ranks or case.ranks < 2:
+    if not case.ranks or case.ranks < 2:
         return None
     total = float(case.top["bytes_written"].sum())
     own = case.top[case.top["rank"] >= 0]
+    if case.numbered and len(_together(case)) < 2:
+        return None
     alone = own[["rank", "bytes_written", "write_time"]]
     extremes = _extremes(case)
     if len(extremes):

@@ -12,6 +12,7 @@ PDSW 2022), Darshan's documentation of its counters, and the papers that a rule 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 #: problem: costs time or makes a number wrong; hint: likely does; note: worth knowing.
 Severity = Literal["problem", "hint", "note"]
 SEVERITIES: tuple[Severity, ...] = ("problem", "hint", "note")
-#: Shares of the processes' time from which a pattern is a problem, and a hint.
-PROBLEM, HINT = 0.05, 0.005
+#: Shares of the processes' time from which a pattern is a problem, and a hint: for less nobody changes a
+#: program.
+PROBLEM, HINT = 0.05, 0.02
 #: Seconds in calls (the sum over ranks) below which a share of the time is not worth a finding.
 WORTH = 0.01
 #: Bytes below which nothing is worth reading, or writing, otherwise.
@@ -103,6 +105,12 @@ class Case:
         # Whose data MPI-IO gathered is not known below it: an aggregator writes for others.
         gathered = found.index.isin(self.table.loc[self.table["collective"] > 0, "file"])
         return found.assign(read_of_others=found["read_of_others"].mask(gathered))
+
+    @cached_property
+    def extents(self) -> pd.Series:
+        """How far each file is read or written, in bytes (index: file); unlimited where that is not known."""
+        ends = self.low.groupby("file")[["last_byte_read", "last_byte_written"]].max().max(axis=1)
+        return (ends + 1).where(ends > 0, math.inf)
 
     @cached_property
     def shared(self) -> pd.DataFrame:

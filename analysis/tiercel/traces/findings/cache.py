@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, percent, rules, top
+import pandas as pd
+
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, Severity, percent, rules, top
 from tiercel.units import format_bandwidth, format_latency, format_size
 
 #: No medium answers a read in less: the quickest (3D XPoint) needs some 10 µs, common NVMe 50 to 100 µs,
@@ -38,12 +40,26 @@ def _by_file(case: Case) -> Iterator[Finding]:
     if moved < ENOUGH_BYTES or fast_bytes < SHARE * moved:
         return
     yield Finding(
-        "cached-reads", "hint",
+        "cached-reads", _severity(case, fast.groupby("file")["bytes_read"].sum()),
         f"{percent(fast_bytes / moved)} of {format_size(moved)} are in files whose mean read came faster "
         f"than any medium answers ({_MEDIUM}): from memory, by the page cache or read-ahead.",
         _ADVICE,
         top(fast, "bytes_read", ("bytes_read", "reads", "read_time")),
     )  # fmt: skip
+
+
+def _severity(case: Case, files: pd.Series) -> Severity:
+    """Return how much it matters that reads of `files` (cached bytes by file) are no measure of the storage.
+
+    It does where the program itself had just moved the same bytes, or where reads take time; little where it
+    is an input that somebody read before.
+    """
+    low = case.low.groupby("file")[["bytes_read", "bytes_written"]].sum()
+    again = case.places["read_again"].reindex(low.index).fillna(0)
+    own = low.index[(low["bytes_written"] >= low["bytes_read"] / 2) | (again >= low["bytes_read"] / 2)]
+    mine = float(files[files.index.isin(own)].sum()) >= SHARE * float(files.sum())
+    spent = case.low[["read_time", "write_time"]].sum().sum() if mine else case.low["read_time"].sum()
+    return "note" if case.severity(float(spent)) == "note" else "hint"
 
 
 _MEDIUM = f"{format_latency(LATENCY)} plus the time on four PCIe 5 lanes"
@@ -81,7 +97,7 @@ def _by_event(case: Case) -> Iterator[Finding]:
         reads = int(table["reads"].sum())
         yield Finding(
             "cached-reads",
-            "hint",
+            _severity(case, table.set_index("file")["fast_bytes"]),
             f"{percent(fast_bytes / moved)} of {format_size(moved)} in {reads:,} reads came faster than any "
             f"medium answers ({_MEDIUM}): from memory, by the page cache or read-ahead.",
             _ADVICE,

@@ -25,6 +25,8 @@ ENOUGH_OPENS = 100
 #: One sync in ten writes or more: with a sync for each checkpoint it is one in hundreds.
 SYNCS_PER_WRITE = 0.1
 ENOUGH_SYNCS = 10
+#: A sync after more than this (B) is a checkpoint's: its bytes have to reach the medium anyway.
+CHECKPOINT = 4 << 20
 #: Syncs are a storm when they take this part of the time to write and sync.
 SYNC_TIME = 0.2
 #: Drishti's limit for buffered I/O: a tenth of the bytes through stdio.
@@ -137,7 +139,8 @@ def open_storm(case: Case) -> Iterator[Finding]:
 def fsync_storm(case: Case) -> Iterator[Finding]:
     rows = case.low[case.low["syncs"] > 0]
     syncs, writes = int(rows["syncs"].sum()), int(rows["writes"].sum())
-    if syncs < ENOUGH_SYNCS or syncs < SYNCS_PER_WRITE * writes:
+    written = float(rows["bytes_written"].sum())
+    if syncs < ENOUGH_SYNCS or syncs < SYNCS_PER_WRITE * writes or written > CHECKPOINT * syncs:
         return
     known = bool(rows["sync_time"].notna().all())
     sync_time, write_time = float(rows["sync_time"].sum()), float(rows["write_time"].sum())
@@ -145,7 +148,7 @@ def fsync_storm(case: Case) -> Iterator[Finding]:
     if known and sync_time < SYNC_TIME * both:
         return
     seconds = sync_time if known else both
-    each = format_size(float(rows["bytes_written"].sum()) / syncs)
+    each = format_size(written / syncs)
     what = (
         f"they take {percent(sync_time / both)} of the time to write and sync, "
         f"{format_latency(sync_time / syncs)} each"

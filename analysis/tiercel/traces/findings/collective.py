@@ -29,6 +29,10 @@ def no_mpiio(case: Case) -> Iterator[Finding]:
         return
     through = set(case.table.loc[case.table["api"] == "mpiio", "file"])
     rows = case.shared[~case.shared["file"].isin(through)]
+    # A file that one writes and another reads is handed on, not shared.
+    each = rows.assign(all_=rows["rank"] < 0, r=rows["reads"] > 0, w=rows["writes"] > 0).groupby("file")
+    sums = each[["all_", "r", "w"]].sum()
+    rows = rows[rows["file"].isin(sums.index[(sums["all_"] > 0) | (sums["r"] > 1) | (sums["w"] > 1)])]
     rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
     moved = float(rows["moved"].sum())
     if moved < ENOUGH_BYTES:

@@ -56,8 +56,9 @@ def _met(case: Case) -> Iterator[Finding]:
         if math.isfinite(other)
         else ""
     )
-    # What they take beyond the others is lost; where there are no others to compare with, at most all of it.
-    without = table["both"] * table["other_time"].fillna(0)
+    # What they take beyond the others is lost. Where most meet, the others have just missed each other and
+    # are no measure: then at most all of it.
+    without = (table["both"] * table["other_time"].fillna(0)).where(table["both"] <= table["writes"] / 2, 0)
     seconds = case.lost(table["file"], (table["met_time"] - without).clip(lower=0))
     yield from case.says(
         "shared-file-contention", seconds,
