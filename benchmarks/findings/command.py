@@ -16,12 +16,11 @@ from typing import Any
 
 from benchmarks.findings import drishti
 from benchmarks.findings.ask import ask
-from benchmarks.findings.labels import HALVES, LABELS, Trace, read_set
+from benchmarks.findings.labels import HALVES, LABELS, SET, Trace, read_set
 from benchmarks.findings.score import Count, Score, score
 from benchmarks.findings.table import misses, table
 from tiercel.errors import UserError
 
-_SET = Path(__file__).parent / "set"
 _TRACERS = ("darshan", "dxt", "dftracer", "strace")
 _DARSHAN = ("darshan", "dxt")
 Said = Mapping[str, Set[str]]
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.findings", description=__doc__)
     said = "a folder with labels.yaml and traces (default: the set of this project)"
-    parser.add_argument("set", nargs="?", type=Path, default=_SET, metavar="LABELLED_SET", help=said)
+    parser.add_argument("set", nargs="?", type=Path, default=SET, metavar="LABELLED_SET", help=said)
     parser.add_argument("--half", choices=(*HALVES, "all"), default="all")
     parser.add_argument("--tracer", action="append", choices=_TRACERS, help="may be given again")
     said = "name the traces that were misjudged: of the tuning half, unless --half says otherwise"

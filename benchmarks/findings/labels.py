@@ -20,6 +20,8 @@ LABELS = (
 Half = Literal["tuning", "kept-apart"]
 HALVES: tuple[Half, ...] = get_args(Half)
 TABLE = "labels.yaml"
+#: The set of this project.
+SET = Path(__file__).parent / "set"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -14,9 +15,11 @@ from benchmarks.findings.command import main
 from benchmarks.findings.drishti import ask_drishti, labels_of
 from benchmarks.findings.halves import halves, write_halves
 from benchmarks.findings.labels import HALVES, Trace, read_set
+from benchmarks.findings.make import main as make
 from benchmarks.findings.score import Count, score
 
 from tiercel.errors import UserError
+from tiercel.traces import open_trace
 
 
 def _trace(name: str, *labels: str, allowed: str = "", half: str = "tuning", tracer: str = "strace") -> Trace:
@@ -170,6 +173,51 @@ def test_drishti_is_run_on_each_log(tmp_path: Path) -> None:
     said, unread = ask_drishti(str(stand_in), traces, tmp_path)
     assert said == {"good": {"stdio"}}
     assert unread == ["broken: no such log"]
+
+
+def _strace_works() -> bool:
+    try:
+        return (
+            subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode
+            == 0
+        )
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _strace_works(), reason="strace is not installed, or may not trace")
+def test_a_trace_is_made_as_the_table_says(tmp_path: Path) -> None:
+    folder, study = tmp_path / "set", tmp_path / "study"
+    folder.mkdir()
+    (folder / "labels.yaml").write_text(
+        "- {name: copy, file: copy.strace.gz, tracer: strace, labels: [small-transfers], storage: near,\n"
+        "   inputs: {input: 64KiB}, program: 'dd if={data}/input of={data}/output bs=4096'}\n"
+    )
+    assert make(["--set", str(folder), "--study", str(study)]) == 0
+    frame = open_trace(folder / "copy.strace.gz", cache=tmp_path / "cache")
+    where = str(study / "data" / "output")
+    written = frame.query(f"SELECT size, duration FROM events WHERE kind = 'write' AND file = '{where}'")
+    assert list(written["size"]) == [4096] * 16
+    assert (written["duration"] >= 200e-6).all()  # what `near` adds to each
+    assert not (study / "data").exists() and not (study / "logs").exists()
+
+
+def test_what_a_trace_needs_is_named_and_nothing_is_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "labels.yaml").write_text(
+        "- {name: a, file: a.darshan, tracer: darshan, labels: [], program: 'true', storage: disk}\n"
+        "- {name: b, file: b.darshan, tracer: darshan, labels: [], program: 'true', storage: network}\n"
+    )
+    study = tmp_path / "study"
+    command = ["--set", str(tmp_path), "--study", str(study)]
+    assert make(command) == 1
+    said = capsys.readouterr().err
+    assert "needs --darshan" in said and "needs --place network=FOLDER" in said
+    (study / "data").mkdir()
+    (study / "data" / "precious").touch()
+    assert make([*command, "--only", "a"]) == 1
+    assert "in the way" in capsys.readouterr().err and (study / "data" / "precious").exists()
 
 
 def test_the_projects_set_is_whole(checkout: Path) -> None:
