@@ -44,6 +44,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     said = "name the traces that were misjudged: of the tuning half, unless --half says otherwise"
     parser.add_argument("--show", action="store_true", help=said)
     parser.add_argument("--drishti", metavar="COMMAND", help="how Drishti is started, to compare with it")
+    said = "keep the traces that were read there, so that the next time is quicker"
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help=said)
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
@@ -55,7 +57,7 @@ def _main(options: argparse.Namespace) -> int:
         if t.half in halves and (not options.tracer or t.tracer in options.tracer)
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="tiercel-findings-") as cache:
-        said, unread = ask(traces, options.set, Path(cache))
+        said, unread = ask(traces, options.set, options.cache or Path(cache))
     scores = {"tiercel": _by_half(traces, said, halves)}
     if options.drishti:
         logs = [t for t in traces if t.tracer in _DARSHAN]

@@ -171,7 +171,7 @@ def _keep(logs: Path, target: Path) -> int:
             subprocess.run([_tool("gzip"), "-9nc", str(found[0])], stdout=packed, check=True)
     else:
         # Several programs under one tracer (a shell and its children) leave several logs: take the longest.
-        shutil.copy(max(found, key=lambda p: p.stat().st_size), target)
+        shutil.copyfile(max(found, key=lambda p: p.stat().st_size), target)
     return target.stat().st_size
 
 
