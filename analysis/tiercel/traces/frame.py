@@ -278,6 +278,18 @@ def open_trace(
         )
         folder = Path(kept.name)
     entry = _entry(path, format, folder, client)
+    return _frame(entry, path, notes, memory, client, kept)
+
+
+def read_once(sources: Sources, folder: Path, memory: int | None = None) -> IOFrame:
+    """Read a trace into the empty folder `folder`, where it lies for as long as the caller keeps it."""
+    _read(sources, folder, None)
+    return _frame(store.Entry(folder), sources.kept[0], (), memory, None, None)
+
+
+def _frame(
+    entry: store.Entry, path: Path, notes: tuple[str, ...], memory: int | None, client: Any, kept: Any
+) -> IOFrame:
     report = entry.report()
     return IOFrame(
         paths=entry.paths(),
