@@ -62,6 +62,8 @@ class IOFrame:
     _end: float = 0.0
     _conditions: tuple[str, ...] = ()
     _counters: Path | None = None  # the folder with tables of counters, where they are of these events
+    # Tables of counters that were asked for: a dozen rules ask, and reading one takes milliseconds.
+    _tables: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False)
     _kept: Any = None  # a temporary folder that must live as long as a frame uses it
 
     # -- making one ------------------------------------------------------------------------------------------
@@ -118,7 +120,11 @@ class IOFrame:
         """Return a module's counters (Darshan: POSIX, MPI-IO, STDIO): file, rank (-1: all together), a column
         for each counter by the tracer's name. None where there are none, or only some events were chosen."""
         path = None if self._counters is None else store.counters_path(self._counters, module)
-        return None if path is None or not path.is_file() else pq.read_table(path).to_pandas()
+        if path is None or not path.is_file():
+            return None
+        if path not in self._tables:
+            self._tables[path] = pq.read_table(path).to_pandas()
+        return self._tables[path].copy(deep=False)
 
     @property
     def ranks_are_numbered(self) -> str:

@@ -25,6 +25,7 @@ Row = dict[str, Any]
 _TRACES_EACH = 2000
 #: Traces that a Dask worker reads with one child; starting that takes a second.
 _BATCH = 100
+_START_SECONDS = 300.0
 #: A child needs so much for itself and one ordinary trace.
 _LEAST_MEMORY = 2 << 30
 
@@ -59,6 +60,8 @@ class Reader:
         if self._child.answered >= _TRACES_EACH:
             self._child.close()
         try:
+            if not self._child.answered:  # starting takes a second or more, which is not the trace's
+                self._child.ask("", _START_SECONDS)
             row: Row = json.loads(self._child.ask(json.dumps(asdict(found)), self._limits.seconds))
             return row
         except Lost as lost:

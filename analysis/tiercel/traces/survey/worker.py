@@ -1,6 +1,7 @@
 """Reads one trace after another: run as a program by `pool`, in a process of its own.
 
-For each line of its standard input, a `Found` in JSON, it answers with a line: the row.
+For each line of its standard input, a `Found` in JSON, it answers with a line: the row. To an empty line it
+answers with one, as soon as it has started.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def main(memory: int) -> None:
     os.dup2(2, 1)  # what libraries print is no answer
     with one_child():
         for line in sys.stdin:
-            print(json.dumps(row_of(Found(**json.loads(line)), key)), file=answers, flush=True)
+            row = json.dumps(row_of(Found(**json.loads(line)), key)) if line.strip() else ""
+            print(row, file=answers, flush=True)
 
 
 if __name__ == "__main__":
