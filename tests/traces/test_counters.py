@@ -17,8 +17,8 @@ from tiercel.errors import UserError
 from tiercel.traces import IOFrame
 from tiercel.traces.analysis.counters import MODULES, counted, files_counted, only_counters
 from tiercel.traces.analysis.summary import files_table, summarise
-from tiercel.traces.findings import explain
-from tiercel.traces.findings.counted import Counted, counted_rules
+from tiercel.traces.findings import explain, rules
+from tiercel.traces.findings.base import Case, Storage
 
 LOG = Path(__file__).parents[1] / "data" / "traces" / "darshan" / "posix-counters.darshan"
 needs_darshan = pytest.mark.skipif(
@@ -37,6 +37,9 @@ class Frame:
 
     def counters(self, module: str) -> pd.DataFrame | None:
         return self.tables.get(module)
+
+    def counted_modules(self) -> frozenset[str]:
+        return frozenset(self.tables)
 
     def __len__(self) -> int:
         return self.events
@@ -79,8 +82,8 @@ def test_small_transfers_and_what_they_cost() -> None:
     [finding] = found("small-transfers", row)
     assert finding.severity == "problem"
     assert finding.sentence == (
-        "900 of 1,000 reads move less than 1 MiB (on average 8 KiB): 3.6 s in calls, 9 % of the processes' "
-        "time at most."
+        "900 of 1,000 reads move less than 1 MiB (on average 8 KiB) and take 90 % of the time in reads, "
+        "4 ms each: 3.6 s in calls, 9 % of the processes' time at most."
     )
     # The same in a job of an hour is no problem; in a millisecond it is not worth a word.
     assert found("small-transfers", row, run=3600.0)[0].severity == "note"
@@ -93,6 +96,13 @@ def test_transfers_of_exactly_a_mebibyte_are_not_small() -> None:
            "ACCESS1_ACCESS": MIB, "ACCESS1_COUNT": 1000, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 1000}  # fmt: skip
     assert found("small-transfers", row) == []
     assert len(found("small-transfers", {**row, "ACCESS1_ACCESS": MIB - 1})) == 1
+
+
+def test_who_opens_a_file_again_begins_anew() -> None:
+    """1,000 reads of which 300 follow nothing: opened 300 times they are no jumps, opened 4 times 296 are."""
+    row = {"file": "/p/f", "READS": 1000, "SEQ_READS": 700, "F_READ_TIME": 4.0, "BYTES_READ": 4096000}
+    assert found("random-access", {**row, "OPENS": 300}) == []
+    assert "296 of 1,000 reads" in found("random-access", {**row, "OPENS": 4})[0].sentence
 
 
 def test_a_file_read_by_all_ranks_is_read_again() -> None:
@@ -113,26 +123,34 @@ def test_a_file_read_by_all_ranks_is_read_again() -> None:
         ("fsync-storm", {"WRITES": 100, "FSYNCS": 100, "BYTES_WRITTEN": 100, "F_WRITE_TIME": 4.0}),
         ("no-mpiio", {"WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
         ("imbalance", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
-                       "F_FASTEST_RANK_TIME": 1.0}),
+                       "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 3, "FASTEST_RANK_BYTES": 1}),
+        ("slow-part", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
+                       "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 1, "FASTEST_RANK_BYTES": 1}),
+        ("shared-file-contention", {"WRITES": 40, "BYTES_WRITTEN": 40 * MIB // 2, "SEQ_WRITES": 40,
+                                    "CONSEC_WRITES": 0, "F_WRITE_TIME": 4.0}),
+        ("read-after-write", {"rank": 2, "READS": 4, "BYTES_READ": 4 * MIB, "F_READ_TIME": 4.0}),
         ("imbalance", {"rank": 2, "WRITES": 4, "F_WRITE_TIME": 4.0}),
         ("single-writer", {"rank": 2, "WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
         ("mapped", {"MMAPS": 1, "OPENS": 1}),
     ],
 )  # fmt: skip
 def test_each_rule_fires_on_its_pattern(rule: str, row: dict[str, Any]) -> None:
-    [finding] = found(rule, {"file": "/p/f", **row})
+    before = {"file": "/p/f", "rank": 0, "BYTES_WRITTEN": 4 * MIB, "WRITES": 4}
+    [finding] = found(rule, {"file": "/p/f", **row}, *([before] if rule == "read-after-write" else []))
     assert "/p/f" in str(finding.evidence.to_dict()) or rule == "imbalance"
     assert finding.severity == ("note" if rule == "mapped" else "problem")
 
 
 def test_ranks_with_the_same_to_do_differ_by_chance() -> None:
     row = {"file": "/p/f", "WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 1.9,
-           "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 100, "FASTEST_RANK_BYTES": 100}  # fmt: skip
+           "F_FASTEST_RANK_TIME": 0.7, "SLOWEST_RANK_BYTES": 100, "FASTEST_RANK_BYTES": 100}  # fmt: skip
     assert found("imbalance", row) == []
     [more] = found("imbalance", {**row, "SLOWEST_RANK_BYTES": 190})
     assert more.advice == "Give every rank as much to do."
-    [slower] = found("imbalance", {**row, "F_SLOWEST_RANK_TIME": 2.1})
-    assert "look at the slow rank's node" in slower.advice
+    assert found("slow-part", row) == []
+    [slower] = found("slow-part", {**row, "F_SLOWEST_RANK_TIME": 2.1})
+    assert "slow rank's node" in slower.advice
+    assert found("imbalance", {**row, "F_SLOWEST_RANK_TIME": 2.1}) == []
 
 
 def test_a_plain_job_has_no_findings() -> None:
@@ -182,9 +200,9 @@ def test_rules_never_divide_by_nothing() -> None:
     frame: Any = Frame({"POSIX": posix({"file": "/p/f"})}, {"ranks": 4, "run_time": 10.0})
     table = counted(frame)
     for each in (table, table.iloc[:0]):
-        case = Counted(each, each, 10.0, 4)
-        for name in counted_rules.names():
-            assert list(counted_rules.get(name)(case)) == []
+        case = Case(frame, "posix", Storage(), each, each, 4, 40.0)
+        for name in rules.names():
+            assert list(rules.get(name)(case)) == []
 
 
 # -- a real log ----------------------------------------------------------------------------------------------
@@ -222,3 +240,62 @@ def test_on_the_command_line() -> None:
 
 def test_modules_are_told_apart_by_their_prefix() -> None:
     assert [prefix for _, prefix, _ in MODULES] == ["POSIX_", "STDIO_", "MPIIO_"]
+
+
+# -- what ranks wait for -------------------------------------------------------------------------------------
+
+
+def collective(ranks: int, seconds: float, moved: int) -> pd.DataFrame:
+    """Return MPI-IO counters of collective writes to /p/f; seconds summed over the ranks."""
+    return pd.DataFrame([{
+        "file": "/p/f", "rank": -1, "MPIIO_INDEP_WRITES": 0, "MPIIO_COLL_WRITES": ranks,
+        "MPIIO_BYTES_WRITTEN": moved, "MPIIO_BYTES_READ": 0, "MPIIO_F_WRITE_TIME": seconds,
+        "MPIIO_F_READ_TIME": 0.0, "MPIIO_F_META_TIME": 0.0,
+    }])  # fmt: skip
+
+
+def test_ranks_wait_for_their_aggregator() -> None:
+    """512 ranks are 4 s each in collective writes of 2 GiB, which one of them does in 4 s: 512 x 4 s of
+    512 x 40 s, a tenth, though the calls on the storage take 4 s."""
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 4.0, "SEQ_WRITES": 2048,
+           "CONSEC_WRITES": 2047, "SLOWEST_RANK_BYTES": 2 << 30, "SLOWEST_RANK": 0,
+           "F_SLOWEST_RANK_TIME": 4.0}  # fmt: skip
+    mpiio = collective(512, 2048.0, 2 << 30)
+    [finding] = found("few-aggregators", row, ranks=512, run=40.0, MPI_IO=mpiio)
+    assert finding.seconds == pytest.approx(2048.0) and finding.share == pytest.approx(0.1)
+    assert finding.severity == "problem"
+    # On one node one aggregator is what MPI-IO takes; two that share the work are no lone one.
+    assert found("few-aggregators", row, ranks=64, run=40.0, MPI_IO=mpiio) == []
+    half = {**row, "SLOWEST_RANK_BYTES": 1 << 30}
+    assert found("few-aggregators", half, ranks=512, run=40.0, MPI_IO=mpiio) == []
+    # A rank that writes for others because MPI-IO made it an aggregator is no single writer.
+    assert found("single-writer", row, ranks=512, run=40.0, MPI_IO=mpiio) == []
+    assert found("imbalance", row, ranks=512, run=40.0, MPI_IO=mpiio) == []
+
+
+def test_what_storage_takes_and_what_ranks_pass_on() -> None:
+    """Two aggregators move 1 GiB each in 1 s; 512 ranks are 4 s each in the call: 3 of 4 s are exchange."""
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 2.0,
+           "SLOWEST_RANK_BYTES": 1 << 30, "F_SLOWEST_RANK_TIME": 1.0}  # fmt: skip
+    [finding] = found("exchange", row, ranks=512, run=40.0, MPI_IO=collective(512, 2048.0, 2 << 30))
+    assert finding.seconds == pytest.approx(512 * 3.0)
+    assert "take 4 s a rank, their aggregators' reads and writes 1 s" in finding.sentence
+    quick = collective(512, 512 * 1.9, 2 << 30)  # 0.9 of 1.9 s: less than half
+    assert found("exchange", row, ranks=512, run=40.0, MPI_IO=quick) == []
+
+
+def test_a_large_shared_file_on_one_target() -> None:
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 8.0}
+    frame: Any = Frame({"POSIX": posix(row)}, {"ranks": 4, "run_time": 10.0,
+                                               "stripes": {"/p/f": {"size": MIB, "width": 1}}})  # fmt: skip
+    [finding] = [f for f in explain(frame) if f.rule == "narrow-stripes"]
+    assert finding.seconds == pytest.approx(8.0) and "one storage target" in finding.sentence
+    frame.metadata["stripes"]["/p/f"]["width"] = 2
+    assert not [f for f in explain(frame) if f.rule == "narrow-stripes"]
+
+
+def test_standard_streams_are_no_files() -> None:
+    """All ranks have one; who prints most is nobody's trouble."""
+    names = {"file": "<STDOUT>", "WRITES": 1000, "SIZE_WRITE_0_100": 1000, "BYTES_WRITTEN": 4 * MIB}
+    frame: Any = Frame({"POSIX": posix({**names, "F_WRITE_TIME": 9.0})}, {"ranks": 4, "run_time": 10.0})
+    assert explain(frame) == []

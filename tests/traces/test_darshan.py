@@ -6,7 +6,9 @@ import gzip
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -132,3 +134,26 @@ def test_damage_gives_warnings_or_one_error(
         tiercel.traces.readers.darshan.Darshan().read([path], Kept())
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def test_segments_without_an_offset_are_kept() -> None:
+    """DXT of MPI-IO before 3.2.0 writes -1 for every offset: bytes and times count, places are missing."""
+    kept = Seen()
+    warnings: list[str] = []
+    segments = pa.table({
+        "time": [0.5, 1.5], "duration": [0.25, 0.25], "offset": [-1, -2], "size": [4096, 4096],
+        "rank": pa.array([0, 1], pa.int32()), "module": ["DXT_MPIIO"] * 2, "kind": ["write", "read"],
+        "host": ["n1"] * 2, "file": ["/p/f"] * 2,
+    })  # fmt: skip
+    assert tiercel.traces.readers.darshan._write(segments, kept, warnings) == 1
+    assert kept.columns["offset"].to_pylist() == [None]
+    assert kept.columns["size"].to_pylist() == [4096]
+    assert warnings == ["1 of 2 segments lost: their numbers cannot be"]
+
+
+class Seen(Kept):
+    """A writer that keeps what it is given."""
+
+    def write(self, columns: dict[str, Any]) -> None:
+        super().write(columns)
+        self.columns = columns

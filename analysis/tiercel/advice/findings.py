@@ -11,7 +11,10 @@ from tiercel.traces.engine import quoted
 from tiercel.traces.findings import Finding, explain, rules
 
 #: Rules that compare ranks.
-_OF_RANKS = frozenset({"imbalance", "slow-part", "shared-file-contention"})
+_OF_RANKS = frozenset({
+    "imbalance", "slow-part", "shared-file-contention", "single-writer", "no-mpiio", "independent-io",
+    "read-after-write",
+})  # fmt: skip
 #: Kinds of calls that take less of the run than this are in no finding.
 _WORTH_A_WORD = 0.01
 

@@ -126,6 +126,10 @@ class IOFrame:
             self._tables[path] = pq.read_table(path).to_pandas()
         return self._tables[path].copy(deep=False)
 
+    def counted_modules(self) -> frozenset[str]:
+        """Return the names of the modules of which there are counters."""
+        return frozenset() if self._counters is None else store.counted_modules(self._counters)
+
     @property
     def ranks_are_numbered(self) -> str:
         """A sentence where ranks are not (all) MPI's, because the trace does not tell them; else empty."""

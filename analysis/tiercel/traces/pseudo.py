@@ -22,7 +22,9 @@ _DISKS = (
     r"(?:sd|hd|vd|xvd)[a-z]|nvme\d+n|md\d|md/|dm-|mapper/|disk/|loop\d|mmcblk|pmem|ram\d|nbd|rbd|zvol/|drbd|"
     r"n?st\d"
 )
-_PSEUDO = re.compile(rf"/(?:proc|sys)(?:/|$)|/dev/(?!shm(?:/|$)|{_DISKS})|/dev/shm/(?:{_SEGMENTS})")
+_PSEUDO = re.compile(
+    rf"/(?:proc|sys)(?:/|$)|/dev/(?!shm(?:/|$)|{_DISKS})|/dev/shm/(?:{_SEGMENTS})|<STD(?:IN|OUT|ERR)>$"
+)
 
 
 @lru_cache(1 << 14)
@@ -33,6 +35,8 @@ def is_pseudo(path: str) -> bool:
 
 def origin(path: str) -> str:
     """Return what a pseudo-file is, in a word or two, for a sentence."""
+    if path.startswith("<"):
+        return "standard streams"
     if path.startswith("/dev/shm/"):
         return "segments of communication libraries in /dev/shm"
     return f"/{path.split('/', 2)[1]}"

@@ -132,6 +132,11 @@ def counters_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.counters"
 
 
+def counted_modules(folder: Path) -> frozenset[str]:
+    """Return the names of the tables of counters that lie in a folder."""
+    return frozenset(path.stem for path in folder.glob("*.counters"))
+
+
 def rename(path: Path, renames: Mapping[str, Mapping[str, str]]) -> None:
     """Replace words in columns of a file of events."""
     draft = path.with_suffix(".renamed")

@@ -8,10 +8,11 @@ alone. Source of the counters: Darshan's documentation of darshan-parser; prefix
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from tiercel.traces.analysis.common import mostly, with_units
@@ -43,7 +44,7 @@ _SUMS: Mapping[str, tuple[str, ...]] = {
                           ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")),
 }  # fmt: skip
 #: Our columns that are one counter; missing where the module does not have it.
-_SINGLE = {
+SINGLE = {
     "alignment": "FILE_ALIGNMENT", "last_byte_read": "MAX_BYTE_READ", "last_byte_written": "MAX_BYTE_WRITTEN",
     "slowest_time": "F_SLOWEST_RANK_TIME", "fastest_time": "F_FASTEST_RANK_TIME",
     "slowest_bytes": "SLOWEST_RANK_BYTES", "fastest_bytes": "FASTEST_RANK_BYTES",
@@ -56,12 +57,18 @@ _CALLS = ["reads", "writes", "opens", "stats", "seeks", "syncs"]
 _SIZES = (("0_100", 0), ("100_1K", 101), ("1K_10K", 1025), ("10K_100K", 10_241), ("100K_1M", 102_401),
           ("1M_4M", (1 << 20) + 1), ("4M_10M", (4 << 20) + 1), ("10M_100M", (10 << 20) + 1),
           ("100M_1G", (100 << 20) + 1), ("1G_PLUS", (1 << 30) + 1))  # fmt: skip
+#: The largest size of the classes that may lie below a file system's unit.
+_UP_TO = {"0_100": 100, "100_1K": 1024, "1K_10K": 10_240}
 _MIB = 1 << 20
+
+Floats = npt.NDArray[np.float64]
+#: Darshan's histogram: calls by kind and class; None where the module has none.
+Classes = Mapping[tuple[str, str], Floats | None]
 
 
 def has_counters(frame: IOFrame) -> bool:
     """Say whether a frame has counters of files."""
-    return any(frame.counters(module) is not None for module, _, _ in MODULES)
+    return bool(frame.counted_modules() & {module for module, _, _ in MODULES})
 
 
 def only_counters(frame: IOFrame) -> bool:
@@ -72,49 +79,118 @@ def only_counters(frame: IOFrame) -> bool:
 def counted(frame: IOFrame) -> pd.DataFrame:
     """Return one row for each layer, file and rank (-1: all ranks of a shared file together).
 
-    Columns: api, file, rank, then `_SUMS` and `_SINGLE` (NaN: this layer does not count it). Pseudo-files are
-    left out. Seconds and bytes; times are sums over the ranks of a row.
+    Columns: api, file, rank, then `_SUMS`, `SINGLE` and what `_estimate` adds (NaN: the layer does not count
+    it). Pseudo-files are left out. Seconds and bytes; times are sums over the ranks of a row.
     """
-    parts = []
-    for module, prefix, api in MODULES:
-        raw = frame.counters(module)
-        if raw is None:
-            continue
-        raw = raw[[file is not None and not is_pseudo(file) for file in raw["file"]]]
-        part = raw[["file", "rank"]].copy()
-        part.insert(0, "api", api)
-        for column, names in _SUMS.items():
-            there = [prefix + name for name in names if prefix + name in raw]
-            part[column] = raw[there].clip(lower=0).sum(axis=1) if there else np.nan
-        for column, name in _SINGLE.items():
-            part[column] = raw.get(prefix + name, np.nan)
-        _not_small(part, raw, prefix)
-        parts.append(part)
+    parts = [
+        _module(raw, prefix, api)
+        for module, prefix, api in MODULES
+        if (raw := frame.counters(module)) is not None
+    ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _not_small(part: pd.DataFrame, raw: pd.DataFrame, prefix: str) -> None:
-    """Take transfers of exactly 1 MiB out of the small ones, as far as the commonest sizes tell them."""
-    whole = pd.Series(0.0, raw.index)
-    for number in range(1, 5):
-        size, count = (raw.get(f"{prefix}ACCESS{number}_{what}") for what in ("ACCESS", "COUNT"))
-        if size is not None and count is not None:
-            whole += count.where(size == _MIB, 0)
+def _module(raw: pd.DataFrame, prefix: str, api: str) -> pd.DataFrame:
+    """Return the rows of one module. Whole columns in numpy: a survey asks this of thousands of logs."""
+    files = raw["file"].tolist()
+    kept = np.array([file is not None and not is_pseudo(file) for file in files], dtype=bool)
+    numbers = {
+        name: raw[name].to_numpy(dtype=np.float64)[kept] for name in raw.columns if name.startswith(prefix)
+    }
+    nothing = np.full(int(kept.sum()), np.nan)
+
+    def summed(names: Sequence[str]) -> Floats:
+        there = [np.clip(numbers[prefix + name], 0, None) for name in names if prefix + name in numbers]
+        return np.nansum(there, axis=0) if there else nothing
+
+    columns = {column: summed(names) for column, names in _SUMS.items()}
+    columns |= {column: numbers.get(prefix + name, nothing) for column, name in SINGLE.items()}
     agg = "_AGG" if prefix == "MPIIO_" else ""
-    of_kind = {kind: f"{prefix}SIZE_{kind.upper()}{agg}_100K_1M" for kind in ("read", "write")}
-    if not set(of_kind.values()) <= set(raw.columns):
+    classes = {
+        (kind, size): numbers.get(f"{prefix}SIZE_{kind.upper()}{agg}_{size}")
+        for kind in ("read", "write") for size, _ in _SIZES
+    }  # fmt: skip
+    _not_small(columns, numbers, classes, prefix)
+    _estimate(columns, classes)
+    index = {"api": api, "file": [file for file, keep in zip(files, kept, strict=True) if keep],
+             "rank": raw["rank"].to_numpy()[kept]}  # fmt: skip
+    return pd.DataFrame(index | columns)
+
+
+def _not_small(
+    columns: dict[str, Floats], numbers: Mapping[str, Floats], classes: Classes, prefix: str
+) -> None:
+    """Take transfers of exactly 1 MiB out of the small ones, as far as the commonest sizes tell them."""
+    of_kind = {kind: classes[kind, "100K_1M"] for kind in ("read", "write")}
+    read, write = of_kind["read"], of_kind["write"]
+    if read is None or write is None:
         return
-    both = raw[list(of_kind.values())].sum(axis=1)
-    for kind, name in of_kind.items():
-        exact = (whole * raw[name] / both.where(both > 0)).fillna(0.0).clip(upper=raw[name])
-        part[f"small_{kind}s"] = (part[f"small_{kind}s"] - exact).round()
+    both = read + write
+    whole = np.zeros_like(both)
+    for number in range(1, 5):
+        size, count = (numbers.get(f"{prefix}ACCESS{number}_{what}") for what in ("ACCESS", "COUNT"))
+        if size is not None and count is not None:
+            whole += np.where(size == _MIB, count, 0)
+    for kind, held in (("read", read), ("write", write)):
+        exact = np.minimum(whole * held / np.where(both > 0, both, 1), held)
+        columns[f"small_{kind}s"] = np.round(columns[f"small_{kind}s"] - exact)
+
+
+def _estimate(columns: dict[str, Floats], classes: Classes) -> None:
+    """Add what events would tell and counters let one estimate: of a file and rank, small calls are taken for
+    as long as the others. Darshan counts the time of syncs with that of writes, and does not tell it."""
+    for kind in ("read", "write"):
+        calls = columns[f"{kind}s"]
+        share = columns[f"small_{kind}s"] / np.where(calls > 0, calls, np.nan)
+        columns[f"small_{kind}_time"] = columns[f"{kind}_time"] * share
+    columns["sync_time"] = np.full_like(columns["reads"], np.nan)
+    counts = ("opens", "stats", "seeks", "syncs", "flushes")
+    columns["metadata_calls"] = np.nansum([columns[name] for name in counts], axis=0)
+    # What is smaller than the unit cannot be aligned to it, and is counted by other rules.
+    tiny = np.zeros_like(columns["reads"])
+    for (_, size), held in classes.items():
+        if held is not None and size in _UP_TO:
+            tiny += np.where(columns["alignment"] >= _UP_TO[size], held, 0)
+    columns["not_aligned"] = np.clip(columns["not_aligned"] - tiny, 0, None)
+
+
+def places_counted(table: pd.DataFrame, ranks: int | None) -> pd.DataFrame:
+    """Return what `patterns.places` does, from counters (`counted`, its lowest layers).
+
+    A rank's first access of a file follows nothing, and so does the first after each open; of a shared file
+    all ranks have one. `read_again` is what
+    was read beyond the file's last byte read; `read_of_others` is known for files that ranks do not share
+    at once (one wrote, another read), else missing.
+    """
+    firsts = pd.Series(1, table.index).where(table["rank"] >= 0, ranks or 1)
+    firsts = firsts.where(firsts > table["opens"], table["opens"])
+    parts: dict[str, pd.Series] = {}
+    for kind in ("reads", "writes"):
+        known = table[f"sequential_{kind}"].notna()
+        calls = table[kind].where(known, 0)
+        jumps = (calls - table[f"sequential_{kind}"] - firsts).clip(lower=0)
+        parts |= {f"placed_{kind}": calls, f"random_{kind}": jumps.fillna(0),
+                  f"consecutive_{kind}": table[f"consecutive_{kind}"].where(known, 0)}  # fmt: skip
+    found = pd.DataFrame(parts).groupby(table["file"]).sum()
+    by_file = table.groupby("file")
+    extent = by_file["last_byte_read"].max() + 1
+    found["read_again"] = (by_file["bytes_read"].sum() - extent).clip(lower=0).fillna(0)
+    own = table[table["rank"] >= 0]
+    writers = own[own["bytes_written"] > 0].groupby("file")["rank"].agg(["min", "max"])
+    own = own.join(writers, on="file")
+    others = own["bytes_read"].where((own["min"] != own["rank"]) | (own["max"] != own["rank"]), 0)
+    known = others.where(own["min"].notna(), 0).groupby(own["file"]).sum()
+    found["read_of_others"] = known.reindex(found.index)
+    return found
 
 
 def lowest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the lowest layers that moved bytes: POSIX and STDIO, else MPI-IO."""
-    low = table[table["api"].isin(LOWEST)]
-    moved = low["bytes_read"].sum() + low["bytes_written"].sum()
-    return low if moved > 0 or not (table["api"] == "mpiio").any() else table[table["api"] == "mpiio"]
+    """Return the rows of the lowest layers that moved bytes: POSIX and STDIO, else MPI-IO, else HDF5."""
+    for layers in (LOWEST, ("mpiio",), ("hdf5",)):
+        rows = table[table["api"].isin(layers)]
+        if rows["bytes_read"].sum() + rows["bytes_written"].sum() > 0:
+            return rows
+    return table[table["api"].isin(LOWEST)]
 
 
 def summarise_counters(frame: IOFrame) -> dict[str, Any]:
@@ -195,9 +271,8 @@ def files_counted(frame: IOFrame) -> pd.DataFrame:
         table.loc[table.index.isin(low.loc[shared, "file"]), "num_ranks"] = int(ranks)
     table["consecutive"] = table["consecutive_reads"] + table["consecutive_writes"]
     table["sequential"] = table["sequential_reads"] + table["sequential_writes"] - table["consecutive"]
-    table["random"] = (
-        table["reads"] + table["writes"] - table["sequential"] - table["consecutive"] - _first_accesses(low)
-    ).clip(lower=0)
+    jumps = places_counted(low, int(ranks) if ranks else None)
+    table["random"] = jumps["random_reads"] + jumps["random_writes"]
     table["pattern"] = mostly(table[["consecutive", "sequential", "random"]])
     table["history"] = ""
     whole = ["bytes_read", "bytes_written", "calls", "consecutive", "sequential", "random"]
@@ -210,9 +285,3 @@ def files_counted(frame: IOFrame) -> pd.DataFrame:
              "metadata_share": "1", "bandwidth": "B/s"}  # fmt: skip
     order = table.sort_values(["io_time"], ascending=False, kind="stable")
     return with_units(order[columns], units)
-
-
-def _first_accesses(low: pd.DataFrame) -> pd.Series:
-    """Return how many accesses of each file were a rank's first of their kind: these follow nothing."""
-    firsts = (low["reads"] > 0).astype("int64") + (low["writes"] > 0).astype("int64")
-    return firsts.groupby(low["file"]).sum()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 PATTERNS = ("consecutive", "sequential", "random")
 HISTORIES = ("RAR", "RAW", "WAR", "WAW", "RO", "WO")
+_RAW = HISTORIES.index("RAW")
+_OF_OTHERS = "RAW of others"
 
 #: Bytes of memory that one access needs at the worst point of both analyses.
 _BYTES_PER_ACCESS = 160
@@ -212,6 +214,30 @@ def _owners(rank: Any, process: Any, known: dict[tuple[int, int], int]) -> Ints:
 
 def patterns(accesses: Accesses) -> pd.DataFrame:
     """Count patterns by file."""
+    return _by_file(accesses, patterns_by_kind(accesses).reshape(-1, 2, 3).sum(axis=1))
+
+
+def places(accesses: Accesses) -> pd.DataFrame:
+    """Return by file, for reads and writes apart, how many are placed, consecutive and random; and the bytes
+    that are read again (`read_again`), and that are read after another process wrote them
+    (`read_of_others`)."""
+    counts = patterns_by_kind(accesses)
+    columns: dict[str, Ints] = {}
+    for number, kind in enumerate(("reads", "writes")):
+        mine = counts[:, number * 3 : number * 3 + 3]
+        columns |= {f"placed_{kind}": mine.sum(axis=1), f"consecutive_{kind}": mine[:, 0],
+                    f"random_{kind}": mine[:, 2]}  # fmt: skip
+    table = pd.DataFrame(columns, index=pd.Index(accesses.files, name="file"))
+    before = _histories(accesses)
+    return table.assign(read_again=before["RAR"], read_of_others=before[_OF_OTHERS])
+
+
+def _by_file(accesses: Accesses, counts: Ints) -> pd.DataFrame:
+    return pd.DataFrame(counts, columns=list(PATTERNS), index=pd.Index(accesses.files, name="file"))
+
+
+def patterns_by_kind(accesses: Accesses) -> Ints:
+    """Count patterns by file, in six columns: consecutive, sequential and random reads, then writes."""
     stream, file = accesses.stream, accesses.file
     offset, end = accesses.offset, accesses.offset + accesses.size
     order = None
@@ -221,12 +247,17 @@ def patterns(accesses: Accesses) -> pd.DataFrame:
     before = np.zeros(len(end), dtype=np.int64)
     before[1:] = np.where(stream[1:] == stream[:-1], end[:-1], 0)
     pattern = np.where(offset == before, 0, np.where(offset > before, 1, 2))
-    counts = np.bincount(file * 3 + pattern, minlength=3 * len(accesses.files)).reshape(-1, 3)
-    return pd.DataFrame(counts, columns=list(PATTERNS), index=pd.Index(accesses.files, name="file"))
+    kind = file * 2 + (stream & 1)
+    return np.bincount(kind * 3 + pattern, minlength=6 * len(accesses.files)).reshape(-1, 6)
 
 
 def histories(accesses: Accesses) -> pd.DataFrame:
     """Return bytes by file and history."""
+    return _histories(accesses)[list(HISTORIES)]
+
+
+def _histories(accesses: Accesses) -> pd.DataFrame:
+    """Return bytes by file and history, and `_OF_OTHERS`: those of RAW that another process wrote."""
     files = len(accesses.files)
     # All files on one line of bytes: each begins where the one before ends.
     ends = accesses.offset + accesses.size
@@ -260,15 +291,15 @@ def _histories_on_line(accesses: Accesses) -> pd.DataFrame:
     np.add.at(covering, first, 1)
     np.add.at(covering, last, -1)
     pairs_before = np.concatenate([[0], np.cumsum(np.cumsum(covering)[:-1])])
-    moved = np.zeros(files * 6)
+    moved = np.zeros(files * 7)
     low, pieces = 0, len(edges) - 1
     while low < pieces:
         high = int(np.searchsorted(pairs_before, pairs_before[low] + _PAIRS, side="right")) - 1
         high = min(max(high, low + 1), pieces)
         moved += _slice(accesses, first, last, edges, low, high)
         low = high
-    table = moved.round().astype(np.int64).reshape(files, 6)
-    return pd.DataFrame(table, columns=list(HISTORIES), index=pd.Index(accesses.files, name="file"))
+    table = moved.round().astype(np.int64).reshape(files, 7)
+    return pd.DataFrame(table, columns=[*HISTORIES, _OF_OTHERS], index=pd.Index(accesses.files, name="file"))
 
 
 def _slice(accesses: Accesses, first: Ints, last: Ints, edges: Ints, low: int, high: int) -> Any:
@@ -288,4 +319,11 @@ def _slice(accesses: Accesses, first: Ints, last: Ints, edges: Ints, low: int, h
     seen = piece[1:] == piece[:-1]
     history[1:][seen] = (writes[1:] * 2 + writes[:-1])[seen]  # RAR, RAW, WAR, WAW
     bytes_of = (edges[piece + 1] - edges[piece]).astype(np.float64)
-    return np.bincount(accesses.file[which] * 6 + history, bytes_of, minlength=6 * len(accesses.files))
+    owner = accesses.stream[which] >> 1
+    of_others = np.zeros(len(which), dtype=bool)
+    of_others[1:] = seen & (history[1:] == _RAW) & (owner[1:] != owner[:-1])
+    cell = accesses.file[which] * 7
+    length = 7 * len(accesses.files)
+    return np.bincount(cell + history, bytes_of, minlength=length) + np.bincount(
+        cell[of_others] + 6, bytes_of[of_others], minlength=length
+    )

@@ -1,4 +1,4 @@
-"""Asks all rules: those on events where there are any, those on counters where there are those."""
+"""Asks all rules of a trace."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tiercel.errors import UserError, suggest
-from tiercel.traces.analysis.common import layer_of
+from tiercel.traces.analysis.common import LAYERS
+from tiercel.traces.analysis.counters import has_counters
+from tiercel.traces.analysis.overlap import evidence
+from tiercel.traces.analysis.tally import lowest, processes_time, tally
 from tiercel.traces.findings.base import SEVERITIES, Case, Finding, Storage, rules
-from tiercel.traces.findings.counted import counted_rules, explain_counters
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tiercel.traces.frame import IOFrame
 
 
@@ -19,20 +23,42 @@ def explain(
 ) -> list[Finding]:
     """Return what the rules (all, or those named by `only`) find in a trace, the gravest first.
 
-    `api` is the layer whose calls count; left out, it is the lowest one that moved bytes. What a rule finds
-    in events is not said once more from counters. UserError for a name that no rule has.
+    `api` is the layer whose calls count; left out, it is the lowest one that moved bytes (POSIX and STDIO
+    together: a call is in one of them). UserError for a name that no rule has, or a layer that is none.
     """
-    known = {*rules.names(), *counted_rules.names()}
-    names = sorted(known) if only is None else list(only)
+    names = rules.names() if only is None else list(only)
     for name in names:
-        if name not in known:
-            raise UserError(f"no finding rule named {name!r}: {suggest(name, known)}")
-    storage = storage or Storage()
-    found: list[Finding] = []
-    if len(frame):
-        case = Case(frame, layer_of(frame, api), storage)
-        asked = [name for name in rules.names() if name in names]
-        found = [finding for name in asked for finding in rules.get(name)(case)]
-    said = {finding.rule for finding in found}
-    found += [f for f in explain_counters(frame, names) if f.rule not in said]
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+        rules.get(name)
+    case = _case(frame, storage or Storage(), api)
+    if case is None:
+        return []
+    found = [finding for name in names for finding in rules.get(name)(case)]
+    return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -(f.share or 0.0)))
+
+
+def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
+    """Return what the rules look at; None for a trace that tells nothing."""
+    if api is not None and api not in LAYERS:
+        raise UserError(f"no layer named {api!r}: {suggest(api, LAYERS)}")
+    table = tally(frame, storage.block)
+    if table.empty:
+        return None
+    low = lowest(table) if api is None else table[table["api"] == api]
+    layer = api or _lowest_name(low)
+    took, ranks = processes_time(frame) or (None, None)
+    numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)
+    return Case(frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered)
+
+
+def _lowest_name(low: pd.DataFrame) -> str:
+    there = set(low["api"])
+    return next((name for name in LAYERS if name in there), "posix")
+
+
+def _felt(frame: IOFrame, layer: str) -> float:
+    """Return the part of the time in I/O that computation does not hide; 1 where no computation is known."""
+    if not len(frame) or not frame.query("SELECT 1 FROM events WHERE kind = 'compute' LIMIT 1").size:
+        return 1.0
+    numbers = evidence(frame, layer)
+    io, felt = (float(str(numbers[name])) for name in ("io_s", "nonoverlapped_io_s"))
+    return felt / io if io else 1.0

@@ -1,19 +1,27 @@
-"""What a rule is, what it gives, and how all of them are asked.
+"""What a rule is, what it looks at, what it gives.
 
-A rule is a function from a trace to findings, in a file by theme, under ``@rules.register``. It fires on a
+A rule is a function from a `Case` to findings, in a file by theme, under ``@rules.register``. It fires on a
 named threshold whose reason stands beside it, and its evidence is the table that its sentence was read from.
-What a trace cannot know (how fast the medium is, how wide a stripe) comes from the caller as `Storage`.
+How grave a finding is follows from the time that it costs, not from how strong the pattern is: a pattern that
+costs nothing is a note. What a trace cannot know (how fast the medium is, how wide a stripe) comes from the
+caller as `Storage`.
+
+References: Drishti's triggers (Bez et al., "Drishti: Guiding End-Users in the I/O Optimization Journey",
+PDSW 2022), Darshan's documentation of its counters, and the papers that a rule cites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from tiercel.registry import Registry
+from tiercel.traces.analysis.tally import BLOCK, places
+from tiercel.units import format_latency
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
@@ -21,8 +29,15 @@ if TYPE_CHECKING:
 #: problem: costs time or makes a number wrong; hint: likely does; note: worth knowing.
 Severity = Literal["problem", "hint", "note"]
 SEVERITIES: tuple[Severity, ...] = ("problem", "hint", "note")
+#: Shares of the processes' time from which a pattern is a problem, and a hint.
+PROBLEM, HINT = 0.05, 0.005
 #: Seconds in calls (the sum over ranks) below which a share of the time is not worth a finding.
 WORTH = 0.01
+#: Bytes below which nothing is worth reading, or writing, otherwise.
+ENOUGH_BYTES = 1 << 20
+#: Bytes a second that one process gets at most where nothing is wrong: four lanes of PCIe 4, half of a
+#: 100 Gb/s link. Calls that move bytes as fast as that cost nothing, however small they are.
+BEST = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -32,11 +47,12 @@ class Storage:
     `read_bandwidth` is the most that it delivers to this job, in bytes a second (a measured ceiling; None:
     not known).
     `stripe` is the unit in which it spreads and locks files: 1 MiB is Lustre's default stripe and a
-    common GPFS block.
+    common GPFS block. `block` is the unit in which it reads and writes, where the trace does not tell.
     """
 
     read_bandwidth: float | None = None
     stripe: int = 1 << 20
+    block: int = BLOCK
 
 
 @dataclass(frozen=True)
@@ -56,12 +72,102 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """What a rule looks at: a trace, the layer whose calls count, and the storage below."""
+    """What a rule looks at: a trace, and what its counters or events sum up to.
+
+    `table` has a row for each layer, file and rank (`analysis.tally`; rank -1: all ranks of a shared file
+    together), `low` its rows of the layer whose calls count. `took` is the time that all processes had
+    together, in seconds; `felt` the part of the time in I/O that computation does not hide. `numbered`:
+    ranks are only numbers of processes.
+    """
 
     frame: IOFrame
     layer: str
     storage: Storage
+    table: pd.DataFrame
+    low: pd.DataFrame
+    ranks: int | None = None
+    took: float | None = None
+    felt: float = 1.0
+    numbered: bool = False
 
+    @cached_property
+    def events(self) -> bool:
+        """Say whether the trace tells single operations."""
+        return len(self.frame) > 0
+
+    @cached_property
+    def places(self) -> pd.DataFrame:
+        """Accesses of each file by pattern, and bytes read again: see `analysis.patterns.places`."""
+        found = places(self.frame, self.low, self.layer)
+        found = found.reindex(columns=PLACES).fillna(dict.fromkeys(PLACES[:-1], 0))
+        # Whose data MPI-IO gathered is not known below it: an aggregator writes for others.
+        gathered = found.index.isin(self.table.loc[self.table["collective"] > 0, "file"])
+        return found.assign(read_of_others=found["read_of_others"].mask(gathered))
+
+    @cached_property
+    def shared(self) -> pd.DataFrame:
+        """Rows of `low` on files that several ranks used."""
+        several = self.low.groupby("file")["rank"].transform("nunique") > 1
+        return self.low[(self.low["rank"] < 0) | several]
+
+    @cached_property
+    def top(self) -> pd.DataFrame:
+        """Rows of each file's topmost layer: what ranks ask for, before MPI-IO gathers it in aggregators."""
+        through = self.table["file"].isin(self.table.loc[self.table["api"] == "mpiio", "file"])
+        return self.table[(self.table["api"] == "mpiio") | (~through & self.table.index.isin(self.low.index))]
+
+    @cached_property
+    def waits(self) -> pd.Series:
+        """What a second in reads and writes below MPI-IO costs in calls of MPI-IO (index: file; 1 where not
+        through it): while an aggregator writes, all ranks of a collective call wait."""
+        names = ["read_time", "write_time"]
+        below, above = (
+            rows.groupby("file")[names].sum().sum(axis=1)
+            for rows in (self.low, self.table[self.table["api"] == "mpiio"])
+        )
+        return (above / below.where(below > 0)).reindex(below.index).fillna(1.0).clip(lower=1.0)
+
+    def lost(self, files: Iterable[Any], seconds: pd.Series, moved: pd.Series | None = None) -> float:
+        """Return what calls on `files` cost all processes together: their seconds, beyond what their bytes
+        take where nothing is wrong (`BEST`), with the waiting of others."""
+        beyond = seconds if moved is None else (seconds - moved / BEST).clip(lower=0)
+        factors = self.waits.reindex(list(files)).fillna(1.0).to_numpy()
+        return float((beyond * factors).sum())
+
+    def share(self, seconds: float) -> float | None:
+        """Return seconds in calls, over all processes, as a share of what these had; None: not known."""
+        return self.felt * seconds / self.took if self.took else None
+
+    def severity(self, seconds: float) -> Severity:
+        """Return how grave something is that costs so many seconds in calls, over all processes."""
+        share = self.share(seconds)
+        if share is None:
+            return "hint"
+        return "problem" if share >= PROBLEM else "hint" if share >= HINT else "note"
+
+    def says(
+        self, rule: str, seconds: float, sentence: str, advice: str, evidence: pd.DataFrame
+    ) -> Iterator[Finding]:
+        """Yield a finding on something that costs so many seconds in calls over all processes; none where
+        that is not worth a word."""
+        if seconds >= WORTH:
+            yield Finding(
+                rule, self.severity(seconds), sentence, advice, evidence, seconds, self.share(seconds)
+            )
+
+    def costs(self, seconds: float) -> str:
+        """Return that as words."""
+        share = self.share(seconds)
+        whole = "" if share is None else f", {percent(share)} of the processes' time"
+        hidden = " that computation does not hide" if self.felt < 1 else ""
+        return f"{format_latency(seconds)} in calls{whole}{hidden}"
+
+
+#: Columns of `Case.places`.
+PLACES = [
+    "placed_reads", "consecutive_reads", "random_reads", "placed_writes", "consecutive_writes",
+    "random_writes", "read_again", "read_of_others",
+]  # fmt: skip
 
 Rule = Callable[[Case], Iterable[Finding]]
 rules: Registry[Rule] = Registry("finding rule")
@@ -76,3 +182,19 @@ def findings_table(findings: Iterable[Finding]) -> pd.DataFrame:
 def percent(share: float) -> str:
     """Return a share as a reader likes it: ``38 %``, ``4.2 %``."""
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+def kinds(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, str, str, str]]:
+    """Yield (kind, rows that did it, column of calls, of bytes, of time) for reads and writes."""
+    for kind, calls, moved, time in (("read", "reads", "bytes_read", "read_time"),
+                                     ("write", "writes", "bytes_written", "write_time")):  # fmt: skip
+        chosen = rows[rows[calls] > 0]
+        if len(chosen):
+            yield kind, chosen, calls, moved, time
+
+
+def top(rows: pd.DataFrame, by: str, columns: Iterable[str]) -> pd.DataFrame:
+    """Return evidence: files and ranks with the most of something first."""
+    names = list(columns)
+    table = rows.groupby(["file", "rank"], as_index=False, dropna=False)[names].sum()
+    return table.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)

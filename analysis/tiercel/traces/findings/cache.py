@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import Case, Finding, percent, rules
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, percent, rules, top
 from tiercel.units import format_bandwidth, format_latency, format_size
 
 #: No medium answers a read in less: the quickest (3D XPoint) needs some 10 µs, common NVMe 50 to 100 µs,
@@ -14,12 +14,42 @@ LATENCY = 10e-6
 BANDWIDTH = 15.8e9
 #: This part of the bytes has to come that fast before the phase is called cached.
 SHARE = 0.5
-#: Fewer bytes say nothing of a phase.
-ENOUGH_BYTES = 1 << 20
 
 
 @rules.register("cached-reads")
 def cached_reads(case: Case) -> Iterator[Finding]:
+    if case.events:
+        yield from _by_event(case)
+    else:
+        yield from _by_file(case)
+
+
+_ADVICE = (
+    "Do not take these reads for the storage's speed. For a cold number evict first (iokernel --evict), read "
+    "with O_DIRECT, read another node's data, or more data than the nodes' memory holds."
+)
+
+
+def _by_file(case: Case) -> Iterator[Finding]:
+    """With counters the mean read of a file tells, where even that is faster than a medium."""
+    rows = case.low[(case.low["bytes_read"] > 0) & (case.low["read_time"] > 0)]
+    fast = rows[rows["read_time"] < rows["reads"] * LATENCY + rows["bytes_read"] / BANDWIDTH]
+    moved, fast_bytes = float(rows["bytes_read"].sum()), float(fast["bytes_read"].sum())
+    if moved < ENOUGH_BYTES or fast_bytes < SHARE * moved:
+        return
+    yield Finding(
+        "cached-reads", "hint",
+        f"{percent(fast_bytes / moved)} of {format_size(moved)} are in files whose mean read came faster "
+        f"than any medium answers ({_MEDIUM}): from memory, by the page cache or read-ahead.",
+        _ADVICE,
+        top(fast, "bytes_read", ("bytes_read", "reads", "read_time")),
+    )  # fmt: skip
+
+
+_MEDIUM = f"{format_latency(LATENCY)} plus the time on four PCIe 5 lanes"
+
+
+def _by_event(case: Case) -> Iterator[Finding]:
     fast = f"duration < {LATENCY!r} + size / {BANDWIDTH!r}"
     table = case.frame.query(
         "SELECT file, count(*) AS reads, sum(size)::BIGINT AS bytes, sum(duration) AS time, "
@@ -37,10 +67,6 @@ def cached_reads(case: Case) -> Iterator[Finding]:
     )
     span = float(whole["span"].iloc[0])
     limit = case.storage.read_bandwidth
-    advice = (
-        "Do not take these reads for the storage's speed. For a cold number evict first (iokernel --evict), "
-        "read with O_DIRECT, read another node's data, or more data than the nodes' memory holds."
-    )
     if limit is not None and span > 0 and moved / span > limit:
         yield Finding(
             "cached-reads",
@@ -48,7 +74,7 @@ def cached_reads(case: Case) -> Iterator[Finding]:
             f"{format_size(moved)} were read in {format_latency(span)}: {format_bandwidth(moved / span)}, "
             f"{moved / span / limit:.3g} times what the storage delivers ({format_bandwidth(limit)}). The "
             "rest came from memory.",
-            advice,
+            _ADVICE,
             table,
         )
     elif fast_bytes >= SHARE * moved:
@@ -57,8 +83,21 @@ def cached_reads(case: Case) -> Iterator[Finding]:
             "cached-reads",
             "hint",
             f"{percent(fast_bytes / moved)} of {format_size(moved)} in {reads:,} reads came faster than any "
-            f"medium answers ({format_latency(LATENCY)} plus the time on four PCIe 5 lanes): from memory, by "
-            "the page cache or read-ahead.",
-            advice,
+            f"medium answers ({_MEDIUM}): from memory, by the page cache or read-ahead.",
+            _ADVICE,
             table[table["fast_bytes"] > 0].reset_index(drop=True),
         )
+
+
+@rules.register("mapped")
+def mapped(case: Case) -> Iterator[Finding]:
+    rows = case.low[case.low["maps"] > 0]
+    if rows.empty:
+        return
+    yield Finding(
+        "mapped", "note",
+        f"{rows['file'].nunique()} file(s) are mapped into memory {int(rows['maps'].sum()):,} times: what "
+        "is read and written there is in no counter.",
+        "Take bytes and times here for a lower bound; strace and Darshan see none of it.",
+        top(rows, "maps", ("maps", "opens")),
+    )  # fmt: skip

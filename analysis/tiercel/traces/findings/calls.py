@@ -1,16 +1,16 @@
-"""Many calls that move little, or nothing: small transfers, metadata, fsync."""
+"""Many calls that move little, or nothing: small transfers, stdio, metadata, opens, fsync."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import WORTH, Case, Finding, percent, rules
+import pandas as pd
+
+from tiercel.traces.analysis.tally import SMALL
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules, top
 from tiercel.units import format_latency, format_size
 
-#: A transfer below 1 MiB is small: below the stripe of Lustre and the block of GPFS, and the limit that
-#: Drishti uses. Below it, what a request costs by itself (a round trip) weighs more than its bytes.
-SMALL = 1 << 20
-#: Drishti speaks up when a tenth of the requests are small; fewer are seldom worth a change.
+#: Drishti speaks up when a tenth of the requests are small (below 1 MiB); fewer are seldom worth a change.
 SMALL_CALLS = 0.1
 #: Small transfers matter when they take a good part of the time in reads and writes.
 SMALL_TIME = 0.3
@@ -19,102 +19,143 @@ ENOUGH_CALLS = 100
 #: Paper 003 (section VI.A) found a sick run by 37.8 % of its I/O time in metadata.
 METADATA_TIME = 0.3
 ENOUGH_METADATA = 10
+#: A file opened so often by each of its processes is opened in a loop.
+OPENS_EACH = 10
+ENOUGH_OPENS = 100
 #: One sync in ten writes or more: with a sync for each checkpoint it is one in hundreds.
 SYNCS_PER_WRITE = 0.1
 ENOUGH_SYNCS = 10
 #: Syncs are a storm when they take this part of the time to write and sync.
 SYNC_TIME = 0.2
+#: Drishti's limit for buffered I/O: a tenth of the bytes through stdio.
+STDIO = 0.1
 
 
 @rules.register("small-transfers")
 def small_transfers(case: Case) -> Iterator[Finding]:
-    table = case.frame.query(
-        "SELECT file, kind, count(*) AS calls, sum(duration) AS time, "
-        f"count(*) FILTER (size < {SMALL}) AS small_calls, "
-        f"coalesce(sum(duration) FILTER (size < {SMALL}), 0.0) AS small_time, "
-        "coalesce(sum(size), 0)::BIGINT AS bytes, median(size) AS median_size "
-        f"FROM events WHERE kind IN ('read', 'write') AND size > 0 AND api = '{case.layer}' "
-        "GROUP BY file, kind ORDER BY small_time DESC, file, kind"
-    )
-    for kind, rows in table.groupby("kind", observed=True, sort=False):
-        calls, small = int(rows["calls"].sum()), int(rows["small_calls"].sum())
-        time, small_time = float(rows["time"].sum()), float(rows["small_time"].sum())
-        if (
-            small < ENOUGH_CALLS
-            or small < SMALL_CALLS * calls
-            or small_time < WORTH
-            or small_time < SMALL_TIME * time
-        ):
+    # What goes through stdio is gathered in its buffer: another rule's.
+    for kind, rows, calls, moved, time in kinds(case.low[case.low["api"] != "stdio"]):
+        known = rows[rows[f"small_{kind}s"].notna()]
+        small, every = known[f"small_{kind}s"], int(known[calls].sum())
+        count, small_time = int(small.sum()), known[f"small_{kind}_time"]
+        if count < ENOUGH_CALLS or count < SMALL_CALLS * every:
             continue
-        moved = int(rows["bytes"].sum())
-        yield Finding(
-            "small-transfers",
-            "problem" if small_time >= 0.5 * time else "hint",
-            f"{small:,} of {calls:,} {kind}s move less than {format_size(SMALL)} (on average "
-            f"{format_size(moved / calls)}) and take {percent(small_time / time)} of the time in {kind}s, "
-            f"{format_latency(small_time / small)} each.",
+        whole, took = float(known[time].sum()), float(small_time.sum())
+        if took < SMALL_TIME * whole:
+            continue
+        # Large transfers hold most bytes: small ones are taken for no more than their part of the calls.
+        mean = known[moved] / known[calls]
+        seconds = case.lost(known["file"], small_time, small * mean.clip(upper=SMALL))
+        yield from case.says(
+            "small-transfers", seconds,
+            f"{count:,} of {every:,} {kind}s move less than {format_size(SMALL)} (on average "
+            f"{format_size(float(known[moved].sum()) / every)}) and take {percent(took / whole)} of the time "
+            f"in {kind}s, {format_latency(took / count)} each: {case.costs(seconds)} at most.",
             "Gather them: a larger buffer or transfer size, collective MPI-IO, HDF5 chunks and chunk cache "
             "of the size of an access, or a node-local layer that writes larger blocks.",
-            rows[rows["small_calls"] > 0].reset_index(drop=True),
-        )
+            top(known[small > 0], f"small_{kind}_time",
+                (calls, f"small_{kind}s", f"small_{kind}_time", moved, time)),
+        )  # fmt: skip
+
+
+@rules.register("stdio")
+def stdio(case: Case) -> Iterator[Finding]:
+    """Bulk data through a stream, in pieces that its buffer cuts to 4 KiB."""
+    moved = case.low.assign(moved=case.low["bytes_read"] + case.low["bytes_written"])
+    rows = moved[moved["api"] == "stdio"]
+    through, every = float(rows["moved"].sum()), float(moved["moved"].sum())
+    calls = float((rows["reads"] + rows["writes"]).sum())
+    # A stream passes on at once what is as large as its buffer.
+    if through < ENOUGH_BYTES or through < STDIO * every or through >= SMALL * calls:
+        return
+    data = case.lost(rows["file"], rows["read_time"] + rows["write_time"], rows["moved"])
+    seconds = data + float(rows["metadata_time"].sum())
+    yield from case.says(
+        "stdio", seconds,
+        f"{percent(through / every)} of the bytes ({format_size(through)}) move through stdio (fread, "
+        f"fprintf), {format_size(through / calls)} at a time: {case.costs(seconds)}.",
+        "For bulk data use POSIX or MPI-IO with large transfers, or give the stream a large buffer "
+        "(setvbuf); stdio's own is 4 KiB.",
+        top(rows, "moved", ("moved", "reads", "writes", "read_time", "write_time")),
+    )  # fmt: skip
 
 
 @rules.register("metadata-bound")
 def metadata_bound(case: Case) -> Iterator[Finding]:
-    table = case.frame.query(
-        "SELECT function, kind, count(*) AS calls, sum(duration) AS time, max(duration) AS longest, "
-        "count(DISTINCT file) AS files FROM events WHERE kind IN ('read', 'write', 'metadata', 'sync') "
-        f"AND api = '{case.layer}' GROUP BY function, kind ORDER BY time DESC, function"
-    )
-    metadata = table[table["kind"] == "metadata"].reset_index(drop=True)
-    whole, time, calls = (
-        float(table["time"].sum()),
-        float(metadata["time"].sum()),
-        int(metadata["calls"].sum()),
-    )
-    if calls < ENOUGH_METADATA or time < WORTH or time < METADATA_TIME * whole:
+    low = case.low
+    metadata = float(low["metadata_time"].sum())
+    whole = float(low[["metadata_time", "read_time", "write_time", "sync_time"]].sum().sum())
+    calls = int(low["metadata_calls"].sum())
+    if calls < ENOUGH_METADATA or metadata <= 0 or metadata < METADATA_TIME * whole:
         return
-    first = metadata.iloc[0]
-    yield Finding(
-        "metadata-bound",
-        "problem" if time >= 0.5 * whole else "hint",
-        f"{percent(time / whole)} of the I/O time goes to metadata: {calls:,} calls, most of it in "
-        f"{first['function']} ({int(first['calls']):,} calls, {format_latency(float(first['time']))} in sum, "
-        f"at most {format_latency(float(first['longest']))}).",
+    counts = ("opens", "stats", "seeks", "syncs", "flushes")
+    yield from case.says(
+        "metadata-bound", metadata,
+        f"{percent(metadata / whole)} of the I/O time goes to metadata: {calls:,} calls on "
+        f"{low['file'].nunique():,} files, {_most(case)}: {case.costs(metadata)}.",
         "Open fewer files and open them once; spread files over folders (one each process); keep many small "
         "files in one container (HDF5, tar, TFRecord); put scratch files on node-local storage.",
-        metadata,
+        top(low, "metadata_time", ("metadata_time", "metadata_calls", *counts)),
+    )  # fmt: skip
+
+
+def _most(case: Case) -> str:
+    """Say which call takes most of the time, where that is known, else which is commonest."""
+    if (case.low["sync_time"]).isna().any():  # from counters
+        counts = {c: int(case.low[c].sum()) for c in ("opens", "stats", "seeks", "syncs", "flushes")}
+        most = max(counts, key=lambda each: counts[each])
+        return f"{counts[most]:,} of them {most}"
+    first = case.frame.query(
+        "SELECT function, count(*) AS calls, sum(duration) AS time, max(duration) AS longest FROM events "
+        "WHERE kind = 'metadata' GROUP BY function ORDER BY time DESC, function LIMIT 1"
+    ).iloc[0]
+    return (
+        f"most of it in {first['function']} ({int(first['calls']):,} calls, "
+        f"{format_latency(float(first['time']))} in sum, at most {format_latency(float(first['longest']))})"
     )
+
+
+@rules.register("open-storm")
+def open_storm(case: Case) -> Iterator[Finding]:
+    each = pd.Series(1, case.low.index).where(case.low["rank"] >= 0, case.ranks or 1)
+    rows = case.low[(case.low["opens"] >= OPENS_EACH * each)]
+    opens = int(rows["opens"].sum())
+    if opens < ENOUGH_OPENS:
+        return
+    seconds = float(rows["metadata_time"].sum())
+    yield from case.says(
+        "open-storm", seconds,
+        f"{rows['file'].nunique()} file(s) are opened {opens:,} times, {OPENS_EACH} times or more by each "
+        f"process that uses them: {case.costs(seconds)} of metadata on them.",
+        "Open once and keep the file open; with many files keep a pool of open ones.",
+        top(rows, "opens", ("opens", "metadata_time")),
+    )  # fmt: skip
 
 
 @rules.register("fsync-storm")
 def fsync_storm(case: Case) -> Iterator[Finding]:
-    table = case.frame.query(
-        "SELECT file, count(*) FILTER (kind = 'sync') AS syncs, count(*) FILTER (kind = 'write') AS writes, "
-        "coalesce(sum(duration) FILTER (kind = 'sync'), 0.0) AS sync_time, "
-        "coalesce(sum(duration) FILTER (kind = 'write'), 0.0) AS write_time, "
-        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes "
-        f"FROM events WHERE kind IN ('sync', 'write') AND api = '{case.layer}' GROUP BY file "
-        "HAVING syncs > 0 ORDER BY sync_time DESC, file"
-    )
-    syncs, writes = int(table["syncs"].sum()), int(table["writes"].sum())
-    sync_time, write_time = float(table["sync_time"].sum()), float(table["write_time"].sum())
-    both = sync_time + write_time
-    if (
-        syncs < ENOUGH_SYNCS
-        or syncs < SYNCS_PER_WRITE * writes
-        or sync_time < WORTH
-        or sync_time < SYNC_TIME * both
-    ):
+    rows = case.low[case.low["syncs"] > 0]
+    syncs, writes = int(rows["syncs"].sum()), int(rows["writes"].sum())
+    if syncs < ENOUGH_SYNCS or syncs < SYNCS_PER_WRITE * writes:
         return
-    each = format_size(int(table["bytes"].sum()) / syncs)
-    yield Finding(
-        "fsync-storm",
-        "problem" if sync_time >= 0.5 * both else "hint",
-        f"{syncs:,} syncs for {writes:,} writes, one after {each} on average, take "
-        f"{percent(sync_time / both)} of the time to write and sync, "
-        f"{format_latency(sync_time / syncs)} each.",
+    known = bool(rows["sync_time"].notna().all())
+    sync_time, write_time = float(rows["sync_time"].sum()), float(rows["write_time"].sum())
+    both = sync_time + write_time
+    if known and sync_time < SYNC_TIME * both:
+        return
+    seconds = sync_time if known else both
+    each = format_size(float(rows["bytes_written"].sum()) / syncs)
+    what = (
+        f"they take {percent(sync_time / both)} of the time to write and sync, "
+        f"{format_latency(sync_time / syncs)} each"
+        if known
+        else "writes and syncs of these files together take"  # Darshan does not tell them apart
+    )
+    yield from case.says(
+        "fsync-storm", seconds,
+        f"{syncs:,} syncs for {writes:,} writes, one after {each} on average; {what}: "
+        f"{case.costs(seconds)}.",
         "Sync once at the end of a checkpoint instead of after each write, or write to a burst buffer or "
         "node-local storage with power-loss protection, where a sync costs little.",
-        table,
-    )
+        top(rows, "syncs", ("syncs", "writes", "bytes_written", "write_time", "sync_time")),
+    )  # fmt: skip

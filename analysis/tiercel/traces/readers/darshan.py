@@ -184,6 +184,10 @@ def _run_time(job: Mapping[str, Any]) -> float | None:
     return float(told) if isinstance(told, int | float) and told > 0 else None
 
 
+#: The offset of an MPI-IO segment in logs before 3.2.0: DXT did not know where a view put it.
+_NOT_TOLD = -1
+
+
 def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
     """Write segments as events; those that cannot be (times that are no numbers) are left out."""
     time, duration = (table.column(name).to_numpy() for name in ("time", "duration"))
@@ -195,11 +199,11 @@ def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
         & (duration > -1e9)
         & (duration < 1e9)
     )
-    sound &= (size >= 0) & (offset >= 0)
+    sound &= (size >= 0) & (offset >= _NOT_TOLD)
     if lost := int((~sound).sum()):
         warnings.append(f"{lost} of {len(table)} segments lost: their numbers cannot be")
         table = table.filter(pa.array(sound))
-        time, duration = time[sound], duration[sound]
+        time, duration, offset = time[sound], duration[sound], offset[sound]
     modules, kinds = (table.column(name).to_pylist() for name in ("module", "kind"))
     apis = [_APIS.get(module, "posix") for module in modules]
     writer.write(
@@ -213,7 +217,7 @@ def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
             "api": apis,
             "kind": table.column("kind"),
             "file": table.column("file"),
-            "offset": table.column("offset"),
+            "offset": pa.array(offset, mask=offset == _NOT_TOLD),
             "size": table.column("size"),
         }
     )

@@ -1,0 +1,130 @@
+"""Whether MPI-IO gathers what ranks move in shared files, and what the gathering costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tiercel.traces.analysis.tally import SMALL
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, rules, top
+from tiercel.units import format_latency, format_size
+
+#: Calls of each rank below which gathering them is not worth a word.
+ENOUGH_CALLS = 10
+#: Half of the MPI-IO calls on shared files being independent: collective buffering is not in use.
+INDEPENDENT = 0.5
+#: Ranks that one node seldom has: below it, one aggregator is what MPI-IO takes by itself.
+SEVERAL_NODES = 256
+#: One rank moves this part of what a collective call moves, of files of this size (B).
+ALONE = 0.9
+WIDE = 1 << 30
+#: Half of the time in collective calls being spent beside the storage.
+EXCHANGED = 0.5
+
+
+@rules.register("no-mpiio")
+def no_mpiio(case: Case) -> Iterator[Finding]:
+    if not case.ranks or case.ranks < 2:
+        return
+    through = set(case.table.loc[case.table["api"] == "mpiio", "file"])
+    rows = case.shared[~case.shared["file"].isin(through)]
+    rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
+    moved = float(rows["moved"].sum())
+    if moved < ENOUGH_BYTES:
+        return
+    seconds = float(rows["read_time"].sum() + rows["write_time"].sum())
+    yield from case.says(
+        "no-mpiio", seconds,
+        f"{rows['file'].nunique()} file(s) are shared by several of {case.ranks:,} ranks without MPI-IO "
+        f"({format_size(moved)}): {case.costs(seconds)}.",
+        "Let MPI-IO (or HDF5, PnetCDF above it) gather what ranks read and write together: it knows the "
+        "stripes and who has what.",
+        top(rows, "moved", ("moved", "reads", "writes", "read_time", "write_time")),
+    )  # fmt: skip
+
+
+@rules.register("independent-io")
+def independent_io(case: Case) -> Iterator[Finding]:
+    if not case.ranks or case.ranks < 2:
+        return
+    rows = case.table[(case.table["api"] == "mpiio") & case.table["file"].isin(case.shared["file"])]
+    alone, together = float(rows["independent"].sum()), float(rows["collective"].sum())
+    if alone < ENOUGH_CALLS * case.ranks or alone < INDEPENDENT * (alone + together):
+        return
+    moved = rows["bytes_read"] + rows["bytes_written"]
+    if float(moved.sum()) >= SMALL * (alone + together):
+        return  # whole stripes each: nothing to gather
+    seconds = float((rows["read_time"] + rows["write_time"]).sum())
+    yield from case.says(
+        "independent-io", seconds,
+        f"{int(alone):,} of {int(alone + together):,} MPI-IO calls on shared files are independent, "
+        f"{format_size(float(moved.sum()) / (alone + together))} each: {case.costs(seconds)}.",
+        "Use the collective calls (MPI_File_write_at_all; HDF5: H5FD_MPIO_COLLECTIVE), so that a few "
+        "aggregators write whole stripes.",
+        top(rows, "independent", ("independent", "collective", "read_time", "write_time")),
+    )  # fmt: skip
+
+
+@rules.register("few-aggregators")
+def few_aggregators(case: Case) -> Iterator[Finding]:
+    """Collective I/O of many ranks that one of them does for all."""
+    if not case.ranks or case.ranks < SEVERAL_NODES:
+        return
+    together = case.table[(case.table["api"] == "mpiio") & (case.table["collective"] > 0)]
+    rows = case.low[case.low["file"].isin(together["file"])]
+    rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
+    files = rows.groupby("file").agg(
+        moved=("moved", "sum"), rank=("rank", "max"), most=("moved", "max"),
+        slowest=("slowest_bytes", "max") if "slowest_bytes" in rows else ("moved", "max"),
+    )  # fmt: skip
+    most = files["most"].where(files["rank"] >= 0, files["slowest"])
+    files = files[(files["moved"] >= WIDE) & (most >= ALONE * files["moved"])]
+    if files.empty:
+        return
+    rows = rows[rows["file"].isin(files.index)]
+    seconds = case.lost(rows["file"], rows["read_time"] + rows["write_time"])
+    yield from case.says(
+        "few-aggregators", seconds,
+        f"In collective calls of {case.ranks:,} ranks one rank moves all of "
+        f"{format_size(float(files['moved'].sum()))} ({files.index[0]}), and the others wait: "
+        f"{case.costs(seconds)}.",
+        "Stripe the file wider (ROMIO takes an aggregator for each stripe on Lustre) or ask for more (hints "
+        "cb_nodes, cb_config_list; Cray MPICH: cb_nodes with striping_factor).",
+        top(rows, "moved", ("moved", "read_time", "write_time")),
+    )  # fmt: skip
+
+
+@rules.register("exchange")
+def exchange(case: Case) -> Iterator[Finding]:
+    """Collective calls that take much longer than the storage took for their aggregators."""
+    if not case.ranks or case.ranks < SEVERAL_NODES:
+        return
+    together = case.table[(case.table["api"] == "mpiio") & (case.table["collective"] > 0)]
+    above = together.assign(above=together["read_time"] + together["write_time"])
+    low = case.low[case.low["file"].isin(together["file"])]
+    low = low.assign(
+        moved=low["bytes_read"] + low["bytes_written"], below=low["read_time"] + low["write_time"]
+    )
+    files = low.groupby("file").agg(
+        moved=("moved", "sum"), below=("below", "sum"), slowest=("slowest_bytes", "max"), own=("moved", "max")
+    )
+    # The slowest aggregator moved its part or more: so there are as many, or more of them.
+    part = files["slowest"].where(files["slowest"] > 0, files["own"])
+    files = files.assign(aggregators=(files["moved"] / part).where(part > 0, 1).clip(lower=1))
+    files = files.join(above.groupby("file")["above"].sum())
+    files["storage"] = files["below"] / files["aggregators"] * case.ranks
+    files = files[
+        (files["aggregators"] >= 2) & (files["above"] - files["storage"] >= EXCHANGED * files["above"])
+    ]
+    if files.empty:
+        return
+    seconds = float((files["above"] - files["storage"]).sum())
+    whole = float(files["above"].sum())
+    yield from case.says(
+        "exchange", seconds,
+        f"Collective calls of {case.ranks:,} ranks take {format_latency(whole / case.ranks)} a rank, their "
+        f"aggregators' reads and writes {format_latency(float(files['storage'].sum()) / case.ranks)}: the "
+        f"rest goes to passing data between ranks, and to waiting for the last one: {case.costs(seconds)}.",
+        "Pass less: larger collective calls (cb_buffer_size), an aggregator on each node (cb_nodes), file "
+        "domains on stripes; or write in parts that are one rank's already, independently.",
+        files[["moved", "above", "below", "aggregators"]].reset_index(),
+    )  # fmt: skip
