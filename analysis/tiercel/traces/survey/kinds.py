@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tiercel.traces.findings.base import percent
-from tiercel.traces.findings.calls import METADATA_TIME, SMALL
+from tiercel.traces.analysis.tally import SMALL
+from tiercel.traces.findings.base import HINT, percent
+from tiercel.traces.findings.calls import METADATA_TIME
 from tiercel.units import format_size
 
-#: Below this share of the processes' time nothing is gained that anyone would notice.
-QUIET = 0.005
 #: Lustre's smallest stripe, and less than any request that a disk array likes: what costs is the call.
 SMALL_IO = 64 << 10
 #: One direction has four fifths of the bytes.
@@ -42,7 +41,7 @@ def kind_of(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
         return "none", "no byte moved, no time in calls"
     # While one process is in I/O the others may wait for it: that time is in a finding, and in no call.
     share, core_s = row["io_share"], row["core_s"]
-    if share is not None and max(share, (row["gain_core_s"] or 0.0) / core_s) < QUIET:
+    if share is not None and max(share, (row["gain_core_s"] or 0.0) / core_s) < HINT:
         return "quiet", f"{percent(share)} of the processes' time in I/O"
     if row["metadata_share"] is not None and row["metadata_share"] >= METADATA_TIME:
         return "metadata", f"{percent(row['metadata_share'])} of the I/O time in metadata"

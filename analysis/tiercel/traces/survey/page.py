@@ -15,7 +15,7 @@ import pandas as pd
 
 from tiercel.errors import UserError, suggest
 from tiercel.traces.analysis.imbalance import judged
-from tiercel.traces.findings.counted import HINT
+from tiercel.traces.findings.base import HINT
 from tiercel.traces.survey.kinds import KINDS
 from tiercel.traces.survey.schema import MOUNT
 from tiercel.traces.survey.table import findings_of

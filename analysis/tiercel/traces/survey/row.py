@@ -10,6 +10,7 @@ from typing import Any
 
 from tiercel.errors import UserError, one_line
 from tiercel.plain import plain
+from tiercel.traces.analysis.tally import processes_time
 from tiercel.traces.findings import Finding, explain
 from tiercel.traces.findings.base import SEVERITIES
 from tiercel.traces.frame import IOFrame, read_once
@@ -42,10 +43,8 @@ def row_of(found: Found, key: str | None = None) -> dict[str, Any]:
         row["reason"] = one_line(str(error)).removeprefix(f"{found.path}: ")
     except Exception as error:  # a defect costs one trace, and says so, and not a survey of thousands
         row["reason"] = one_line(f"an error of tiercel's own: {type(error).__name__}: {error}")
-    if row["run_s"] and row["ranks"]:
-        row["core_s"] = row["run_s"] * row["ranks"]
-        if row["io_s"] is not None:
-            row["io_share"] = row["io_s"] / row["core_s"]
+    if row["core_s"] and row["io_s"] is not None:
+        row["io_share"] = row["io_s"] / row["core_s"]
         if row["gain_core_s"] is not None:  # no job can gain more than its processes had
             row["gain_core_s"] = min(row["gain_core_s"], row["core_s"])
     row["kind"], row["kind_reason"] = kind_of(row)
@@ -65,12 +64,10 @@ def _job(frame: IOFrame, found: Found) -> dict[str, Any]:
     command = str(said.get("command") or "").strip()
     program = Path(command.split()[0]).name if command else None
     run = said.get("run_time") if "run_time" in said else frame.job_time if len(frame) else None
-    counts = None
+    took, ranks = processes_time(frame) or (None, said.get("ranks"))
+    hosts = None
     if len(frame):
-        counts = frame.query(
-            "SELECT count(DISTINCT rank) AS ranks, count(DISTINCT host) AS hosts FROM events"
-        )
-    ranks = said.get("ranks") or (int(counts["ranks"].iloc[0]) if counts is not None else None)
+        hosts = int(frame.query("SELECT count(DISTINCT host) AS hosts FROM events")["hosts"].iloc[0])
     # Darshan's time 0 is the job's start; of other traces nothing is known before the first event.
     start = said.get("epoch") if "run_time" in said else frame.began
     return {
@@ -84,7 +81,8 @@ def _job(frame: IOFrame, found: Found) -> dict[str, Any]:
         "end": start + run if start is not None and run is not None else None,
         "run_s": run,
         "ranks": int(ranks) if ranks else None,
-        "hosts": (int(counts["hosts"].iloc[0]) or None) if counts is not None else None,
+        "hosts": hosts or None,
+        "core_s": took,
     }
 
 

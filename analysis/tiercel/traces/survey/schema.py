@@ -33,7 +33,7 @@ JOB = (
     Column("run_s", NUMBER, "s", "run time"),
     Column("ranks", COUNT, "", "processes"),
     Column("hosts", COUNT, "", "nodes; Darshan tells them with DXT only"),
-    Column("core_s", NUMBER, "s", "run time times processes"),
+    Column("core_s", NUMBER, "s", "what all processes had together: run time times processes, of an MPI job"),
 )  # fmt: skip
 
 NUMBERS = (
