@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,14 +65,17 @@ def survey(
         raise UserError(f"{output}: the table is a .parquet file")
     if seconds <= 0:
         raise UserError(f"--time-limit {seconds:g}: more than nothing is needed")
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown:
+    with (
+        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown,
+        _client(dask) as client,
+    ):
         task = shown.add_task("traces", total=None)
 
         def progress(done: int, whole: int) -> None:
             shown.update(task, completed=done, total=whole)
 
         rows = fill(
-            folder, output, jobs=jobs, client=_client(dask), anonymous=anonymous, seconds=seconds,
+            folder, output, jobs=jobs, client=client, anonymous=anonymous, seconds=seconds,
             progress=progress,
         )  # fmt: skip
     for sentence in rows.attrs["lost"]:
@@ -84,17 +89,21 @@ def survey(
     _show(page, output)
 
 
-def _client(address: str | None) -> Any:
+@contextlib.contextmanager
+def _client(address: str | None) -> Iterator[Any]:
     if address is None:
-        return None
+        yield None
+        return
     try:
         from distributed import Client
     except ImportError:
         raise UserError("--dask needs the package distributed: pip install distributed") from None
     try:
-        return Client(address, timeout=10)
+        client = Client(address, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(f"--dask {address}: {one_line(str(error))}") from None
+    with client:
+        yield client
 
 
 def _show(page: dict[str, Any], output: Path) -> None:
