@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
@@ -24,9 +25,11 @@ import tiercel.traces.survey.table as tables
 from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
+from tiercel.traces.analysis.counters import counted
 from tiercel.traces.child import Child, Lost
 from tiercel.traces.frame import IOFrame
 from tiercel.traces.readers.darshan import one_child
+from tiercel.traces.store import ParquetWriter
 from tiercel.traces.survey import answers, load_findings, load_survey, survey
 from tiercel.traces.survey.journal import Journal
 from tiercel.traces.survey.kinds import KINDS, kind_of
@@ -167,6 +170,20 @@ def test_columns_carry_units_and_meanings(tmp_path: Path) -> None:
     for column in JOBS:
         assert schema.field(column.name).metadata[b"meaning"].decode() == column.meaning
     assert table.attrs["units"]["read_bandwidth"] == "B/s"
+
+
+def test_a_record_whose_name_is_lost_is_left_out(tmp_path: Path) -> None:
+    """Darshan keeps names in a memory of its own, which may be full."""
+    writer = ParquetWriter(tmp_path / "events.parquet")
+    names = ["/d/a", None, "/d/b"]
+    calls = {"POSIX_READS": [1, 2, 4], "POSIX_BYTES_READ": [10, 20, 40]}
+    writer.keep("POSIX", pa.table({"file": names, "rank": [0, 0, 0], **calls}))
+    writer.close()
+    frame = IOFrame(paths=(tmp_path / "events.parquet",), _counters=tmp_path)
+    raw = frame.counters("POSIX")
+    assert raw is not None and raw["file"].tolist() == names
+    table = counted(frame)
+    assert (table["file"].tolist(), table["reads"].tolist()) == (["/d/a", "/d/b"], [1, 4])
 
 
 def test_mounts_by_the_longest_point() -> None:

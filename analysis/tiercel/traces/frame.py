@@ -123,7 +123,10 @@ class IOFrame:
         if path is None or not path.is_file():
             return None
         if path not in self._tables:
-            self._tables[path] = pq.read_table(path).to_pandas()
+            table = pq.read_table(path)
+            # A name that the log lost is None; as a pandas string it would be a number (NaN).
+            names = pd.Series(table.column("file").to_pylist(), dtype=object)
+            self._tables[path] = table.to_pandas().assign(file=names)
         return self._tables[path].copy(deep=False)
 
     def counted_modules(self) -> frozenset[str]:

@@ -102,7 +102,10 @@ def _take_apart(log: Path, folder: Path) -> tuple[str, list[str]]:
         try:
             ended = str(json.loads(child.ask(json.dumps([str(log.resolve()), str(folder)]), _SECONDS)))
         except Lost as lost:
-            ended = str(lost) if str(lost).startswith("not done") else f"Darshan's library {lost}"
+            if (folder / "end.json").exists():  # closing the log broke it, when all had been read
+                ended = ""
+            else:
+                ended = str(lost) if str(lost).startswith("not done") else f"Darshan's library {lost}"
     with contextlib.suppress(OSError):
         lines = (folder / "said").read_text(errors="replace").splitlines()
         return ended, list(dict.fromkeys(x.strip() for x in lines if x.strip().lower().startswith("error")))

@@ -31,7 +31,7 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
     found: dict[str, Any] = {
         "source": "counters" if has_counters(frame) else "events",
         "apis": [api for api in LAYERS if api in set(table["api"])],
-        **{name: int(low[name].sum()) for name in ("bytes_read", "bytes_written", "reads", "writes")},
+        **{name: int(np.nansum(low[name])) for name in ("bytes_read", "bytes_written", "reads", "writes")},
         "files": len(files), "shared_files": int(_shared(codes, low["rank"], len(files)).sum()),
         "read_s": seconds["read_time"], "write_s": seconds["write_time"],
         # Darshan counts the time of syncs with that of writes.
