@@ -14,6 +14,7 @@ LAYERS = (
         "units",
         "quantities",
         "whole",
+        "locked",
         "registry",
         "documents",
         "programs",

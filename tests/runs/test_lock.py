@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tiercel import locked as locks
 from tiercel.errors import UserError
-from tiercel.runs import lock as locks
 from tiercel.runs.lock import EvaluationLock, SiteLock
 
 

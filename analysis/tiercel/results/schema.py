@@ -17,9 +17,11 @@ class Column:
     kind: str
     unit: str
     meaning: str
+    #: Of a column of kind ROWS, which holds a list of rows: their columns.
+    columns: tuple[Column, ...] = ()
 
 
-WORD, COUNT, NUMBER, FLAG, WORDS = "string", "Int64", "float64", "boolean", "list"
+WORD, COUNT, NUMBER, FLAG, WORDS, ROWS = "string", "Int64", "float64", "boolean", "list", "rows"
 
 #: What determines the run: the same in both tables.
 IDENTITY = (

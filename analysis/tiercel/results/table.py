@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import tiercel
 from tiercel.errors import UserError, one_line
-from tiercel.results.schema import COUNT, FLAG, NUMBER, WORD, WORDS, Column
+from tiercel.results.schema import COUNT, FLAG, NUMBER, ROWS, WORD, WORDS, Column
 from tiercel.whole import drafted
 
 _ARROW = {
@@ -35,15 +37,33 @@ def write_table(
     path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str
 ) -> None:
     """Write rows (whole or not at all). `signature` names the code that made them, for `known_rows`."""
-    fields = [
-        pa.field(c.name, _ARROW[c.kind], metadata={"unit": c.unit, "meaning": c.meaning}) for c in columns
-    ]
-    arrow = pa.schema(fields, metadata={"tiercel": signature})
+    arrow = pa.schema([_field(c) for c in columns], metadata={"tiercel": signature})
     table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
     path.parent.mkdir(parents=True, exist_ok=True)
     # With checksums a bit that flipped on a disk is an error, and no other number.
     with drafted(path) as draft:
         pq.write_table(table, draft, compression="zstd", write_page_checksum=True)
+
+
+def _field(column: Column) -> pa.Field:
+    kind = (
+        pa.list_(pa.struct([_field(c) for c in column.columns]))
+        if column.kind == ROWS
+        else _ARROW[column.kind]
+    )
+    return pa.field(column.name, kind, metadata={"unit": column.unit, "meaning": column.meaning})
+
+
+def code_signature(names: Iterable[str]) -> str:
+    """Identify the code that makes a table: tiercel's version and the contents of these files and folders of
+    the package."""
+    package = Path(tiercel.__file__).parent
+    found = hashlib.sha256()
+    for name in names:
+        path = package / name
+        for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            found.update(source.read_bytes())
+    return f"{tiercel.__version__}/{found.hexdigest()[:12]}"
 
 
 def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:

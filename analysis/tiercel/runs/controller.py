@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tiercel.errors import UserError
-from tiercel.runs.lock import NO_LOCKS
+from tiercel.locked import NO_LOCKS
 from tiercel.runs.planning import Project
 from tiercel.schedulers import scheduler_of
 

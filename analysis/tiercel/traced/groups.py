@@ -9,23 +9,13 @@ import pandas as pd
 
 from tiercel.placement.groups import groups_of
 from tiercel.traced.part import Part
-from tiercel.traced.schema import CALLS, HISTORIES
-from tiercel.traces.analysis.common import IS_IO
+from tiercel.traced.schema import HISTORIES
+from tiercel.traces.analysis.common import CALLS, IS_IO, SUMS
 from tiercel.traces.analysis.patterns import PATTERNS, both
 from tiercel.traces.cluster import spread
 
 _OPEN = "regexp_matches(function, '^_*(f?open(at)?(64)?|creat(64)?|MPI_File_open|H5F(open|create).*)$')"
 
-#: The columns that are sums over calls: counts, bytes and seconds by kind.
-SUMS = ", ".join(
-    [
-        "count(*) AS calls",
-        *(f"count(*) FILTER (kind = '{kind}') AS {column}" for kind, column in CALLS.items()),
-        "coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read",
-        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written",
-        *(f"coalesce(sum(duration) FILTER (kind = '{kind}'), 0.0) AS {kind}_s" for kind in CALLS),
-    ]
-)
 _ADDED = [
     "size", "input_bytes", "output_bytes", "opens", "calls", *CALLS.values(), "bytes_read", "bytes_written",
     *(f"{kind}_s" for kind in CALLS), *(h.name for h in HISTORIES), *PATTERNS,

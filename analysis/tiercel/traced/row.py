@@ -15,11 +15,11 @@ from tiercel.plain import plain
 from tiercel.results.measured import measurements_of
 from tiercel.results.observations import identity_of
 from tiercel.results.raw import RawRun
-from tiercel.traced.groups import SUMS, group_rows
+from tiercel.traced.groups import group_rows
 from tiercel.traced.part import Part, part_of, relative
-from tiercel.traced.schema import CALLS, TRACES
+from tiercel.traced.schema import TRACES
 from tiercel.traced.timeline import timeline_of
-from tiercel.traces.analysis.common import IS_IO, layer_of
+from tiercel.traces.analysis.common import CALLS, IS_IO, SUMS, layer_of
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import PATTERNS, access_pattern
 from tiercel.traces.findings import explain

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from tiercel.results.schema import COUNT, IDENTITY, NUMBER, WORD, WORDS, Column
 
-#: Kinds of calls, and the columns that count them.
-CALLS = {"read": "reads", "write": "writes", "metadata": "metadata_calls", "sync": "syncs"}
-
 TRACE = (
     Column("reason", WORD, "", "why there are no numbers, or not all: missing, torn, failed run; empty else"),
     Column("warnings", WORDS, "", "what the trace does not hold, in sentences"),

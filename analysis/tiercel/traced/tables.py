@@ -7,20 +7,18 @@ time, because it hangs on the untraced repetitions that were measured since.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-import tiercel
 from tiercel.errors import UserError
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
 from tiercel.results.raw import RECORD, RawStore, read_json
 from tiercel.results.schema import COUNT, Column
-from tiercel.results.table import known_rows, load_table, write_table
+from tiercel.results.table import code_signature, known_rows, load_table, write_table
 from tiercel.traced import schema
 from tiercel.traced.cost import NOTHING, cost_of
 from tiercel.traced.row import rows_of
@@ -101,10 +99,4 @@ def _known(results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 @cache
 def _signature() -> str:
     """Identify the code that made the tables."""
-    package = Path(tiercel.__file__).parent
-    found = hashlib.sha256()
-    for name in _CODE:
-        path = package / name
-        for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.update(source.read_bytes())
-    return f"{tiercel.__version__}/{found.hexdigest()[:12]}"
+    return code_signature(_CODE)

@@ -31,7 +31,7 @@ def spread(
         return [function(frame, *arguments)]
     parts = _PARTS_PER_WORKER * workers(frame.client)
     # What keeps temporary folders alive stays here: it cannot travel, and this frame outlives the call.
-    bare = replace(frame, client=None, _kept=None)
+    bare = replace(frame, client=None, _kept=None, _tables={})
     condition = _CONDITIONS[by]
     pieces = [bare.where(condition.format(parts=parts, number=number)) for number in range(parts)]
     return run(frame.client, function, [(piece, *arguments) for piece in pieces])

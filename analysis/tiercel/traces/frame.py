@@ -62,6 +62,8 @@ class IOFrame:
     _end: float = 0.0
     _conditions: tuple[str, ...] = ()
     _counters: Path | None = None  # the folder with tables of counters, where they are of these events
+    # Tables of counters that were asked for: a dozen rules ask, and reading one takes milliseconds.
+    _tables: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False)
     _kept: Any = None  # a temporary folder that must live as long as a frame uses it
 
     # -- making one ------------------------------------------------------------------------------------------
@@ -118,7 +120,14 @@ class IOFrame:
         """Return a module's counters (Darshan: POSIX, MPI-IO, STDIO): file, rank (-1: all together), a column
         for each counter by the tracer's name. None where there are none, or only some events were chosen."""
         path = None if self._counters is None else store.counters_path(self._counters, module)
-        return None if path is None or not path.is_file() else pq.read_table(path).to_pandas()
+        if path is None or not path.is_file():
+            return None
+        if path not in self._tables:
+            table = pq.read_table(path)
+            # A name that the log lost is None; as a pandas string it would be a number (NaN).
+            names = pd.Series(table.column("file").to_pylist(), dtype=object)
+            self._tables[path] = table.to_pandas().assign(file=names)
+        return self._tables[path].copy(deep=False)
 
     def counted_modules(self) -> frozenset[str]:
         """Return the names of the modules of which there are counters."""
@@ -282,6 +291,18 @@ def open_trace(
         )
         folder = Path(kept.name)
     entry = _entry(path, format, folder, client)
+    return _frame(entry, path, notes, memory, client, kept)
+
+
+def read_once(sources: Sources, folder: Path, memory: int | None = None) -> IOFrame:
+    """Read a trace into the empty folder `folder`, where it lies for as long as the caller keeps it."""
+    _read(sources, folder, None)
+    return _frame(store.Entry(folder), sources.kept[0], (), memory, None, None)
+
+
+def _frame(
+    entry: store.Entry, path: Path, notes: tuple[str, ...], memory: int | None, client: Any, kept: Any
+) -> IOFrame:
     report = entry.report()
     return IOFrame(
         paths=entry.paths(),

@@ -19,6 +19,18 @@ LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 IO_KINDS = ("read", "write", "metadata", "sync")
 IS_IO = f"kind IN {IO_KINDS}"
 IS_DATA = "kind IN ('read', 'write')"
+#: Kinds of calls, and the columns that count them.
+CALLS = {"read": "reads", "write": "writes", "metadata": "metadata_calls", "sync": "syncs"}
+#: The columns that are sums over calls: counts, bytes and seconds by kind.
+SUMS = ", ".join(
+    [
+        "count(*) AS calls",
+        *(f"count(*) FILTER (kind = '{kind}') AS {column}" for kind, column in CALLS.items()),
+        "coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read",
+        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written",
+        *(f"coalesce(sum(duration) FILTER (kind = '{kind}'), 0.0) AS {kind}_s" for kind in CALLS),
+    ]
+)
 
 
 def layer_of(frame: IOFrame, api: str | None) -> str:

@@ -59,6 +59,8 @@ class TraceReader(Protocol):
 
     #: One line for messages: ``DFTracer (.pfw, .pfw.gz)``.
     title: str
+    #: Whether each file (or folder) is a trace of its own; else files that lie together are one.
+    alone: bool
 
     def recognises(self, path: Path) -> bool:
         """Say whether the file `path` is of this format: by its content, or by its name when it is empty.

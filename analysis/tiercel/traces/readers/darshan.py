@@ -7,7 +7,8 @@ from them where there are no events. ``metadata``:
 
 * ``counter_totals``: module to counter to its sum over files and ranks, for counters that add up;
 * ``stripes``: file to size (bytes) and width of its stripes, where it lies on Lustre;
-* ``run_time`` (s) and ``ranks`` of the job; ``modules``: those in the log.
+* ``run_time`` (s), ``ranks``, ``job`` (the scheduler's number) and ``user`` (its number) of the job;
+  ``modules``: those in the log; ``mounts``: mount point and type of the file systems of the job's node.
 
 With DXT an event is a read or write of a file, POSIX or MPI-IO, with time, offset, length, rank and host.
 Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seconds from the job's start.
@@ -15,12 +16,12 @@ Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seco
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,15 @@ import numpy as np
 import pyarrow as pa
 
 from tiercel.errors import UserError
+from tiercel.traces.child import Child, Lost
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")
 _APIS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
 _FUNCTIONS = {("posix", "read"): "read", ("posix", "write"): "write", ("mpiio", "read"): "MPI_File_read",
               ("mpiio", "write"): "MPI_File_write"}  # fmt: skip
+#: How the warning of a log without DXT begins, which is how sites keep them.
+NO_DXT = "no DXT in this log"
 #: A log that takes longer is given up: the library hangs on some damaged ones. (18 us a segment at most.)
 _SECONDS = 600
 
@@ -43,6 +47,7 @@ class Darshan:
     """Reads one log."""
 
     title = "Darshan (.darshan)"
+    alone = True
 
     def recognises(self, path: Path) -> bool:
         if not path.is_file():
@@ -70,26 +75,45 @@ class Darshan:
             return _report(sources[0], Path(name), ended, said, writer)
 
 
-def _take_apart(log: Path, folder: Path) -> tuple[str, list[str]]:
-    """Run `darshan_log` on `log`; returns how it ended, '' for well, and what the library complained of."""
+@contextlib.contextmanager
+def one_child() -> Iterator[None]:
+    """While this lasts, one child process takes apart all logs that this process reads, one after another:
+    starting one for each takes a second. For one thread."""
+    with _new_child() as child:
+        _kept.append(child)
+        try:
+            yield
+        finally:
+            _kept.pop()
+
+
+#: The child of `one_child`, where one is in use.
+_kept: list[Child] = []
+
+
+def _new_child() -> Child:
     # -P: else the file beside it that is named darshan.py would be found instead of the package.
-    program = Path(__file__).with_name("darshan_log.py")
-    command = [sys.executable, "-P", str(program), str(log.resolve()), str(folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f"not done after {_SECONDS} s", []
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    said = list(dict.fromkeys(line.strip() for line in lines if line.lower().startswith("error")))
-    if done.returncode == 0:
-        return "", said
-    if done.returncode < 0:
-        return f"Darshan's library ended with signal {-done.returncode}", said
-    return lines[-1] if lines else f"exit code {done.returncode}", []
+    return Child([sys.executable, "-P", str(Path(__file__).with_name("darshan_log.py"))])
+
+
+def _take_apart(log: Path, folder: Path) -> tuple[str, list[str]]:
+    """Have a child take `log` apart; returns how it ended, '' for well, and what the library complains of."""
+    with contextlib.nullcontext(_kept[-1]) if _kept else _new_child() as child:
+        try:
+            ended = str(json.loads(child.ask(json.dumps([str(log.resolve()), str(folder)]), _SECONDS)))
+        except Lost as lost:
+            if (folder / "end.json").exists():  # closing the log broke it, when all had been read
+                ended = ""
+            else:
+                ended = str(lost) if str(lost).startswith("not done") else f"Darshan's library {lost}"
+    with contextlib.suppress(OSError):
+        lines = (folder / "said").read_text(errors="replace").splitlines()
+        return ended, list(dict.fromkeys(x.strip() for x in lines if x.strip().lower().startswith("error")))
+    return ended, []
 
 
 def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventWriter) -> ReadReport:
-    head = _json(folder / "head.json")
+    head: dict[str, Any] = _json(folder / "head.json")
     if not head:
         why = ended or "; ".join(said)
         raise UserError(f"{log}: not a readable Darshan log{': ' + why if why else ''}")
@@ -100,7 +124,7 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
         with pa.OSFile(str(folder / f"{number}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all()
         rows += _write(table, writer, warnings)
-    end = _json(folder / "end.json")
+    end: dict[str, Any] = _json(folder / "end.json")
     modules: Mapping[str, Any] = head["modules"]
     for name, module in modules.items():
         if module["partial"]:
@@ -115,9 +139,7 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
     if not modules:
         warnings.append("the log has no module: Darshan recorded no I/O at all")
     elif not rows:
-        why = (
-            "no DXT in this log" if not any(n.startswith("DXT_") for n in modules) else "no DXT could be read"
-        )
+        why = NO_DXT if not any(n.startswith("DXT_") for n in modules) else "no DXT could be read"
         warnings.append(
             f"{why}: answers are from {records} records of counters; times of single operations are unknown "
             "(DXT_ENABLE_IO_TRACE=1 traces them)"
@@ -134,6 +156,9 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
         "counter_totals": end.get("totals", {}),
         "stripes": end.get("stripes", {}),
         "run_time": _run_time(job),
+        "job": job.get("jobid"),
+        "user": job.get("uid"),
+        "mounts": _json(folder / "mounts.json") or [],
         "modules": sorted(modules),
     }
     if begin := job.get("start_time_sec", job.get("start_time", 0)):
@@ -202,9 +227,8 @@ def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
     return len(table)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> Any:
     try:
-        answer: dict[str, Any] = json.loads(path.read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return answer

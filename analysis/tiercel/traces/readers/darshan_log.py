@@ -1,16 +1,19 @@
-"""Takes a Darshan log apart with the `darshan` package: run as a program, in a process of its own.
+"""Takes Darshan logs apart with the `darshan` package: run as a program, in a process of its own.
 
-    python darshan_log.py LOG FOLDER
+For each line of its standard input, ``["LOG", "FOLDER"]``, it answers with a line: a word of JSON, "" for
+well, else what went wrong.
 
 Darshan's C library ends the whole process on some damaged logs and speaks on the standard error output; here
 neither reaches the caller. What was understood lies in FOLDER even when it dies half-way: ``head.json``, then
-``0.arrow``, ``1.arrow``... (segments of DXT), then for each module with counters ``POSIX.counters`` (Arrow:
-file, rank, a column for each counter), then ``end.json`` (totals). Imports nothing of tiercel.
+``mounts.json``, then ``0.arrow``, ``1.arrow``... (segments of DXT), then for each module with counters
+``POSIX.counters`` (Arrow: file, rank, a column for each counter), then ``end.json`` (totals); ``said`` is
+what came on the standard error output. Imports nothing of tiercel.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import defaultdict
 from importlib import import_module
@@ -34,13 +37,36 @@ _ADD_UP = (
 )  # fmt: skip
 
 
-def main(log_path: str, folder: str) -> None:
-    """Write what the log holds to `folder`."""
+def main() -> None:
+    """Take apart one log after another, until the standard input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the library prints is no answer
+    for line in sys.stdin:
+        log, folder = json.loads(line)
+        said = os.open(Path(folder) / "said", os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(said, 2)
+        os.close(said)
+        try:
+            take_apart(log, Path(folder))
+            ended = ""
+        except Exception as error:
+            ended = f"{type(error).__name__}: {error}"
+        print(json.dumps(ended), file=answers, flush=True)
+
+
+def take_apart(log_path: str, target: Path) -> None:
+    """Write what the log holds to the folder `target`."""
     backend: Any = import_module("darshan.backend.cffi_backend")
     log = backend.log_open(log_path)
     if log["handle"] == backend.ffi.NULL:
         return
-    target = Path(folder)
+    try:
+        _take_apart(backend, log, target)
+    finally:
+        backend.log_close(log)
+
+
+def _take_apart(backend: Any, log: Any, target: Path) -> None:
     job = backend.log_get_job(log)
     modules = backend.log_get_modules(log)
     head = {
@@ -52,6 +78,7 @@ def main(log_path: str, folder: str) -> None:
         },
     }
     _write(target / "head.json", head)
+    _write(target / "mounts.json", backend.log_get_mounts(log))
     names = backend.log_get_name_records(log)
     segments = _Segments(target, names)
     read = {name: _dxt(backend, log, name, segments) for name in modules if name.startswith("DXT_")}
@@ -202,4 +229,4 @@ def _write(path: Path, data: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main()

@@ -116,6 +116,7 @@ class DFTracer:
     """Reads all files of a trace in one pass, in bounded memory."""
 
     title = "DFTracer (.pfw, .pfw.gz)"
+    alone = False
 
     def recognises(self, path: Path) -> bool:
         if not path.is_file():

@@ -54,6 +54,7 @@ class Recorder:
     """Reads one trace folder, rank after rank."""
 
     title = "Recorder (a folder with recorder.mt or recorder.dat)"
+    alone = True
 
     def recognises(self, path: Path) -> bool:
         return is_recorder(path)

@@ -114,6 +114,7 @@ class Strace:
     """Reads strace's lines in order; of several files, one after the other."""
 
     title = "strace -f -ttt -T -y"
+    alone = False
 
     def recognises(self, path: Path) -> bool:
         if not path.is_file():

@@ -1,0 +1,49 @@
+"""Which rows of a survey are asked about: by time, and by a condition in SQL."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from tiercel.errors import UserError
+from tiercel.traces.engine import DEFAULT_MEMORY, connection, quoted
+from tiercel.traces.survey.schema import JOBS
+
+
+def choose(
+    table: pd.DataFrame, path: Path, since: str | None, until: str | None, where: str | None
+) -> pd.DataFrame:
+    """Return the rows of jobs that began at `since` or later and before `until` (2026-11-03,
+    2026-11-03T14:00, in this machine's time zone), and meet the condition `where` on the columns of the table
+    at `path`.
+
+    UserError for what is no time and no condition. A trace whose time is not known began at no time.
+    """
+    if since is not None:
+        table = table[table["start"] >= _seconds("--since", since)]
+    if until is not None:
+        table = table[table["start"] < _seconds("--until", until)]
+    if where is None:
+        return table
+    if not where.strip():
+        raise UserError("--filter: is empty")
+    try:
+        with connection(DEFAULT_MEMORY) as db:
+            rows = db.execute(
+                f"SELECT log FROM read_parquet([{quoted(str(path))}]) WHERE ({where}\n)"
+            ).fetchall()
+    except duckdb.Error as error:
+        reason = str(error).split("\n", maxsplit=1)[0]
+        names = ", ".join(column.name for column in JOBS)
+        raise UserError(f"--filter {where!r}: {reason} (columns: {names})") from None
+    return table[table["log"].isin([row[0] for row in rows])]
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UserError(f"{option} {text}: write 2026-11-03 or 2026-11-03T14:00") from None

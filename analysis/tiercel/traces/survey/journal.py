@@ -1,0 +1,64 @@
+"""Rows made since the table was last written: one line of JSON each, beside the table.
+
+A row is in the file as soon as it is made, so that a survey that is killed has lost what it was reading at
+that moment and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tiercel.whole import drafted
+
+
+class Journal:
+    """Context manager: open for adding. `signature` names the code that makes the rows."""
+
+    def __init__(self, output: Path, signature: str) -> None:
+        self.path = output.with_name(f".{output.name}.rows")
+        self._head = {"tiercel": signature}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows that the same code left."""
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return
+        if _parsed(lines[0]) != self._head:
+            return
+        for line in lines[1:]:  # the last one may be cut off
+            if row := _parsed(line):
+                yield row
+
+    def __enter__(self) -> Self:
+        if not self.path.exists() or _parsed(self.path.read_bytes().split(b"\n", 1)[0]) != self._head:
+            with drafted(self.path) as draft:
+                draft.write_text(json.dumps(self._head) + "\n")
+        self._file = self.path.open("r+b")
+        whole = self._file.read()
+        self._file.truncate(whole.rfind(b"\n") + 1)
+        self._file.seek(0, os.SEEK_END)
+        return self
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a row."""
+        self._file.write(json.dumps(row).encode() + b"\n")
+        self._file.flush()
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):  # a full disk: what is not there yet is read again
+            self._file.close()
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        value: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return value
