@@ -20,6 +20,7 @@ LAYERS = (
         "project",
         "native",
         "pagecache",
+        "pages",
         "plain",
         "privacy",
         "__init__",

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tiercel.pages.tables import Table, table
 from tiercel.report import words
-from tiercel.report.page_tables import Table
-from tiercel.report.sections.base import Point, table
+from tiercel.report.sections.base import Point
 from tiercel.report.sections.trace_cells import Row
 from tiercel.units import format_bandwidth, format_latency, format_size
 

@@ -1,0 +1,51 @@
+"""How numbers and names read on any page. Units come from tiercel.units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: Stands where there is nothing to show.
+MISSING = "–"
+
+
+def times(ratio: float) -> str:
+    """Return ``3.4×``; three digits where two would hide the difference from 1."""
+    return f"{factor(ratio)}×" if math.isfinite(ratio) else MISSING
+
+
+def factor(ratio: float) -> str:
+    """Return a ratio as a bare number: ``0.97``, ``3.4``, ``120``."""
+    if not math.isfinite(ratio):
+        return "∞" if ratio > 0 else MISSING
+    if ratio >= 99.5:
+        return f"{ratio:.0f}"
+    if ratio >= 1.95:
+        return f"{ratio:.1f}"
+    return f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.2g}"
+
+
+def percent(share: float) -> str:
+    """Return ``45 %``, ``0.4 %``."""
+    if not math.isfinite(share):
+        return MISSING
+    return f"{100 * share:.0f} %" if share == 0 or abs(share) >= 0.0995 else f"{100 * share:.2g} %"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 run``, ``3 runs``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}".replace(",", " ")
+
+
+def capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def clipped(text: str, length: int) -> str:
+    """Return a text that is no longer than that, its end cut off where it was."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
