@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from tiercel.errors import UserError
+from tiercel.traces.analysis.heat import HEATMAP
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")
@@ -152,7 +153,7 @@ def _keep_counters(folder: Path, writer: EventWriter) -> int:
                 continue
         if len(table):
             writer.keep(path.stem, table)
-            records += len(table)
+            records += len(table) if path.stem != HEATMAP else 0  # its rows are parts of records
     return records
 
 
