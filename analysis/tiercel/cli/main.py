@@ -25,6 +25,7 @@ from tiercel.cli import (
     site,
     stack,
     trace,
+    trace_pages,
 )
 from tiercel.errors import Interrupted, UserError, one_line
 
@@ -47,6 +48,7 @@ app.add_typer(cache.app, name="cache")
 app.add_typer(share.app, name="share")
 dl_verify.register(dl.app)
 app.add_typer(dl.app, name="dl")
+trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tiercel.units import format_latency
+
 #: Stands where there is nothing to show.
 MISSING = "–"
 
@@ -49,3 +51,20 @@ def listed(words: Sequence[str]) -> str:
 def clipped(text: str, length: int) -> str:
     """Return a text that is no longer than that, its end cut off where it was."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
+def portion(share: float) -> str:
+    """Return `percent`, and ``<0.01 %`` for what is nearly nothing."""
+    return "<0.01 %" if 0 < share < 1e-4 else percent(share)
+
+
+def seconds(time: float) -> str:
+    """Return ``0 s``, ``4.2 ms``, ``56.7 s``, ``128 108 s``."""
+    if abs(time) >= 999.5 and math.isfinite(time):
+        return f"{time:,.0f} s".replace(",", " ")
+    return format_latency(time) if time else "0 s"
+
+
+def number(value: float) -> str:
+    """Return a whole number with its thousands apart: ``18 039``."""
+    return f"{value:,.0f}".replace(",", " ")
