@@ -92,8 +92,8 @@ def _patterns(frame: IOFrame, files: pd.DataFrame) -> tuple[Drawing, ...]:
             Drawing(
                 "How accesses follow each other",
                 share(parts, "access patterns", portion),
-                f"{count(int(counts.sum()), 'access', 'accesses')}: consecutive ones begin where the last one "
-                "of the process ended, sequential ones later, random ones before.",
+                f"{count(int(counts.sum()), 'access', 'accesses')}: consecutive ones begin where the last "
+                "one of the process ended, sequential ones later, random ones before.",
             )
         )
     if not only_counters(frame) and (moved := files[list(HISTORIES)].sum()).sum() > 0:

@@ -45,9 +45,7 @@ def facts(frame: IOFrame, numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
         else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
     length = numbers["job_time_s"]
-    whole = (
-        f"{numbers['events']:,} events".replace(",", " ") if numbers["from"] == "events" else "counters alone"
-    )
+    whole = count(numbers["events"], "event") if numbers["from"] == "events" else "counters alone"
     found = [
         ("Ranks", str(numbers["ranks"] or "")), ("Hosts", str(numbers["hosts"] or "")),
         ("Job time", "" if length is None else seconds(float(length))), ("Began", when),
