@@ -94,7 +94,7 @@ def summary(
         + ", ".join(_counted(answer[t], t) for t in ("ranks", "hosts", "files") if answer[t] is not None),
         markup=False,
     )
-    table = _table("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
+    table = table_of("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
     for row in answer["layers"]:
         table.add_row(
             row["api"],
@@ -104,7 +104,7 @@ def summary(
             *(_latency(row[column]) for column in ("data_s", "metadata_s", "sync_s")),
         )
     console.print(table)
-    table = _table("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
+    table = table_of("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
     for row in answer["transfer_sizes"]:
         table.add_row(
             row["kind"],
@@ -133,7 +133,9 @@ def overlap(
     if as_json:
         print_json(answer)
         return
-    table = _table("rank", "bytes", "I/O", "overlapped", "not overlapped", "compute", "application", "system")
+    table = table_of(
+        "rank", "bytes", "I/O", "overlapped", "not overlapped", "compute", "application", "system"
+    )
     for number, row in frame.overlap(api=api).iterrows():
         times = (format_latency(row[c]) for c in ("io_time", "overlapped_io", "nonoverlapped_io", "compute"))
         table.add_row(str(number), format_size(row["bytes"]), *times, _bandwidth(row["app_throughput"]),
@@ -250,7 +252,7 @@ def files(
         return
     shown = table if limit == 0 else table.head(limit)
     folder = common_folder([str(file) for file in shown.index])
-    columns = _table("file", "ranks", "read", "written", "I/O time", "bandwidth", "pattern", "history")
+    columns = table_of("file", "ranks", "read", "written", "I/O time", "bandwidth", "pattern", "history")
     for file, row in shown.iterrows():
         sizes = (format_size(row[column]) for column in ("bytes_read", "bytes_written"))
         columns.add_row(
@@ -331,7 +333,8 @@ def _counted(number: int, things: str) -> str:
     return f"{number:,} {things if number != 1 else things.removesuffix('s')}"
 
 
-def _table(first: str, *others: str) -> Table:
+def table_of(first: str, *others: str) -> Table:
+    """Return a table for the terminal: words in the first column, numbers in the others."""
     table = Table()
     table.add_column(first, overflow="fold")
     for heading in others:

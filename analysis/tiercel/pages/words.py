@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from tiercel.units import format_latency
 
+#: Letters of a name from outside: hostile ones have thousands.
+NAME = 160
 #: Stands where there is nothing to show.
 MISSING = "–"
 
@@ -68,3 +70,13 @@ def seconds(time: float) -> str:
 def number(value: float) -> str:
     """Return a whole number with its thousands apart: ``18 039``."""
     return f"{value:,.0f}".replace(",", " ")
+
+
+def plain(text: object) -> str:
+    """Return words from outside as one line: no control characters, nothing that turns the line around."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in str(text))
+
+
+def name(text: object) -> str:
+    """Return a name from outside (a file, a host) as one short line."""
+    return clipped(plain(text), NAME)

@@ -173,10 +173,11 @@ def transfer_sizes_counted(frame: IOFrame) -> list[dict[str, Any]]:
     return []
 
 
-def files_counted(frame: IOFrame) -> pd.DataFrame:
+def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
     """Return what `summary.files_table` does, from counters: one row for each file, those with most time
-    first; what was done after what is not known."""
-    low = lowest(counted(frame))
+    first; what was done after what is not known. `api` is a layer (default: the lowest that moved bytes)."""
+    every = counted(frame)
+    low = lowest(every) if api is None else every[every["api"] == api]
     shared = low["rank"] < 0
     ranks = frame.metadata.get("ranks")
     sums = [c for c in _SUMS if c in low]
@@ -195,8 +196,11 @@ def files_counted(frame: IOFrame) -> pd.DataFrame:
         table.loc[table.index.isin(low.loc[shared, "file"]), "num_ranks"] = int(ranks)
     table["consecutive"] = table["consecutive_reads"] + table["consecutive_writes"]
     table["sequential"] = table["sequential_reads"] + table["sequential_writes"] - table["consecutive"]
+    # STDIO and MPI-IO do not count how accesses follow each other: theirs are of no pattern, not random.
+    placed = low[low["sequential_reads"].notna()]
+    accesses = (placed["reads"] + placed["writes"]).groupby(placed["file"]).sum() - _first_accesses(placed)
     table["random"] = (
-        table["reads"] + table["writes"] - table["sequential"] - table["consecutive"] - _first_accesses(low)
+        accesses.reindex(table.index).fillna(0) - table["sequential"] - table["consecutive"]
     ).clip(lower=0)
     table["pattern"] = mostly(table[["consecutive", "sequential", "random"]])
     table["history"] = ""

@@ -114,7 +114,7 @@ def files_table(
 ) -> pd.DataFrame:
     """Return one row for each file, those with most I/O time first (index: file)."""
     if rank is None and filter is None and only_counters(frame):
-        return files_counted(frame)
+        return files_counted(frame, api)
     chosen = frame.select(rank, filter)
     layer = layer_of(chosen, api)
     table = chosen.query(

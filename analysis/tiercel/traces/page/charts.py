@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tiercel.pages.words import name
 from tiercel.traces.page.axes import clock, ticks
-from tiercel.traces.page.part import name
 
 #: Words of a name in a chart; the whole is in the table below it.
 _NAME = 34

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tiercel.pages.tables import table
-from tiercel.pages.words import MISSING, count, listed, portion, seconds
+from tiercel.pages.words import MISSING, count, listed, name, portion, seconds
 from tiercel.traces.analysis.counters import only_counters
 from tiercel.traces.analysis.names import common_folder
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS
 from tiercel.traces.analysis.summary import files_table
 from tiercel.traces.page.charts import Series, share
-from tiercel.traces.page.part import Drawing, Part, name
+from tiercel.traces.page.part import Drawing, Part
 from tiercel.units import format_bandwidth, format_size
 
 if TYPE_CHECKING:

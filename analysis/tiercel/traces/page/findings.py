@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tiercel.pages.tables import Table
-from tiercel.pages.words import capital, count, portion, seconds
+from tiercel.pages.words import capital, count, plain, portion, seconds
 from tiercel.traces.findings import Finding
 from tiercel.traces.findings.base import SEVERITIES
-from tiercel.traces.page.part import frame_table, plain
+from tiercel.traces.page.part import frame_table
 
 #: Rows of evidence on the page; in print the style sheet shows five.
 ROWS = 10

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tiercel.pages.words import capital, count, listed, portion, seconds
+from tiercel.pages.words import capital, count, listed, name, plain, portion, seconds
 from tiercel.traces.findings import Finding
 from tiercel.traces.findings.base import SEVERITIES
 from tiercel.traces.page.findings import gravest_first
-from tiercel.traces.page.part import name, plain
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame

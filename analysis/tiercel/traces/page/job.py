@@ -15,7 +15,7 @@ from tiercel.traces.page.files import files_part
 from tiercel.traces.page.findings import shown
 from tiercel.traces.page.missing import missing_part
 from tiercel.traces.page.ranks import ranks_part
-from tiercel.traces.page.times import bandwidth_part, heat_part, overlap_part
+from tiercel.traces.page.times import bandwidth_part, heat_part, moved_over_time, overlap_part
 from tiercel.whole import write_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def job_page(frame: IOFrame, storage: Storage | None = None, api: str | None = N
     findings = explain(frame, storage, api=api)
     parts = [
         overlap_part(frame, numbers, api),
-        bandwidth_part(frame, api),
+        bandwidth_part(frame, moved_over_time(frame, api)),
         heat_part(frame, api),
         sizes_part(numbers),
         layers_part(numbers),

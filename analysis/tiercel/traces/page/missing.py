@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tiercel.pages.words import capital, count
-from tiercel.traces.page.part import Part, plain
+from tiercel.pages.words import capital, count, plain
+from tiercel.traces.page.part import Part
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame

@@ -9,10 +9,7 @@ import pandas as pd
 
 from tiercel.pages.cells import cell
 from tiercel.pages.tables import Table, table
-from tiercel.pages.words import clipped
-
-#: Letters of a name in a table: hostile ones have thousands.
-NAME = 160
+from tiercel.pages.words import name
 
 
 @dataclass(frozen=True)
@@ -38,16 +35,6 @@ class Part:
     notes: tuple[str, ...] = ()
     inner: str = ""
     """A page of its own, shown in a frame when the reader opens it (the template escapes it)."""
-
-
-def plain(text: object) -> str:
-    """Return words from a trace as one line: no control characters, nothing that turns the line around."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in str(text))
-
-
-def name(text: object) -> str:
-    """Return a name from a trace as one short line."""
-    return clipped(plain(text), NAME)
 
 
 def frame_table(caption: str, rows: pd.DataFrame, columns: Sequence[str] | None = None) -> Table:

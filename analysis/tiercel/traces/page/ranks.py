@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tiercel.pages.words import count, listed, seconds
+from tiercel.pages.words import count, listed, name, seconds
 from tiercel.traces.analysis.counters import counted, lowest
 from tiercel.traces.page.charts import Series, bars
-from tiercel.traces.page.part import Drawing, Part, frame_table, name
+from tiercel.traces.page.part import Drawing, Part, frame_table
 from tiercel.traces.page.times import LINES
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tiercel.pages.words import count, portion, seconds
+from tiercel.pages.words import NAME, count, name, portion, seconds
 from tiercel.traces.analysis.heat import only_heat
 from tiercel.traces.analysis.names import common_folder
 from tiercel.traces.analysis.timeline import COLOURS, timeline, timeline_page
 from tiercel.traces.page.charts import Series, heat, stack
-from tiercel.traces.page.part import NAME, Drawing, Part, name
+from tiercel.traces.page.part import Drawing, Part
 from tiercel.units import format_bandwidth, format_size
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _FELT, _HIDDEN, _COMPUTES = "#d55e00", "#e9a06b", "#009e73"
 _NO_TIME = "{} missing: this log holds counters alone, which do not say what happened when."
 
 
-def overlap_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None) -> Part:
-    """I/O against computation over time."""
+def overlap_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None, calls: bool = True) -> Part:
+    """I/O against computation over time; with `calls` also the timeline of single ones."""
     part = Part("overlap", "I/O against computation")
     if numbers["from"] == "counters":
         return Part(part.anchor, part.heading, (_NO_TIME.format("This section is"),))
@@ -49,6 +49,8 @@ def overlap_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None) ->
         stack(shown, frame.job_time, "share of ranks in I/O and in computation over time", portion, 1.0),
         "Share of the ranks' time in each moment; the rest is neither.",
     )
+    if not calls:
+        return Part(part.anchor, part.heading, _overlap_words(numbers), (drawing,))
     blocks = timeline(frame, blocks=_BLOCKS)
     blocks["file"] = blocks["file"].str.slice(0, NAME)
     return Part(
@@ -74,12 +76,22 @@ def _overlap_words(numbers: Mapping[str, Any]) -> tuple[str, ...]:
     return (*said, f"That makes {told}.") if told else tuple(said)
 
 
-def bandwidth_part(frame: IOFrame, api: str | None) -> Part:
-    """Read and write bandwidth over time."""
+def moved_over_time(frame: IOFrame, api: str | None) -> pd.DataFrame | None:
+    """Return `frame.bandwidth_over_time`; None where the trace does not say what happened when."""
+    known = len(frame) or only_heat(frame)
+    return frame.bandwidth_over_time(bins=BINS, api=api) if known else None
+
+
+def peak(over: pd.DataFrame) -> float:
+    """Return the most that moves in a part of the job, bytes a second."""
+    return float((over["read_bandwidth"] + over["write_bandwidth"]).max())
+
+
+def bandwidth_part(frame: IOFrame, over: pd.DataFrame | None, top: float | None = None) -> Part:
+    """Read and write bandwidth over time, on an axis up to `top` (default: the most there is)."""
     anchor, heading = "bandwidth", "Bandwidth over time"
-    if not len(frame) and not only_heat(frame):
+    if over is None:
         return Part(anchor, heading, (_NO_TIME.format("This section is"),))
-    over = frame.bandwidth_over_time(bins=BINS, api=api)
     moved = over[["read_bytes", "write_bytes"]].sum()
     if not moved.sum():
         return Part(anchor, heading, ("No call moved bytes.",))
@@ -89,17 +101,16 @@ def bandwidth_part(frame: IOFrame, api: str | None) -> Part:
         if moved[f"{kind}_bytes"] > 0
     ]  # fmt: skip
     both = over["read_bandwidth"] + over["write_bandwidth"]
-    peak = float(both.max())
     drawing = Drawing(
         "Bytes a second, all ranks together",
-        stack(series, width * len(over), "bandwidth over time", format_bandwidth, base=1024.0),
+        stack(series, width * len(over), "bandwidth over time", format_bandwidth, top, 1024.0),
         f"Means over {seconds(width)} each; a call's bytes are spread evenly over its duration.",
     )
     busy = float((both > 0).mean())
     said = (
         f"{format_size(float(moved['read_bytes']))} read and "
         f"{format_size(float(moved['write_bytes']))} written; "
-        f"at most {format_bandwidth(peak)}, and something moves in {portion(busy)} of the parts of the job."
+        f"at most {format_bandwidth(peak(over))}, and something moves in {portion(busy)} of the job's parts."
     )
     return Part(anchor, heading, (said,), (drawing,), notes=_counted_by(frame))
 
