@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tiercel.pages.words import NAME, count, name, portion, seconds
+from tiercel.pages.words import count, name, portion, seconds
 from tiercel.traces.analysis.heat import only_heat
 from tiercel.traces.analysis.names import common_folder
 from tiercel.traces.analysis.timeline import COLOURS, timeline, timeline_page
@@ -24,8 +24,8 @@ BINS = 120
 LINES = 64
 #: Files in a heat map.
 FILES = 20
-#: Blocks of the timeline inside the page (a page of its own has more: `tiercel trace timeline`).
-_BLOCKS = 3000
+#: Letters of a file's name in the timeline inside the page: its end tells files apart.
+_TIMELINE_NAME = 80
 _FELT, _HIDDEN, _COMPUTES = "#d55e00", "#e9a06b", "#009e73"
 _NO_TIME = "{} missing: this log holds counters alone, which do not say what happened when."
 
@@ -51,8 +51,8 @@ def overlap_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None, ca
     )
     if not calls:
         return Part(part.anchor, part.heading, _overlap_words(numbers), (drawing,))
-    blocks = timeline(frame, blocks=_BLOCKS)
-    blocks["file"] = blocks["file"].str.slice(0, NAME)
+    blocks = timeline(frame)
+    blocks["file"] = blocks["file"].str.slice(-_TIMELINE_NAME)
     return Part(
         part.anchor, part.heading, _overlap_words(numbers), (drawing,), inner=timeline_page(blocks, frame),
     )  # fmt: skip
