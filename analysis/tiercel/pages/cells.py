@@ -11,7 +11,7 @@ from tiercel.units import format_bandwidth, format_size
 
 #: What a column is, by its name; others are numbers or words.
 _SECONDS = ("time", "duration", "longest", "finished")
-_SIZES = ("bytes", "size", "stripe")
+_SIZES = ("bytes", "size", "stripe", "extent")
 
 
 def cell(name: str, value: Any) -> Any:
@@ -26,8 +26,9 @@ def cell(name: str, value: Any) -> Any:
         return MISSING
     if "bandwidth" in name:
         return format_bandwidth(float(value)), value
-    if any(word in name for word in _SECONDS):
+    # "times" is how often, or how many times as much.
+    if any(word in name for word in _SECONDS) and not name.endswith("times"):
         return seconds(float(value)), value
     if any(word in name for word in _SIZES):
         return format_size(float(value)), value
-    return (number(value) if isinstance(value, int) else f"{value:.3g}"), value
+    return (number(value) if float(value).is_integer() else f"{value:.3g}"), value

@@ -123,7 +123,7 @@ def heat(
         f'<p class="legend"><span>nothing <i class="scale" style="background:linear-gradient(to right,'
         f'transparent,{escape(colour)})"></i> {escape(show(most))}</span></p>'
     )
-    return scale + _framed(drawing, words, length, f"{height:g}rem", "named" if every == 1 else "")
+    return scale + _framed(drawing, words, length, f"{height:g}rem", "named" if every == 1 else "lined")
 
 
 def bars(
