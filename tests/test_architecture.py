@@ -21,6 +21,7 @@ LAYERS = (
         "project",
         "native",
         "pagecache",
+        "pages",
         "plain",
         "privacy",
         "__init__",

@@ -186,6 +186,24 @@ def test_pseudo_files_are_no_io() -> None:
     assert found("small-transfers", *rows) == []
 
 
+def test_calls_of_stdio_are_of_no_pattern() -> None:
+    """Darshan does not count how STDIO's accesses follow each other: they are not random for that."""
+    stdio = pd.DataFrame([{
+        "file": "/p/log", "rank": 0, "STDIO_WRITES": 500, "STDIO_BYTES_WRITTEN": 5000, "STDIO_READS": 0,
+        "STDIO_BYTES_READ": 0, "STDIO_F_WRITE_TIME": 1.0, "STDIO_F_READ_TIME": 0.0, "STDIO_F_META_TIME": 0.0,
+    }])  # fmt: skip
+    frame: Any = Frame({"STDIO": stdio}, {"ranks": 1, "run_time": 10.0})
+    row = files_counted(frame).loc["/p/log"]
+    assert (row["calls"], row["random"], row["pattern"]) == (500, 0, "")
+
+
+def test_times_of_nothing_are_no_shares() -> None:
+    """A log whose clock did not move (seen in copies that were damaged): 900 small reads, 0 s."""
+    row = {"file": "/p/f", "READS": 1000, "SIZE_READ_1K_10K": 900, "FSYNCS": 100, "BYTES_READ": 8 * MIB}
+    frame: Any = Frame({"POSIX": posix(row)}, {"ranks": 4, "run_time": 10.0})
+    assert [f.rule for f in explain(frame)] == []
+
+
 def test_who_says_and_who_cannot_say() -> None:
     """An unknown length of the job: the cost is told in seconds, and nothing is called a problem."""
     row = {"file": "/p/f", "OPENS": 400, "F_META_TIME": 4.0}

@@ -25,6 +25,7 @@ from tiercel.cli import (
     site,
     stack,
     trace,
+    trace_pages,
     trace_survey,
 )
 from tiercel.errors import Interrupted, UserError, one_line
@@ -49,6 +50,7 @@ app.add_typer(share.app, name="share")
 dl_verify.register(dl.app)
 app.add_typer(dl.app, name="dl")
 trace_survey.register(trace.app)
+trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace")
 
 

@@ -48,13 +48,14 @@ Stripe = Annotated[str, typer.Option("--stripe", help="Unit in which the storage
 Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read before are kept.")]
 
 
-def _open(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
+def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
+    """Return the trace that a command names, with its options."""
     from tiercel.traces.frame import open_trace
 
     return open_trace(path, format=format, memory=size_of("--memory", memory), cache=cache)
 
 
-def _chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame:
+def chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame:
     """Return the events that are asked for; UserError where there are counters alone."""
     from tiercel.traces.analysis.counters import only_counters
 
@@ -83,9 +84,9 @@ def summary(
     """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
     from tiercel.traces.analysis.summary import summarise
 
-    answer = summarise(_chosen(_open(path, format, memory, cache), rank, where))
+    answer = summarise(chosen(opened(path, format, memory, cache), rank, where))
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     console = Console()
     whole = f"{answer['events']:,} events" if answer["from"] == "events" else "counters alone"
@@ -95,7 +96,7 @@ def summary(
         + ", ".join(_counted(answer[t], t) for t in ("ranks", "hosts", "files") if answer[t] is not None),
         markup=False,
     )
-    table = _table("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
+    table = table_of("layer", "calls", "read", "written", "data time", "metadata time", "sync time")
     for row in answer["layers"]:
         table.add_row(
             row["api"],
@@ -105,7 +106,7 @@ def summary(
             *(_latency(row[column]) for column in ("data_s", "metadata_s", "sync_s")),
         )
     console.print(table)
-    table = _table("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
+    table = table_of("transfers", "from", "calls", "bytes", "median time", "bandwidth in a call")
     for row in answer["transfer_sizes"]:
         table.add_row(
             row["kind"],
@@ -118,7 +119,7 @@ def summary(
     console.print(table)
     for sentence in answer["notes"]:
         console.print(sentence, markup=False)
-    _warn(answer["warnings"])
+    warn(answer["warnings"])
 
 
 @app.command()
@@ -129,12 +130,14 @@ def overlap(
     """Show how much I/O computation hides, and application and system throughput."""
     from tiercel.traces.analysis.overlap import evidence
 
-    frame = _with_events(_open(path, format, memory, cache), path).select(rank)
+    frame = _with_events(opened(path, format, memory, cache), path).select(rank)
     answer = evidence(frame, api)
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
-    table = _table("rank", "bytes", "I/O", "overlapped", "not overlapped", "compute", "application", "system")
+    table = table_of(
+        "rank", "bytes", "I/O", "overlapped", "not overlapped", "compute", "application", "system"
+    )
     for number, row in frame.overlap(api=api).iterrows():
         times = (format_latency(row[c]) for c in ("io_time", "overlapped_io", "nonoverlapped_io", "compute"))
         table.add_row(str(number), format_size(row["bytes"]), *times, _bandwidth(row["app_throughput"]),
@@ -147,7 +150,7 @@ def overlap(
         "own computation does not hide.",
         markup=False,
     )
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
 
 
 @app.command()
@@ -163,9 +166,9 @@ def timeline(
     pictures = {".png", ".svg", ".pdf"}
     if output.suffix not in {".html", *pictures}:
         raise UserError(f"{output}: {suggest(output.suffix, ['.html', *pictures])}")
-    frame = _with_events(_open(path, format, memory, cache), path)
+    frame = _with_events(opened(path, format, memory, cache), path)
     if as_json:
-        _print_json({"blocks": _records(frame.timeline(rank, where)), "warnings": list(frame.warnings)})
+        print_json({"blocks": _records(frame.timeline(rank, where)), "warnings": list(frame.warnings)})
         return
     try:
         if output.suffix == ".html":
@@ -174,7 +177,7 @@ def timeline(
             _draw(frame, output, rank, where)
     except OSError as error:
         raise UserError(f"{output}: {error.strerror or error}") from None
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
     print(output)
 
 
@@ -191,7 +194,7 @@ def explain(
     from tiercel.traces.findings import explain as ask
 
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
-    frame = _chosen(_open(path, format, memory, cache), rank, where)
+    frame = chosen(opened(path, format, memory, cache), rank, where)
     findings = ask(frame, storage, api=api)
     if as_json:
         rows = [
@@ -199,7 +202,7 @@ def explain(
              "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
             for f in findings
         ]  # fmt: skip
-        _print_json({
+        print_json({
             "findings": rows, "from": told_from(frame),
             "ranks_from": str(frame.metadata.get("ranks_from", "")),
             "warnings": list(frame.warnings),
@@ -220,7 +223,7 @@ def explain(
         )
     if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
         console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
 
 
 def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | None) -> None:
@@ -241,17 +244,18 @@ def files(
     format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
     """Show what was done to each file: bytes, bandwidth, ranks, patterns; those with most time first."""
+    from tiercel.traces.analysis.names import common_folder
     from tiercel.traces.analysis.summary import files_table
 
-    frame = _open(path, format, memory, cache)
-    _chosen(frame, rank, where)
+    frame = opened(path, format, memory, cache)
+    chosen(frame, rank, where)
     table = files_table(frame, rank, where)
     if as_json:
-        _print_json({"files": _records(table), "warnings": list(frame.warnings)})
+        print_json({"files": _records(table), "warnings": list(frame.warnings)})
         return
     shown = table if limit == 0 else table.head(limit)
-    folder = _common_folder([str(file) for file in shown.index])
-    columns = _table("file", "ranks", "read", "written", "I/O time", "bandwidth", "pattern", "history")
+    folder = common_folder([str(file) for file in shown.index])
+    columns = table_of("file", "ranks", "read", "written", "I/O time", "bandwidth", "pattern", "history")
     for file, row in shown.iterrows():
         sizes = (format_size(row[column]) for column in ("bytes_read", "bytes_written"))
         columns.add_row(
@@ -264,7 +268,7 @@ def files(
     console.print(columns)
     if len(shown) < len(table):
         console.print(f"{len(table) - len(shown)} more files: --limit 0 shows all")
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
 
 
 @app.command()
@@ -273,12 +277,12 @@ def convert(
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
     """Write the events as one Parquet file in tiercel's schema."""
-    frame = _open(path, format, memory, cache)
+    frame = opened(path, format, memory, cache)
     if output.suffix != ".parquet":
         raise UserError(f"{output}: the converted trace is a .parquet file")
     _refuse_own_source(path, output)
     frame.select(rank, where).to_parquet(output)
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
     print(output)
 
 
@@ -290,13 +294,13 @@ def export_perfetto(
     """Write the events as a Chrome trace (.json or .json.gz), which Perfetto and chrome://tracing open."""
     if not output.name.endswith((".json", ".json.gz")):
         raise UserError(f"{output}: a Chrome trace is a .json or .json.gz file")
-    frame = _open(path, format, memory, cache)
+    frame = opened(path, format, memory, cache)
     _refuse_own_source(path, output)
     try:
         frame.export_perfetto(output, rank, where)
     except OSError as error:
         raise UserError(f"{output}: {error.strerror or error}") from None
-    _warn(list(frame.warnings))
+    warn(list(frame.warnings))
     print(output)
 
 
@@ -323,14 +327,6 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} not whole")
 
 
-def _common_folder(names: list[str]) -> str:
-    """Return the folder that all names begin with, and its slash; they are shown without it."""
-    # Between the first and the last name in order lie all others: what these two share, all share.
-    first, last = (min(names), max(names)) if names else ("", "")
-    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    return first[: first.rfind("/", 0, length) + 1]
-
-
 def _refuse_own_source(path: Path, output: Path) -> None:
     if output.exists() and output.resolve() == path.resolve():
         raise UserError(f"{output}: is the trace itself")
@@ -340,7 +336,8 @@ def _counted(number: int, things: str) -> str:
     return f"{number:,} {things if number != 1 else things.removesuffix('s')}"
 
 
-def _table(first: str, *others: str) -> Table:
+def table_of(first: str, *others: str) -> Table:
+    """Return a table for the terminal: words in the first column, numbers in the others."""
     table = Table()
     table.add_column(first, overflow="fold")
     for heading in others:
@@ -360,12 +357,12 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(k): v for k, v in row.items()} for row in table.reset_index().to_dict("records")]
 
 
-def _print_json(answer: dict[str, Any]) -> None:
+def print_json(answer: dict[str, Any]) -> None:
     from tiercel.plain import plain
 
     print(json.dumps(plain(answer), allow_nan=False))
 
 
-def _warn(warnings: list[str]) -> None:
+def warn(warnings: list[str]) -> None:
     for sentence in warnings:
         print(f"tiercel: {one_line(sentence)}", file=sys.stderr)

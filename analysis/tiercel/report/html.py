@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 import tiercel
+from tiercel.pages.environment import environment
 from tiercel.report import page_tables, words
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings import AUDIENCES, Finding
@@ -53,7 +52,7 @@ def page(
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
     study, glance = results.study, page_tables.glance(results)
     return (
-        environment()
+        environment("tiercel.report")
         .get_template("report.html.j2")
         .render(
             title=study.title or study.study,
@@ -86,19 +85,6 @@ def page(
             ),
         )
     )
-
-
-def environment() -> Environment:
-    """Return what renders our templates: everything is escaped but SVG of our own (``svg``)."""
-    made = Environment(
-        loader=PackageLoader("tiercel.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals["svg"] = Markup
-    return made
 
 
 def _counts(results: Results) -> list[str]:

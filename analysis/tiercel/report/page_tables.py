@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from tiercel.pages.tables import Cell, Table
 from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
@@ -17,27 +17,6 @@ from tiercel.statistics.ranking import rank
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table: what is shown, and what it is sorted by."""
-
-    text: str
-    sort: float | str = ""
-    kind: str = ""
-    href: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the page. `numeric` columns are set right."""
-
-    caption: str
-    columns: tuple[str, ...]
-    numeric: frozenset[str]
-    rows: list[tuple[str, list[Cell]]]
-    """(anchor, cells) for each row."""
 
 
 def glance(results: Results) -> Table | None:

@@ -5,9 +5,43 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tiercel.pages.words import (
+    MISSING,
+    capital,
+    clipped,
+    count,
+    factor,
+    listed,
+    percent,
+    times,
+)
 from tiercel.units import format_bandwidth, format_rate, format_samples
 
-MISSING = "–"
+#: What all pages say alike; here, so that the report has one place to ask for words.
+__all__ = [
+    "LEVELS",
+    "MISSING",
+    "QUANTITIES",
+    "capital",
+    "clipped",
+    "count",
+    "factor",
+    "factors",
+    "interval",
+    "listed",
+    "operation",
+    "operation_rank",
+    "percent",
+    "same_as",
+    "scale",
+    "span",
+    "stack",
+    "times",
+    "told_apart",
+    "unit",
+    "value",
+    "whole",
+]  # fmt: skip
 _UNITS = {
     "bandwidth": (
         (1024.0**4, "TiB/s"),
@@ -78,22 +112,6 @@ def interval(metric: str, median: float, low: float, high: float) -> str:
     return text if text == MISSING else f"{text} {value(metric, median).split()[-1]}"
 
 
-def times(ratio: float) -> str:
-    """Return ``3.4×``; three digits where two would hide the difference from 1."""
-    return f"{factor(ratio)}×" if math.isfinite(ratio) else MISSING
-
-
-def factor(ratio: float) -> str:
-    """Return a ratio as a bare number: ``0.97``, ``3.4``, ``120``."""
-    if not math.isfinite(ratio):
-        return "∞" if ratio > 0 else MISSING
-    if ratio >= 99.5:
-        return f"{ratio:.0f}"
-    if ratio >= 1.95:
-        return f"{ratio:.1f}"
-    return f"{ratio:.2f}" if ratio >= 0.0995 else f"{ratio:.2g}"
-
-
 def factors(low: float, high: float) -> str:
     """Return ``3.1–3.8``."""
     return f"{factor(low)}–{factor(high)}"
@@ -102,18 +120,6 @@ def factors(low: float, high: float) -> str:
 def same_as(name: str) -> str:
     """Return how two systems are called whose ratio surely lies within the margin (statistics.ranking)."""
     return f"the same as {name} within 10\u00a0%"
-
-
-def percent(share: float) -> str:
-    """Return ``45 %``, ``0.4 %``."""
-    if not math.isfinite(share):
-        return MISSING
-    return f"{100 * share:.0f} %" if share == 0 or abs(share) >= 0.0995 else f"{100 * share:.2g} %"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Return ``1 run``, ``3 runs``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}".replace(",", " ")
 
 
 def scale(nodes: int, processes_per_node: int) -> str:
@@ -134,15 +140,6 @@ def operation_rank(name: str) -> tuple[bool, int, str]:
     kind, _, phase = name.rpartition("-")
     place = _LIFE.index(phase) if phase in _LIFE else len(_LIFE)
     return kind not in ("", "file"), place, name
-
-
-def capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return ``a, b and c``."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
 def stack(label: str, layer: str) -> str:
@@ -174,11 +171,6 @@ def whole(number: float) -> str:
         return f"{number:.3g}"
     places = len(str(int(abs(number)))) - 3
     return f"{round(number, -places):,.0f}".replace(",", " ")
-
-
-def clipped(text: str, length: int) -> str:
-    """Return a text that is no longer than that, its end cut off where it was."""
-    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
 
 
 def _digits(number: float) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tiercel.traced.part import Part
 from tiercel.traces.analysis.common import IS_IO
@@ -23,8 +22,6 @@ BINS = 200
 LANES = 4
 KINDS = ("read", "write", "metadata", "sync", "compute")
 _NANO = 1e9
-
-Floats = npt.NDArray[np.float64]
 
 
 def timeline_of(part: Part, layer: str) -> dict[str, Any] | None:
@@ -46,7 +43,8 @@ def timeline_of(part: Part, layer: str) -> dict[str, Any] | None:
         return None
     low, high = _extent(part, spans)
     edges = np.linspace(low, high, BINS + 1)
-    shares = {key: _busy(span, edges) for key, span in spans.items()}
+    widths = np.diff(edges)
+    shares = {key: np.clip(span.covered(edges) / widths, 0, 1) for key, span in spans.items()}
     ranks = sorted({rank for rank, _ in shares})
     named = len(ranks) <= LANES
     lanes = []
@@ -71,13 +69,3 @@ def _extent(part: Part, spans: dict[tuple[int, str], Intervals]) -> tuple[float,
         low = min(low, part.phases[0].start * _NANO)
         high = max(high, part.phases[-1].end * _NANO)
     return low, max(high, low + 1)
-
-
-def _busy(span: Intervals, edges: Floats) -> Floats:
-    """Return the share of each bin that the intervals cover."""
-    before = np.concatenate([[0], np.cumsum(span.ends - span.starts)])
-    place = np.searchsorted(span.starts, edges, side="right")
-    last = np.maximum(place - 1, 0)
-    inside = np.clip(edges - span.starts[last], 0, span.ends[last] - span.starts[last])
-    covered = np.where(place > 0, before[last] + inside, 0.0)
-    return np.asarray(np.clip(np.diff(covered) / np.diff(edges), 0, 1))

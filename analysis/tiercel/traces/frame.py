@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
 from tiercel.traces import engine, store
-from tiercel.traces.analysis import bandwidth, features, imbalance, patterns, transfer
+from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
 from tiercel.traces.readers import readers
@@ -208,6 +208,14 @@ class IOFrame:
     def bandwidth_over_time(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
         """Return bytes and bandwidth in equal parts of the job."""
         return bandwidth.bandwidth_over_time(self, rank, filter, **options)
+
+    def heatmap(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return bytes and I/O time of each rank (``by="host"``, ``"file"``) in equal parts of the job."""
+        return heat.heatmap(self, rank, filter, **options)
+
+    def overlap_over_time(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
+        """Return the shares of ranks in I/O that is felt, in hidden I/O and in computation, over time."""
+        return overlapping.overlap_over_time(self, rank, filter, **options)
 
     def access_pattern(self, rank: Ranks = None, filter: Filter = None, **options: Any) -> pd.DataFrame:
         """Count consecutive, sequential and random accesses of each file."""

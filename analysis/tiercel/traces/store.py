@@ -27,7 +27,7 @@ from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 6
+VERSION = 7
 _ROW_GROUP = 1 << 19
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {

@@ -9,10 +9,10 @@ import tiercel
 from tiercel.advice.answer import Advice
 from tiercel.advice.document import moves_of
 from tiercel.advice.words import label, sentences
+from tiercel.pages.environment import environment
 from tiercel.report import words
 from tiercel.report.advice import tables
 from tiercel.report.advice.figures import draw
-from tiercel.report.html import environment
 from tiercel.units import format_duration, format_latency
 from tiercel.whole import write_text
 
@@ -31,7 +31,7 @@ def write_page(advice: Advice, folder: Path) -> Path:
     title = shlex.join(capture.argv) if capture else advice.trace.name
     head, *rest = sentences(advice)
     text = (
-        environment()
+        environment("tiercel.report")
         .get_template("advice.html.j2")
         .render(
             title=title if len(title) <= 120 else f"{title[:119]}…",

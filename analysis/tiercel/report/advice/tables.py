@@ -8,8 +8,7 @@ from typing import Any, cast
 from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.words import label, storage_facts, way_title
-from tiercel.report.page_tables import Table
-from tiercel.report.sections.base import table
+from tiercel.pages.tables import Table, table
 from tiercel.units import format_latency, format_size
 
 _VERDICTS = {"higher": "faster", "lower": "slower", "undecided": "not told apart"}

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import tiercel
 from tiercel.compare.answer import Answer, Pair
+from tiercel.pages.environment import environment
+from tiercel.pages.tables import Table
 from tiercel.privacy import private
 from tiercel.report import words
 from tiercel.report.build import write_csv
@@ -14,8 +16,6 @@ from tiercel.report.comparison import records, sentences, tables
 from tiercel.report.comparison.figures import draw, figure_names
 from tiercel.report.comparison.folder import PAGE, check_free, own_files, write_list
 from tiercel.report.data import Record
-from tiercel.report.html import environment
-from tiercel.report.page_tables import Table
 from tiercel.whole import write_text
 
 
@@ -53,7 +53,7 @@ def build_comparison(answer: Answer, folder: Path) -> Path:
     write_list(folder, names)
     base, *others = answer.sides
     text = (
-        environment()
+        environment("tiercel.report")
         .get_template("comparison.html.j2")
         .render(
             title=f"{words.listed([side.name for side in others])} against {base.name}",

@@ -9,6 +9,7 @@ from tiercel.compare.answer import Answer, Pair, reasons, worst_first
 from tiercel.compare.judging import Row
 from tiercel.compare.matching import Alone, Question, Scale
 from tiercel.compare.side import Side
+from tiercel.pages.tables import Cell, Table
 from tiercel.report import words
 from tiercel.report.comparison.sentences import (
     findable_of,
@@ -18,7 +19,6 @@ from tiercel.report.comparison.sentences import (
     verdict_of,
     when,
 )
-from tiercel.report.page_tables import Cell, Table
 from tiercel.results.validity import FLAGS
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.select import flag_list

@@ -9,7 +9,7 @@ from tiercel.report.sections import (
     sharing,
     traces,
 )
-from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections, table
+from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections
 
 __all__ = [
     "Block",
@@ -24,6 +24,5 @@ __all__ = [
     "recommendations",
     "sections",
     "sharing",
-    "table",
     "traces",
 ]

@@ -6,14 +6,13 @@ To add one, write a file with a function under ``@sections.register("name")`` an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tiercel.pages.tables import Table
 from tiercel.registry import Registry
 from tiercel.report.data import Results
-from tiercel.report.page_tables import Cell, Table
 from tiercel.report.picture import Picture
 from tiercel.site.model import Site
 
@@ -80,19 +79,6 @@ class Section:
 SectionMaker = Callable[[Context], Section | None]
 
 sections: Registry[SectionMaker] = Registry("report section")
-
-
-def table(
-    caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()
-) -> Table:
-    """Return a table of plain values. A cell may be a value, or (text, value to sort by)."""
-
-    def cell(value: Any) -> Cell:
-        if isinstance(value, tuple):
-            return Cell(str(value[0]), value[1])
-        return Cell("" if value is None else str(value), value if isinstance(value, int | float) else "")
-
-    return Table(caption, tuple(columns), frozenset(numeric), [("", [cell(v) for v in r]) for r in rows])
 
 
 def make_sections(context: Context) -> list[Section]:

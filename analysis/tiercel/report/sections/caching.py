@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.pages.tables import table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth
 
 _OPERATIONS = ("hdf5-write", "hdf5-read-first", "hdf5-read-later")

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from tiercel.ceilings import Ceiling, Operation, ceiling_of
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.pages.tables import table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth
 
 #: From this share of a ceiling on, the stage is what bounds the result.

@@ -16,11 +16,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from tiercel.dl.optimise import Gain, gain_of, recommendation_lines
+from tiercel.pages.tables import Table, table
 from tiercel.report import style
 from tiercel.report.data import stack_key
-from tiercel.report.page_tables import Table
 from tiercel.report.picture import Picture, picture
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth
 
 #: Wall-clock time of the job in the first epoch: what each part is, and its shade.

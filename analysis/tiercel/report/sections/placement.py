@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from tiercel.errors import UserError
+from tiercel.pages.tables import table
 from tiercel.report.axes import log_ticks
 from tiercel.report.picture import picture
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth, format_latency, format_size
 
 

@@ -7,10 +7,10 @@ import math
 from collections import Counter
 from typing import Any
 
+from tiercel.pages.tables import Table, table
 from tiercel.report import words
 from tiercel.report.classes import classes, in_sentence
 from tiercel.report.data import Results
-from tiercel.report.page_tables import Table
 from tiercel.report.recommend import (
     LITTLE,
     GroupAdvice,
@@ -19,7 +19,7 @@ from tiercel.report.recommend import (
     as_json,
     recommendations,
 )
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.statistics.lives import LIFE
 from tiercel.units import format_latency, format_size
 

@@ -13,11 +13,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tiercel.pages.tables import Table, table
 from tiercel.report import style
 from tiercel.report.data import stack_key
-from tiercel.report.page_tables import Table
 from tiercel.report.picture import Picture, picture_of
-from tiercel.report.sections.base import Context, Section, sections, table
+from tiercel.report.sections.base import Context, Section, sections
 from tiercel.report.sections.sharing_findings import findings
 from tiercel.report.sections.sharing_scale import full_scale
 from tiercel.results.raw import RawStore

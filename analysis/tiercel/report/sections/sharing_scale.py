@@ -9,8 +9,7 @@ import pandas as pd
 
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.policies import check_policy
-from tiercel.report.page_tables import Table
-from tiercel.report.sections.base import table
+from tiercel.pages.tables import Table, table
 from tiercel.sharing.scenario import Scenario, SimulatedJob
 from tiercel.sharing.simulate import shares_frame, simulate_document
 from tiercel.sharing.simulator import available

@@ -6,17 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tiercel.report import words
-from tiercel.report.page_tables import Table
-from tiercel.report.sections.base import Point, table
+from tiercel.pages.cells import cell
+from tiercel.pages.tables import Table, table
+from tiercel.report.sections.base import Point
 from tiercel.report.sections.trace_cells import Row
-from tiercel.units import format_bandwidth, format_latency, format_size
 
 #: Severities of a trace's findings: the word on the page, and its style.
 _WORDS = {"problem": ("problem", "failure"), "hint": ("likely", "hint"), "note": ("note", "fact")}
-#: What a column of evidence is, by its name; others are numbers or words.
-_SECONDS = ("time", "duration", "longest", "finished")
-_SIZES = ("bytes", "size", "stripe")
 
 
 def points(rows: Sequence[Row]) -> Iterator[Point]:
@@ -43,22 +39,8 @@ def _evidence(rule: str, said: Sequence[tuple[str, Mapping[str, Any]]]) -> Table
     names = dict.fromkeys(
         name for _, record in records for name, value in record.items() if value is not None
     )
-    body = [[label, *(_cell(name, record.get(name)) for name in names)] for label, record in records]
+    body = [[label, *(cell(name, record.get(name)) for name in names)] for label, record in records]
     words_in = {n for n in names if any(isinstance(record.get(n), str) for _, record in records)}
     columns = ["storage", *(name.replace("_", " ") for name in names)]
     numeric = [name.replace("_", " ") for name in names if name not in words_in]
     return table(f"What rule {rule} saw; of many rows, the first.", columns, body, numeric)
-
-
-def _cell(name: str, value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return words.MISSING if value is None else "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    if "bandwidth" in name:
-        return format_bandwidth(float(value)), value
-    if any(word in name for word in _SECONDS):
-        return format_latency(float(value)), value
-    if any(word in name for word in _SIZES):
-        return format_size(float(value)), value
-    return (f"{value:,}".replace(",", " ") if isinstance(value, int) else f"{value:.3g}"), value

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from tiercel.pages.tables import Table, table
 from tiercel.report import words
-from tiercel.report.page_tables import Table
-from tiercel.report.sections.base import table
 from tiercel.report.sections.trace_cells import Row, cell, cost_interval, count, known, ratio, share
 from tiercel.units import format_bandwidth, format_latency, format_size
 

@@ -9,6 +9,8 @@ import pandas as pd
 
 from tiercel.errors import UserError, suggest
 from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+from tiercel.traces.analysis.heat import heatmap, only_heat
+from tiercel.traces.analysis.ramps import Ramps
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -104,14 +106,17 @@ def bandwidth_over_time(
 
     `by`: of each ``rank``, ``host`` or ``file`` for itself (index: that, time). The bytes of a call are
     spread evenly over its duration, so a bin's bandwidth is never that of a call which merely ended there.
+    Without events a Darshan log's HEATMAP answers (see `heatmap`): its bins are the finest.
     """
     if bins < 1:
         raise UserError(f"bins: must be 1 or more, not {bins}")
     if by is not None and by not in _PARTS:
         raise UserError(f"no parts named {by!r}: {suggest(by, _PARTS)}")
+    if only_heat(frame):
+        return _of_heat(frame, rank, filter, bins, api, by)
     layer = layer_of(frame, api)
     width = frame.job_time / bins if frame.job_time > 0 else 1.0
-    moved: dict[Any, dict[str, _Ramp]] = {}
+    moved: dict[Any, dict[str, Ramps]] = {}
     query = (
         "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes, "
         f"{by or 'NULL'} AS part FROM events WHERE {IS_DATA} AND api = '{layer}' AND size > 0"
@@ -119,17 +124,19 @@ def bandwidth_over_time(
     for batch in frame.select(rank, filter).batches(query):
         rows = batch.to_pandas()
         for part, own in rows.groupby("part", observed=True, sort=False) if by else [("", rows)]:
-            ramps = moved.setdefault(part, {kind: _Ramp(bins, width) for kind in ("read", "write")})
+            ramps = moved.setdefault(part, {kind: Ramps(1, bins, width) for kind in ("read", "write")})
             for kind, wanted in (("read", ~own["writes"]), ("write", own["writes"])):
                 of_kind = own[wanted.astype(bool)]
-                ramps[kind].add(*(of_kind[c].to_numpy() for c in ("time", "duration", "size")))
+                ramps[kind].add(
+                    np.zeros(len(of_kind)), *(of_kind[c].to_numpy() for c in ("time", "duration", "size"))
+                )
     if by is None:
         return _over_time(
-            moved.get("", {kind: _Ramp(bins, width) for kind in ("read", "write")}), width, bins
+            moved.get("", {kind: Ramps(1, bins, width) for kind in ("read", "write")}), width, bins
         )
     tables = {part: _over_time(moved[part], width, bins) for part in sorted(moved)}
     if not tables:
-        empty = _over_time({kind: _Ramp(bins, width) for kind in ("read", "write")}, width, bins)
+        empty = _over_time({kind: Ramps(1, bins, width) for kind in ("read", "write")}, width, bins)
         tables = {"": empty}
         return with_units(pd.concat(tables, names=[by]).iloc[:0], empty.attrs["units"])
     return with_units(pd.concat(tables, names=[by]), next(iter(tables.values())).attrs["units"])
@@ -139,42 +146,23 @@ def bandwidth_over_time(
 _PARTS = ("rank", "host", "file")
 
 
-def _over_time(ramps: dict[str, _Ramp], width: float, bins: int) -> pd.DataFrame:
-    table = pd.DataFrame({f"{kind}_bytes": ramp.bytes() for kind, ramp in ramps.items()})
-    table.index = pd.Index(np.arange(bins) * width, name="time")
-    for kind in ramps:
+def _of_heat(
+    frame: IOFrame, rank: Ranks, filter: Filter, bins: int, api: str | None, by: str | None
+) -> pd.DataFrame:
+    if by not in (None, "rank"):
+        raise UserError(f"this log's HEATMAP tells ranks apart, not each {by}")
+    heat = heatmap(frame, rank, filter, by="rank", bins=bins, api=api)
+    width = heat.attrs["width"]
+    table = heat[["read_bytes", "write_bytes"]]
+    table = table if by else table.groupby(level="time").sum()
+    for kind in ("read", "write"):
         table[f"{kind}_bandwidth"] = table[f"{kind}_bytes"] / width
     return with_units(table, {c: "B" if c.endswith("bytes") else "B/s" for c in table.columns})
 
 
-class _Ramp:
-    """Bytes moved up to each edge of equal bins: sums of ramps, each from 0 to a call's size."""
-
-    def __init__(self, bins: int, width: float) -> None:
-        self._bins, self._width = bins, width
-        self._slope = np.zeros(bins + 2)
-        self._level = np.zeros(bins + 2)
-        self._jump = np.zeros(bins + 2)
-
-    def add(self, time: Any, duration: Any, size: Any) -> None:
-        # An edge at t sees rate * (t - start) of a ramp that began before it, less the same after its end.
-        instant = duration <= 0
-        rate = np.where(instant, 0.0, size / np.where(instant, 1.0, duration))
-        first = np.clip(np.floor(time / self._width).astype(np.int64), 0, self._bins - 1) + 1
-        after = np.clip(np.floor((time + duration) / self._width).astype(np.int64), 0, self._bins) + 1
-        length = self._bins + 2
-        self._slope += np.bincount(first, rate, length) - np.bincount(after, rate, length)
-        self._level += np.bincount(after, rate * (time + duration), length) - np.bincount(
-            first, rate * time, length
-        )
-        self._jump += np.bincount(first, np.where(instant, size, 0.0), length)
-
-    def bytes(self) -> Any:
-        edges = np.arange(self._bins + 1) * self._width
-        inner = slice(0, self._bins + 1)
-        total = (
-            np.cumsum(self._slope)[inner] * edges
-            + np.cumsum(self._level)[inner]
-            + np.cumsum(self._jump)[inner]
-        )
-        return np.maximum(np.diff(total), 0.0)
+def _over_time(ramps: dict[str, Ramps], width: float, bins: int) -> pd.DataFrame:
+    table = pd.DataFrame({f"{kind}_bytes": ramp.amounts()[0] for kind, ramp in ramps.items()})
+    table.index = pd.Index(np.arange(bins) * width, name="time")
+    for kind in ramps:
+        table[f"{kind}_bandwidth"] = table[f"{kind}_bytes"] / width
+    return with_units(table, {c: "B" if c.endswith("bytes") else "B/s" for c in table.columns})

@@ -280,10 +280,11 @@ def transfer_sizes_counted(frame: IOFrame) -> list[dict[str, Any]]:
     return []
 
 
-def files_counted(frame: IOFrame) -> pd.DataFrame:
+def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
     """Return what `summary.files_table` does, from counters: one row for each file, those with most time
-    first; what was done after what is not known."""
-    low = lowest(counted(frame))
+    first; what was done after what is not known. `api` is a layer (default: the lowest that moved bytes)."""
+    every = counted(frame)
+    low = lowest(every) if api is None else every[every["api"] == api]
     shared = low["rank"] < 0
     ranks = frame.metadata.get("ranks")
     sums = [c for c in _SUMS if c in low]

@@ -7,11 +7,13 @@ touch and one sort serves all. |A and B| = |A| + |B| - |A or B|, so intersection
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,16 @@ class Intervals:
     @property
     def length(self) -> int:
         return int((self.ends - self.starts).sum())
+
+    def covered(self, edges: npt.NDArray[Any]) -> Floats:
+        """Return how much of each piece between two neighbouring `edges` the intervals cover."""
+        if not len(self.starts):
+            return np.zeros(len(edges) - 1)
+        before = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
+        place = np.searchsorted(self.starts, edges, side="right")
+        last = np.maximum(place - 1, 0)
+        inside = np.clip(edges - self.starts[last], 0, self.ends[last] - self.starts[last])
+        return np.asarray(np.diff(np.where(place > 0, before[last] + inside, 0.0)))
 
     def lengths(self, group: int, groups: int) -> Ints:
         """Return the length in each of `groups` groups, each `group` nanoseconds wide."""

@@ -22,8 +22,18 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
+from tiercel.errors import UserError
 from tiercel.traces.analysis.common import IS_IO, layer_of, layers, lowest_layer, with_units
-from tiercel.traces.analysis.intervals import EMPTY, Intervals, Ints, difference, joined, shifted, union
+from tiercel.traces.analysis.intervals import (
+    EMPTY,
+    Floats,
+    Intervals,
+    Ints,
+    difference,
+    joined,
+    shifted,
+    union,
+)
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -97,17 +107,19 @@ class Partial:
 
 
 def _partials(frame: IOFrame, layer: str, filter: Filter) -> list[Partial]:
-    """Take some ranks at a time, as many as fit into the frame's memory."""
+    return [_partial(part, layer, filter) for part in _fitting(frame)]
+
+
+def _fitting(frame: IOFrame) -> list[IOFrame]:
+    """Return parts of the frame, some ranks in each, as many as fit into its memory."""
     rows = sum(pq.read_metadata(path).num_rows for path in frame.paths)
     parts = -(-rows * _BYTES_PER_EVENT // frame.memory)
     if parts <= 1:
-        return [_partial(frame, layer, filter)]
+        return [frame]
     ranks = frame.query("SELECT DISTINCT rank FROM events ORDER BY rank")["rank"].tolist()
     each = max(len(ranks) // parts, 1)
     chosen = (ranks[low : low + each] for low in range(0, len(ranks), each))
-    return [_partial(frame.select(rank=some), layer, filter) for some in chosen] or [
-        _partial(frame, layer, filter)
-    ]
+    return [frame.select(rank=some) for some in chosen] or [frame]
 
 
 def _partial(frame: IOFrame, layer: str, filter: Filter) -> Partial:
@@ -119,6 +131,43 @@ def _partial(frame: IOFrame, layer: str, filter: Filter) -> Partial:
     lines = tuple(shifted(each, group) for each in (split.io, stalled, split.compute, alone))
     numbers = np.stack([split.bytes, io, compute, shared])
     return Partial(np.array(split.ranks, dtype=np.int64), numbers, (lines[0], lines[1], lines[2], lines[3]))
+
+
+def overlap_over_time(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, bins: int = 100, api: str | None = None
+) -> pd.DataFrame:
+    """Return what the ranks do in each of `bins` equal parts of the job (index: time, s), as shares of them.
+
+    `felt_io` is I/O that the rank's own computation does not hide, `hidden_io` I/O that it does, `compute`
+    computation without I/O; means over the ranks, so that the three add up to 1 where no rank idles.
+    """
+    if bins < 1:
+        raise UserError(f"bins: must be 1 or more, not {bins}")
+    chosen = frame.select(rank)
+    found = spread(chosen, "rank", _shares, layer_of(chosen, api), filter, bins)
+    ranks = sum(count for count, _ in found)
+    covered = sum((part for _, part in found), start=np.zeros((3, bins)))
+    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    shares = np.clip(covered / (max(ranks, 1) * width * _NANO), 0.0, 1.0)
+    index = pd.Index(np.arange(bins) * width, name="time")
+    table = pd.DataFrame(dict(zip(("felt_io", "hidden_io", "compute"), shares, strict=True)), index=index)
+    return with_units(table, dict.fromkeys(table.columns, "1"))
+
+
+def _shares(frame: IOFrame, layer: str, filter: Filter, bins: int) -> tuple[int, Floats]:
+    """Return the number of ranks, and nanoseconds of the three kinds in each bin, summed over them."""
+    ranks, found = 0, np.zeros((3, bins))
+    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    for part in _fitting(frame):
+        split = collect(part, layer, filter)
+        edges = np.arange(bins + 1) * width * _NANO
+        felt, alone = difference(split.io, split.compute), difference(split.compute, split.io)
+        for number in range(len(split.ranks)):
+            own = edges + number * split.group
+            felt_ns, io_ns, alone_ns = (each.covered(own) for each in (felt, split.io, alone))
+            found += np.stack([felt_ns, io_ns - felt_ns, alone_ns])
+        ranks += len(split.ranks)
+    return ranks, found
 
 
 def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:

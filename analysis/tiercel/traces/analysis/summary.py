@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tiercel.traces.analysis.bandwidth import shared_files
-from tiercel.traces.analysis.common import IS_IO, layers, lowest_layer, mostly, with_units
+from tiercel.traces.analysis.common import IS_IO, layer_of, mostly, with_units
 from tiercel.traces.analysis.counters import files_counted, only_counters, summarise_counters
 from tiercel.traces.analysis.imbalance import load_imbalance
 from tiercel.traces.analysis.overlap import evidence
@@ -31,19 +31,20 @@ FROM events WHERE {IS_IO} GROUP BY api ORDER BY api DESC
 """
 
 
-def summarise(frame: IOFrame) -> dict[str, Any]:
+def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
     """Return plain values: the numbers of `overlap`, and what a first look at a trace needs beside them.
 
-    ``from`` says whether they are from events, or (`analysis.counters`) from counters.
+    ``from`` says whether they are from events, or (`analysis.counters`) from counters. `api` is the layer
+    whose calls count (default: the lowest one that moved bytes).
     """
     if only_counters(frame):
         return summarise_counters(frame)
-    numbers = evidence(frame)
+    numbers = evidence(frame, api)
     counts = frame.query(
         "SELECT count(DISTINCT host) AS hosts, count(DISTINCT (host, process)) AS processes, "
         "count(DISTINCT file) AS files, count(DISTINCT rank) AS ranks FROM events"
     ).iloc[0]
-    sizes = transfer_sizes(frame).reset_index()
+    sizes = transfer_sizes(frame, api=api).reset_index()
     by_layer = frame.query(_LAYERS)
     pseudo = _pseudo(frame)
     return {
@@ -108,12 +109,14 @@ def _notes(
     return notes
 
 
-def files_table(frame: IOFrame, rank: Ranks = None, filter: Filter = None) -> pd.DataFrame:
+def files_table(
+    frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
+) -> pd.DataFrame:
     """Return one row for each file, those with most I/O time first (index: file)."""
     if rank is None and filter is None and only_counters(frame):
-        return files_counted(frame)
+        return files_counted(frame, api)
     chosen = frame.select(rank, filter)
-    layer = lowest_layer(layers(chosen))
+    layer = layer_of(chosen, api)
     table = chosen.query(
         "SELECT file, coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read, "
         "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written, count(*) AS calls, "

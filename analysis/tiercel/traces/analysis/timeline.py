@@ -100,16 +100,20 @@ def plot_timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, ax:
 
 def write_timeline(frame: IOFrame, path: Path, rank: Ranks = None, filter: Filter = None) -> Path:
     """Write the timeline as one HTML file: zoom with the wheel, move by dragging; no network needed."""
-    table = timeline(frame, rank, filter)
+    text = timeline_page(timeline(frame, rank, filter), frame)
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def timeline_page(table: pd.DataFrame, frame: IOFrame) -> str:
+    """Return the page that shows the blocks `table` (see `timeline`) of a trace."""
     title = Path(str(frame.metadata.get("path", "trace"))).name
     data = json.dumps(_compact(table, frame), separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     here = files("tiercel.traces") / "viewer"
-    page = _PAGE.format(
+    return _PAGE.format(
         title=html.escape(title), style=(here / "timeline.css").read_text(), data=data,
         script=(here / "timeline.js").read_text(),
     )  # fmt: skip
-    path.write_text(page, encoding="utf-8", errors="replace")
-    return path
 
 
 _PAGE = """<!doctype html>

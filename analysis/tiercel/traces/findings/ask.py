@@ -36,6 +36,22 @@ def explain(
     return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -(f.share or 0.0)))
 
 
+#: Rules that look at calls of MPI-IO, which DFTracer and strace do not see.
+_OF_MPIIO = frozenset({"independent-io", "no-mpiio", "few-aggregators", "exchange", "sieving"})
+
+
+def tellable(frame: IOFrame) -> frozenset[str]:
+    """Return the rules that can speak on a trace of this kind: that others are silent tells nothing."""
+    if not len(frame) and not has_counters(frame):
+        return frozenset()
+    mute = set()
+    if not has_counters(frame):
+        mute |= {"mapped"} | (set() if frame.metadata.get("format") == "recorder" else _OF_MPIIO)
+    if not frame.metadata.get("stripes"):
+        mute |= {"narrow-stripes"}
+    return frozenset(rules.names()) - mute
+
+
 def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
     """Return what the rules look at; None for a trace that tells nothing."""
     if api is not None and api not in LAYERS:

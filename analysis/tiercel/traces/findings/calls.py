@@ -43,7 +43,7 @@ def small_transfers(case: Case) -> Iterator[Finding]:
         if count < ENOUGH_CALLS or count < SMALL_CALLS * every:
             continue
         whole, took = float(known[time].sum()), float(small_time.sum())
-        if took < SMALL_TIME * whole:
+        if took <= 0 or took < SMALL_TIME * whole:
             continue
         small_bytes = known[f"small_{kind}_bytes"]
         if float(small_bytes.sum()) >= SMALL / 2 * count:
@@ -145,7 +145,7 @@ def fsync_storm(case: Case) -> Iterator[Finding]:
     known = bool(rows["sync_time"].notna().all())
     sync_time, write_time = float(rows["sync_time"].sum()), float(rows["write_time"].sum())
     both = sync_time + write_time
-    if known and sync_time < SYNC_TIME * both:
+    if both <= 0 or (known and sync_time < SYNC_TIME * both):
         return
     seconds = sync_time if known else both
     each = format_size(written / syncs)

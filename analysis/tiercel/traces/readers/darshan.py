@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from tiercel.errors import UserError
+from tiercel.traces.analysis.heat import HEATMAP
 from tiercel.traces.child import Child, Lost
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 
@@ -177,7 +178,7 @@ def _keep_counters(folder: Path, writer: EventWriter) -> int:
                 continue
         if len(table):
             writer.keep(path.stem, table)
-            records += len(table)
+            records += len(table) if path.stem != HEATMAP else 0  # its rows are parts of records
     return records
 
 

@@ -30,6 +30,10 @@ _SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("e
 _COUNTED = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 #: The module that tells how files are striped.
 _STRIPES = "LUSTRE"
+#: The module that counts each rank's bytes over time (3.4 and later).
+_HEAT = "HEATMAP"
+#: Bins that a sound record of it may have, far above what Darshan writes (some 200).
+_BINS = 1 << 16
 #: Endings of counters whose sum over files and ranks means something.
 _ADD_UP = (
     "_OPENS", "_READS", "_WRITES", "_SEEKS", "_STATS", "_FSYNCS", "_FDSYNCS", "_FLUSHES", "_MMAPS", "_SYNCS",
@@ -88,6 +92,8 @@ def _take_apart(backend: Any, log: Any, target: Path) -> None:
         for name in modules
         if name in _COUNTED
     }
+    if _HEAT in modules:
+        _heat(backend, log, names, target / f"{_HEAT}.counters")
     stripes = _stripes(backend, log, names) if _STRIPES in modules else {}
     _write(target / "end.json", {"dxt_records": read, "totals": totals, "stripes": stripes})
 
@@ -206,6 +212,51 @@ def _write_records(
             if name.endswith(_ADD_UP) and "_MAX_" not in name:
                 totals[name] += float(np.clip(sound, 0, None).sum())
     writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _heat(backend: Any, log: Any, names: dict[int, str], path: Path) -> None:
+    """Write HEATMAP as rows: record (file), rank, a bin's start and width (s), bytes read and written in it.
+
+    Bins in which nothing moved are left out, but for a record's last one, which says how long the job was.
+    """
+    columns = {"file": pa.string(), "rank": pa.int32(), "start": pa.float64(), "width": pa.float64(),
+               "read": pa.int64(), "written": pa.int64()}  # fmt: skip
+    schema = pa.schema(list(columns.items()))
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for record, rank, width, read, written in _heat_records(backend, log):
+            kept = (read > 0) | (written > 0)
+            kept[-1] = True
+            count, start = int(kept.sum()), np.flatnonzero(kept) * width
+            values = (
+                [names.get(record)] * count,
+                [rank] * count,
+                start,
+                [width] * count,
+                read[kept],
+                written[kept],
+            )
+            arrays = [pa.array(v, kind) for v, kind in zip(values, columns.values(), strict=True)]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _heat_records(backend: Any, log: Any) -> Any:
+    """Yield name, rank, width of bins and both rows of bins; a record that cannot be ends them."""
+    ffi, library = backend.ffi, backend.libdutil
+    index = backend.log_get_modules(log)[_HEAT]["idx"]
+    while True:
+        buffer = ffi.new("void **")
+        if library.darshan_log_get_record(log["handle"], index, buffer) < 1:
+            return
+        record = ffi.cast("struct darshan_heatmap_record **", buffer)[0]
+        bins, width = int(record.nbins), float(record.bin_width_seconds)
+        if not (0 < bins <= _BINS and 0.0 < width < 1e9):
+            return
+        read, written = (
+            np.clip(np.frombuffer(ffi.buffer(b, 8 * bins), dtype=np.int64), 0, None)
+            for b in (record.read_bins, record.write_bins)
+        )
+        yield int(record.base_rec.id), int(record.base_rec.rank), width, read, written
+        library.darshan_free(buffer[0])
 
 
 def _stripes(backend: Any, log: Any, names: dict[int, str]) -> dict[str, dict[str, int]]:

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import HINT, percent
+from tiercel.traces.findings.base import percent
 from tiercel.traces.findings.calls import METADATA_TIME
 from tiercel.units import format_size
 
 #: Lustre's smallest stripe, and less than any request that a disk array likes: what costs is the call.
 SMALL_IO = 64 << 10
+#: Less of the time of all processes is no matter of I/O.
+QUIET = 0.005
 #: One direction has four fifths of the bytes.
 MOSTLY = 4.0
 
@@ -41,7 +43,7 @@ def kind_of(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
         return "none", "no byte moved, no time in calls"
     # While one process is in I/O the others may wait for it: that time is in a finding, and in no call.
     share, core_s = row["io_share"], row["core_s"]
-    if share is not None and max(share, (row["gain_core_s"] or 0.0) / core_s) < HINT:
+    if share is not None and max(share, (row["gain_core_s"] or 0.0) / core_s) < QUIET:
         return "quiet", f"{percent(share)} of the processes' time in I/O"
     if row["metadata_share"] is not None and row["metadata_share"] >= METADATA_TIME:
         return "metadata", f"{percent(row['metadata_share'])} of the I/O time in metadata"

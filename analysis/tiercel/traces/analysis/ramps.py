@@ -1,0 +1,42 @@
+"""Amounts (bytes, seconds) spread over time: how much of them falls into each of equal parts of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Ramps:
+    """What was moved up to each edge of equal bins: sums of ramps, each from 0 to a call's amount.
+
+    `rows` things (files, ranks) are told apart; all cover `bins` bins of `width` seconds from time 0.
+    """
+
+    def __init__(self, rows: int, bins: int, width: float) -> None:
+        self._rows, self._bins, self._width = rows, bins, width
+        self._slope, self._level, self._jump = (np.zeros(rows * (bins + 2)) for _ in range(3))
+
+    def add(self, row: Any, time: Any, duration: Any, amount: Any) -> None:
+        """Spread each call's amount evenly over its duration; arrays of one length (`row`: one, or 0)."""
+        # An edge at t sees rate * (t - start) of a ramp that began before it, less the same after its end.
+        instant = duration <= 0
+        rate = np.where(instant, 0.0, amount / np.where(instant, 1.0, duration))
+        base = np.asarray(row, dtype=np.int64) * (self._bins + 2) + 1
+        first = base + np.clip(np.floor(time / self._width).astype(np.int64), 0, self._bins - 1)
+        after = base + np.clip(np.floor((time + duration) / self._width).astype(np.int64), 0, self._bins)
+        length = len(self._slope)
+        self._slope += np.bincount(first, rate, length) - np.bincount(after, rate, length)
+        self._level += np.bincount(after, rate * (time + duration), length) - np.bincount(
+            first, rate * time, length
+        )
+        self._jump += np.bincount(first, np.where(instant, amount, 0.0), length)
+
+    def amounts(self) -> Any:
+        """Return rows x bins."""
+        edges = np.arange(self._bins + 1) * self._width
+        slope, level, jump = (
+            np.cumsum(part.reshape(self._rows, -1), axis=1)[:, : self._bins + 1]
+            for part in (self._slope, self._level, self._jump)
+        )
+        return np.maximum(np.diff(slope * edges + level + jump, axis=1), 0.0)

@@ -1,0 +1,61 @@
+"""What is wrong, first on the page: each finding with what it costs, what to do, and its evidence folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tiercel.pages.tables import Table
+from tiercel.pages.words import capital, count, plain, portion, seconds
+from tiercel.traces.findings import Finding
+from tiercel.traces.findings.base import SEVERITIES
+from tiercel.traces.page.part import frame_table
+
+#: Rows of evidence on the page; in print the style sheet shows five.
+ROWS = 10
+#: Severities: their style, as findings of the evaluation's report have it.
+KINDS = {"problem": "failure", "hint": "hint", "note": "fact"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A finding as the page shows it."""
+
+    severity: str
+    kind: str
+    rule: str
+    sentence: str
+    cost: str
+    advice: str
+    evidence: Table | None
+    more: str
+
+
+def shown(findings: Sequence[Finding]) -> list[Shown]:
+    """Return findings for the page, the gravest first, of equally grave ones the dearest first."""
+    return [_shown(f) for f in gravest_first(findings)]
+
+
+def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -(f.seconds or 0.0)))
+
+
+def _shown(finding: Finding) -> Shown:
+    rows = finding.evidence
+    if len(rows) and any(name is not None for name in rows.index.names):
+        rows = rows.reset_index()
+    evidence = frame_table(f"What rule {finding.rule} saw.", rows.head(ROWS)) if len(rows) else None
+    more = f"{count(len(rows) - ROWS, 'more row')}: tiercel trace explain --json" if len(rows) > ROWS else ""
+    return Shown(
+        finding.severity, KINDS[finding.severity], capital(finding.rule.replace("-", " ")),
+        plain(finding.sentence), cost(finding), finding.advice, evidence, more,
+    )  # fmt: skip
+
+
+def cost(finding: Finding) -> str:
+    """Return what a finding costs at most, in words; empty where it is not known."""
+    if finding.seconds is None:
+        return ""
+    said = f"Costs up to {seconds(finding.seconds)} in calls, summed over the processes"
+    share = f", {portion(finding.share)} of their time" if finding.share is not None else ""
+    return f"{said}{share}."
