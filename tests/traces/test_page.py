@@ -244,7 +244,7 @@ def test_evidence_is_folded_and_short() -> None:
     slight = Finding("other", "hint", "Maybe.", "Look.", pd.DataFrame(), 99.0)
     first, second = shown([slight, grave])
     assert (first.rule, first.cost) == (
-        "Two words", "Costs up to 12 s in calls, summed over the processes, 25 % of their time.",
+        "Two words", "25 %",
     )  # fmt: skip
     assert first.evidence is not None and len(first.evidence.rows) == ROWS
     assert first.more.startswith("15 more rows") and second.evidence is None

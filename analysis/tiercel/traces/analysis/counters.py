@@ -235,16 +235,17 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
             "metadata_s": float(rows["metadata_time"].sum()), "sync_s": None,
         })  # fmt: skip
     moved = int(low["bytes_read"].sum() + low["bytes_written"].sum())
-    notes = _notes(low, topmost(table, low), run, ranks)
+    top = topmost(table, low)
+    spent = float(top[["read_time", "write_time", "metadata_time"]].sum().sum())
     missing = dict.fromkeys(("io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
                              "app_throughput_bytes_s", "system_throughput_bytes_s"))  # fmt: skip
     return {
-        "from": "counters", **missing, "events": 0, "job_time_s": run,
+        "from": "counters", **missing, "in_calls_s": spent, "events": 0, "job_time_s": run,
         "posix_bytes": moved, "ranks": int(ranks) if ranks else None, "hosts": None,
         "processes": int(ranks) if ranks else None,
         "files": int(table["file"].nunique()), "format": str(frame.metadata.get("format", "")),
         "layers": layers, "transfer_sizes": transfer_sizes_counted(frame), "pseudo": [],
-        "ranks_from": "trace", "notes": notes, "warnings": list(frame.warnings),
+        "ranks_from": "trace", "notes": _notes(low, top, run, ranks), "warnings": list(frame.warnings),
     }  # fmt: skip
 
 

@@ -167,7 +167,7 @@ class Case:
         share = self.share(seconds)
         whole = "" if share is None else f", {percent(share)} of the processes' time"
         hidden = " that computation does not hide" if self.felt < 1 else ""
-        return f"{format_latency(seconds)} in calls{whole}{hidden}"
+        return f"{long(seconds)} in calls{whole}{hidden}"
 
 
 #: Columns of `Case.places`.
@@ -184,6 +184,11 @@ def findings_table(findings: Iterable[Finding]) -> pd.DataFrame:
     """Return findings as rows: severity, rule, sentence, advice."""
     columns = ["severity", "rule", "sentence", "advice"]
     return pd.DataFrame([[getattr(finding, c) for c in columns] for finding in findings], columns=columns)
+
+
+def long(seconds: float) -> str:
+    """Return seconds of many processes together: ``4.2 ms``, ``760 s``, ``76.2 h``."""
+    return format_latency(seconds) if seconds < 1000 else f"{seconds / 3600:.3g} h"
 
 
 def percent(share: float) -> str:

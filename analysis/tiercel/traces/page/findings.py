@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tiercel.pages.tables import Table
-from tiercel.pages.words import capital, count, plain, portion, seconds
+from tiercel.pages.words import capital, count, plain, portion
 from tiercel.traces.findings import Finding
 from tiercel.traces.findings.base import SEVERITIES
 from tiercel.traces.page.part import frame_table
@@ -53,9 +53,7 @@ def _shown(finding: Finding) -> Shown:
 
 
 def cost(finding: Finding) -> str:
-    """Return what a finding costs at most, in words; empty where it is not known."""
-    if finding.seconds is None:
-        return ""
-    said = f"Costs up to {seconds(finding.seconds)} in calls, summed over the processes"
-    share = f", {portion(finding.share)} of their time" if finding.share is not None else ""
-    return f"{said}{share}."
+    """Return the share of the processes' time that a finding costs at most; empty where it is not known.
+
+    How long that is stands in the sentence."""
+    return portion(finding.share) if finding.share else ""

@@ -62,8 +62,7 @@ def verdict(numbers: Mapping[str, Any], findings: Sequence[Finding]) -> str:
 def _weight(numbers: Mapping[str, Any]) -> str:
     length = numbers["job_time_s"]
     if numbers["from"] == "counters":
-        spent = sum(layer["data_s"] + layer["metadata_s"] for layer in numbers["layers"] if layer["api"] in
-                    ("posix", "stdio"))  # fmt: skip
+        spent = numbers["in_calls_s"]
         if not length or not numbers["ranks"]:
             return f"{seconds(spent)} of the processes' time is in I/O calls"
         share = spent / (length * numbers["ranks"])
@@ -86,5 +85,5 @@ def _wrong(findings: Sequence[Finding]) -> str:
     counted = listed([count(n, severity) for severity, n in numbers if n])
     first = gravest_first(findings)[0]
     gravest = first.rule.replace("-", " ")
-    dear = f" (up to {seconds(first.seconds)} in calls)" if first.seconds else ""
+    dear = f" (up to {portion(first.share)} of their time)" if first.share else ""
     return f"{counted}, the gravest: {gravest}{dear}" if len(findings) > 1 else f"{counted}: {gravest}{dear}"
