@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import json
+import math
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
 from tiercel.traces.analysis.counters import counted
+from tiercel.traces.analysis.tally import topmost
 from tiercel.traces.child import Child, Lost
 from tiercel.traces.frame import IOFrame
 from tiercel.traces.readers.darshan import one_child
@@ -33,7 +35,7 @@ from tiercel.traces.store import ParquetWriter
 from tiercel.traces.survey import answers, load_findings, load_survey, survey
 from tiercel.traces.survey.journal import Journal
 from tiercel.traces.survey.kinds import KINDS, kind_of
-from tiercel.traces.survey.numbers import mounts_of
+from tiercel.traces.survey.numbers import _by_file, mounts_of
 from tiercel.traces.survey.row import empty_row
 from tiercel.traces.survey.schema import JOBS
 
@@ -189,18 +191,26 @@ def test_a_record_whose_name_is_lost_is_left_out(tmp_path: Path) -> None:
 def test_mounts_by_the_longest_point() -> None:
     low = {
         "bytes_read": pd.Series([1, 2, 4, 8]).to_numpy(), "bytes_written": pd.Series([0, 0, 0, 1]).to_numpy(),
-        "read_time": pd.Series([1.0, 2.0, 3.0, 4.0]).to_numpy(),
-        "write_time": pd.Series([0.0] * 4).to_numpy(), "metadata_time": pd.Series([0.0] * 4).to_numpy(),
-        "sync_time": pd.Series([float("nan")] * 4).to_numpy(),
     }  # fmt: skip
     codes = pd.Series([0, 1, 1, 2]).to_numpy()
     files = ["/scratch/a", "/scratchy/b", "<STDOUT>"]
-    found = mounts_of(low, codes, files, [("/", "ext4"), ("/scratch", "lustre")])
+    spent = pd.Series([1.0, 5.0, 4.0]).to_numpy()
+    found = mounts_of(low, codes, files, [("/", "ext4"), ("/scratch", "lustre")], spent)
     assert found == [
         {"mount": "/", "type": "ext4", "files": 1, "bytes_read": 6, "bytes_written": 0, "io_s": 5.0},
         {"mount": "/scratch", "type": "lustre", "files": 1, "bytes_read": 1, "bytes_written": 0, "io_s": 1.0},
     ]
-    assert mounts_of(low, codes, files, []) is None
+    assert mounts_of(low, codes, files, [], spent) is None
+
+
+def test_time_is_what_ranks_spend_in_mpiio() -> None:
+    """A file through MPI-IO counts by its calls there (8 s, below it 2 s), another by its own (1 s)."""
+    rows = pd.DataFrame({
+        "file": ["/p/f", "/p/f", "/p/g"], "read_time": [2.0, 8.0, 1.0], "write_time": [0.0] * 3,
+        "metadata_time": [0.0] * 3, "sync_time": [math.nan] * 3, "api": ["posix", "mpiio", "posix"],
+    })  # fmt: skip
+    top = topmost(rows, rows[rows["api"] == "posix"])
+    assert _by_file(top, ["/p/g", "/p/f"]).tolist() == [1.0, 8.0]
 
 
 # -- what breaks a reader ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tiercel.traces.analysis.common import LAYERS
 from tiercel.traces.analysis.counters import has_counters, transfer_sizes_counted
-from tiercel.traces.analysis.tally import lowest, places, tally
+from tiercel.traces.analysis.tally import lowest, places, tally, topmost
 from tiercel.traces.frame import IOFrame
 
 #: Columns of seconds.
@@ -27,7 +27,9 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
     # In plain arrays: pandas takes a millisecond for what takes numpy a microsecond, and logs are thousands.
     low = {str(name): column.to_numpy() for name, column in rows.items()}
     codes, files = pd.factorize(low["file"])
-    seconds = {name: float(np.nansum(low[name])) for name in _TIMES}
+    # Ranks wait in collective calls while aggregators move their data: time is what the topmost layer took.
+    top = topmost(table, rows)
+    seconds = {name: float(np.nansum(top[name].to_numpy())) for name in _TIMES}
     found: dict[str, Any] = {
         "source": "counters" if has_counters(frame) else "events",
         "apis": [api for api in LAYERS if api in set(table["api"])],
@@ -38,7 +40,7 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
         "metadata_s": seconds["metadata_time"] + seconds["sync_time"], "io_s": sum(seconds.values()),
         **_medians(frame, rows), "small_share": _small_share(low),
         "random_share": _random_share(frame, rows),
-        "mounts": mounts_of(low, codes, files, frame.metadata.get("mounts") or ()),
+        "mounts": mounts_of(low, codes, files, frame.metadata.get("mounts") or (), _by_file(top, files)),
     }  # fmt: skip
     for kind, moved in (("read", "bytes_read"), ("write", "bytes_written")):
         calls, took = found[f"{kind}s"], found[f"{kind}_s"]
@@ -46,6 +48,15 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
         found[f"{kind}_bandwidth"] = found[moved] / took if took > 0 and found[moved] else None
     found["metadata_share"] = found["metadata_s"] / found["io_s"] if found["io_s"] > 0 else None
     return found
+
+
+def _by_file(top: pd.DataFrame, files: Iterable[Any]) -> Any:
+    """Return the seconds in calls of each of `files`."""
+    spent = np.nansum(top[list(_TIMES)].to_numpy(), axis=1)
+    number = {file: place for place, file in enumerate(files)}
+    sums = np.zeros(len(number) + 1)
+    np.add.at(sums, [number.get(file, len(number)) for file in top["file"]], spent)
+    return sums[:-1]
 
 
 def _shared(codes: Any, ranks: Any, files: int) -> Any:
@@ -93,11 +104,11 @@ def _random_share(frame: IOFrame, rows: pd.DataFrame) -> float | None:
 
 
 def mounts_of(
-    low: Mapping[str, Any], codes: Any, files: Iterable[Any], mounts: Sequence[tuple[str, str]]
+    low: Mapping[str, Any], codes: Any, files: Iterable[Any], mounts: Sequence[tuple[str, str]], spent: Any
 ) -> list[dict[str, Any]] | None:
     """Return what was done on each file system, most time first; None where the log has no mounts.
 
-    `low` holds columns of counters; its row i is of file ``files[codes[i]]``.
+    `low` holds columns of counters; its row i is of file ``files[codes[i]]``. `spent`: the files' seconds.
     """
     if not mounts:
         return None
@@ -105,14 +116,14 @@ def mounts_of(
     points = sorted(types, key=len, reverse=True)
     numbers = {point: number for number, point in enumerate(points)}
     place = np.array([numbers.get(_mount(str(file), points), -1) for file in files], dtype=np.int64)
-    seconds = np.nansum([low[name] for name in _TIMES], axis=0)
     found = []
     for number in np.unique(place[place >= 0]).tolist():
         rows = (codes >= 0) & (place[codes] == number)
         found.append({
             "mount": points[number], "type": types[points[number]], "files": int((place == number).sum()),
             "bytes_read": int(low["bytes_read"][rows].sum()),
-            "bytes_written": int(low["bytes_written"][rows].sum()), "io_s": float(seconds[rows].sum()),
+            "bytes_written": int(low["bytes_written"][rows].sum()),
+            "io_s": float(spent[place == number].sum()),
         })  # fmt: skip
     return sorted(found, key=lambda each: -each["io_s"])
 

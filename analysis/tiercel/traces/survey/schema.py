@@ -47,7 +47,7 @@ NUMBERS = (
     Column("read_s", NUMBER, "s", "time in reads, summed over the processes"),
     Column("write_s", NUMBER, "s", "time in writes (Darshan: and syncs), summed over the processes"),
     Column("metadata_s", NUMBER, "s", "time in metadata calls (events: and syncs), over the processes"),
-    Column("io_s", NUMBER, "s", "time in all of these"),
+    Column("io_s", NUMBER, "s", "time in all of these (through MPI-IO: in its calls, in which ranks wait)"),
     Column("io_share", NUMBER, "1", "io_s as a share of core_s"),
     Column("metadata_share", NUMBER, "1", "metadata_s as a share of io_s"),
     Column("read_bandwidth", NUMBER, "B/s", "bytes_read over read_s: what one process gets in a call"),
