@@ -187,8 +187,11 @@ def findings_table(findings: Iterable[Finding]) -> pd.DataFrame:
 
 
 def long(seconds: float) -> str:
-    """Return seconds of many processes together: ``4.2 ms``, ``760 s``, ``76.2 h``."""
-    return format_latency(seconds) if seconds < 1000 else f"{seconds / 3600:.3g} h"
+    """Return seconds of many processes together: ``4.2 ms``, ``760 s``, ``76.2 h``, ``13,695 h``."""
+    if seconds < 1000:
+        return format_latency(seconds)
+    hours = seconds / 3600
+    return f"{hours:,.0f} h" if hours >= 100 else f"{hours:.3g} h"
 
 
 def percent(share: float) -> str:
