@@ -89,6 +89,16 @@ def test_small_transfers_say_numbers_and_show_files(make: Make) -> None:
     assert finding.evidence.loc[0, "small_writes"] == 200 and finding.evidence.loc[0, "file"] == "/d/f"
 
 
+def test_small_files_are_not_helped_by_buffers(make: Make) -> None:
+    """200 files of 4 KiB, read whole: nothing to gather in a file. One file in 200 pieces: there is."""
+    files = [call("read", i / 100, 0.01, size=4 * KiB, offset=0, file=f"/d/{i}") for i in range(200)]
+    (finding,) = explain(make(files), only=["small-transfers"])
+    assert finding.advice.startswith("Most of these are whole files")
+    pieces = [each | {"file": "/d/f", "offset": i * 4 * KiB} for i, each in enumerate(files)]
+    (finding,) = explain(make(pieces), only=["small-transfers"])
+    assert finding.advice.startswith("Gather them")
+
+
 def test_a_transfer_of_one_mib_is_not_small(make: Make) -> None:
     events = [call("read", i, 0.1, size=MiB, offset=i * MiB) for i in range(200)]
     assert found(make(events), "small-transfers") == []

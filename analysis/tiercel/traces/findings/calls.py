@@ -14,6 +14,8 @@ from tiercel.units import format_latency, format_size
 SMALL_CALLS = 0.1
 #: Small transfers matter when they take a good part of the time in reads and writes.
 SMALL_TIME = 0.3
+#: Calls for each opening with which a small file is read or written as a whole.
+FEW = 4
 #: Fewer calls than this cost nothing that would be noticed, whatever their size.
 ENOUGH_CALLS = 100
 #: Paper 003 (section VI.A) found a sick run by 37.8 % of its I/O time in metadata.
@@ -54,11 +56,27 @@ def small_transfers(case: Case) -> Iterator[Finding]:
             f"{count:,} of {every:,} {kind}s move less than {format_size(SMALL)} (on average "
             f"{format_size(float(known[moved].sum()) / every)}) and take {percent(took / whole)} of the time "
             f"in {kind}s, {format_latency(took / count)} each: {case.costs(seconds)} at most.",
-            "Gather them: a larger buffer or transfer size, collective MPI-IO, HDF5 chunks and chunk cache "
-            "of the size of an access, or a node-local layer that writes larger blocks.",
+            _SMALL_FILES if _whole_files(case, known, small) else _GATHER,
             top(known[small > 0], f"small_{kind}_time",
                 (calls, f"small_{kind}s", f"small_{kind}_time", moved, time)),
         )  # fmt: skip
+
+
+_GATHER = (
+    "Gather them: a larger buffer or transfer size, collective MPI-IO, HDF5 chunks and chunk cache of the "
+    "size of an access, or a node-local layer that writes larger blocks."
+)
+_SMALL_FILES = (
+    "Most of these are whole files, which no buffer makes larger: keep many small files in one container "
+    "(HDF5, tar, TFRecord, a squashed image of an environment), or on node-local storage."
+)
+
+
+def _whole_files(case: Case, rows: pd.DataFrame, small: pd.Series) -> bool:
+    """Say whether most small calls move small files as a whole, in a few calls each time they are opened."""
+    extent = case.extents.reindex(rows["file"]).to_numpy()
+    few = rows["reads"] + rows["writes"] <= FEW * rows["opens"].clip(lower=1)
+    return float(small[few & (extent < SMALL)].sum()) > float(small.sum()) / 2
 
 
 @rules.register("stdio")
