@@ -280,7 +280,7 @@ def convert(
     frame = opened(path, format, memory, cache)
     if output.suffix != ".parquet":
         raise UserError(f"{output}: the converted trace is a .parquet file")
-    _refuse_own_source(path, output)
+    refuse_own_source(path, output)
     frame.select(rank, where).to_parquet(output)
     warn(list(frame.warnings))
     print(output)
@@ -295,7 +295,7 @@ def export_perfetto(
     if not output.name.endswith((".json", ".json.gz")):
         raise UserError(f"{output}: a Chrome trace is a .json or .json.gz file")
     frame = opened(path, format, memory, cache)
-    _refuse_own_source(path, output)
+    refuse_own_source(path, output)
     try:
         frame.export_perfetto(output, rank, where)
     except OSError as error:
@@ -327,7 +327,8 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} not whole")
 
 
-def _refuse_own_source(path: Path, output: Path) -> None:
+def refuse_own_source(path: Path, output: Path) -> None:
+    """UserError where a command would write over the trace that it reads."""
     if output.exists() and output.resolve() == path.resolve():
         raise UserError(f"{output}: is the trace itself")
 

@@ -44,7 +44,7 @@ def report(
     from tiercel.traces.findings import Storage
     from tiercel.traces.page import write_job_page
 
-    target = _html(output or Path("report.html"))
+    target = _html(output or Path("report.html"), path)
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
     frame = trace.chosen(trace.opened(path, format, memory, cache), rank, where)
     try:
@@ -66,7 +66,7 @@ def compare(
     from tiercel.traces.findings import Storage
     from tiercel.traces.page import write_pair_page
 
-    target = None if output is None else _html(output)
+    target = None if output is None else _html(output, a, b)
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
     frames = [trace.chosen(trace.opened(path, format, memory, cache), rank, where) for path in (a, b)]
     comparison = ask(frames[0], frames[1], storage, api)
@@ -128,7 +128,17 @@ def _print_table(console: Console, shown: Any) -> None:
     console.print(table)
 
 
-def _html(output: Path) -> Path:
+def _html(output: Path, *sources: Path) -> Path:
+    """Return where the page goes; UserError for what is no page's name, a trace, or another's page."""
+    from tiercel.pages.words import MARK
+
     if output.suffix != ".html":
         raise UserError(f"{output}: the page is an .html file")
+    for source in sources:
+        trace.refuse_own_source(source, output)
+    try:
+        if output.is_file() and output.stat().st_size and MARK not in output.read_bytes()[:1024]:
+            raise UserError(f"{output}: is there and is no page of tiercel's: name another file with -o")
+    except OSError as error:
+        raise UserError(f"{output}: {error.strerror or error}") from None
     return output

@@ -13,6 +13,10 @@ NAME = 160
 MISSING = "–"
 
 
+#: What a page of tiercel's has in its head: only such a file is written over.
+MARK = b'<meta name="generator" content="tiercel">'
+
+
 def times(ratio: float) -> str:
     """Return ``3.4×``; three digits where two would hide the difference from 1."""
     return f"{factor(ratio)}×" if math.isfinite(ratio) else MISSING

@@ -357,7 +357,8 @@ def _read(sources: Sources, folder: Path, client: Any) -> None:
     writer = store.ParquetWriter(folder / "events.parquet")
     report = reader.read(sources.files, writer)
     writer.close(report.renames)
-    store.write_report(folder, [writer.extent()], report.warnings, report.metadata)
+    warnings = [*report.warnings, *writer.unbelieved()]
+    store.write_report(folder, [writer.extent()], warnings, report.metadata)
 
 
 def _is_parquet(path: Path) -> bool:

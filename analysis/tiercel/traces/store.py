@@ -27,8 +27,10 @@ from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 7
+VERSION = 8
 _ROW_GROUP = 1 << 19
+#: No call lasts longer (s: 30 years), none moves more (B: 64 PiB); such numbers are damage.
+_LONGEST, _LARGEST = 1e9, 1 << 56
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {
     field.name: pa.dictionary(pa.int32(), pa.string())
@@ -66,6 +68,7 @@ class ParquetWriter:
         self._waiting_rows = 0
         self._ranks: dict[tuple[Any, Any], int] = {}
         self.rows = 0
+        self.absurd = 0
         self.start = np.inf
         self.end = -np.inf
 
@@ -78,6 +81,9 @@ class ParquetWriter:
         if not length:
             return
         arrays = {name: _array(values, _TYPES[name]) for name, values in columns.items()}
+        arrays, length = self._believable(arrays, length)
+        if not length:
+            return
         if "rank" not in arrays:
             arrays["rank"] = self._number(arrays, length)
         if "file" in arrays and "kind" in arrays:
@@ -94,6 +100,23 @@ class ParquetWriter:
         self._waiting_rows += length
         if self._waiting_rows >= _ROW_GROUP:
             self._flush()
+
+    def _believable(self, arrays: dict[str, pa.Array], length: int) -> tuple[dict[str, pa.Array], int]:
+        """Leave out rows whose numbers cannot be: one of them would be the length, or the bytes, of a job."""
+        sound = np.ones(length, dtype=bool)
+        for name, most in (("time", _LONGEST * 10), ("duration", _LONGEST), ("size", _LARGEST)):
+            if name in arrays:
+                values = arrays[name].fill_null(0).to_numpy(zero_copy_only=False)
+                sound &= np.abs(values.astype(np.float64)) <= most
+        if sound.all():
+            return arrays, length
+        self.absurd += int(length - sound.sum())
+        mask = pa.array(sound)
+        return {name: values.filter(mask) for name, values in arrays.items()}, int(sound.sum())
+
+    def unbelieved(self) -> list[str]:
+        """Return a warning about the rows that were left out, if any."""
+        return [f"{self.absurd} events lost: their times or sizes cannot be"] if self.absurd else []
 
     def keep(self, name: str, table: pa.Table) -> None:
         """Write a table of counters beside the events."""

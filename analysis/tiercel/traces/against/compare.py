@@ -192,7 +192,8 @@ def _files(a: Side, b: Side, matched: Matched) -> pd.DataFrame:
     columns = {"bytes_read": "read", "bytes_written": "written", "io_time": "io_time"}
     for letter, key, files in (("a", "file", a.files), ("b", "file_b", b.files)):
         own = files[list(columns)].rename(columns={old: f"{new}_{letter}" for old, new in columns.items()})
-        pairs = pairs.join(own, on=key)
+        own.index = own.index.astype(object)  # of no files, too
+        pairs = pairs.astype({key: object}).join(own, on=key)
     for letter in "ab":
         pairs[f"bytes_{letter}"] = pairs.pop(f"read_{letter}") + pairs.pop(f"written_{letter}")
     pairs["io_time_change"] = pairs["io_time_b"] - pairs["io_time_a"]

@@ -317,4 +317,5 @@ def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
     units = {"bytes_read": "B", "bytes_written": "B", "io_time": "s", "metadata_time": "s", "data_time": "s",
              "metadata_share": "1", "bandwidth": "B/s"}  # fmt: skip
     order = table.sort_values(["io_time"], ascending=False, kind="stable")
+    order.index = order.index.astype(object)  # of no files, too
     return with_units(order[columns], units)

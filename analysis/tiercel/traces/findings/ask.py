@@ -37,7 +37,7 @@ def explain(
 
 
 #: Rules that look at calls of MPI-IO, which DFTracer and strace do not see.
-_OF_MPIIO = frozenset({"independent-io", "no-mpiio", "few-aggregators", "exchange", "sieving"})
+_OF_MPIIO = frozenset({"independent-io", "few-aggregators", "exchange", "sieving"})
 
 
 def tellable(frame: IOFrame) -> frozenset[str]:

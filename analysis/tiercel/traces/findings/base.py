@@ -141,6 +141,13 @@ class Case:
         factors = self.waits.reindex(list(files)).fillna(1.0).to_numpy()
         return float((beyond * factors).sum())
 
+    def held_up(self, rows: pd.DataFrame) -> float:
+        """Return what all ranks spend at most while one of them moves data on the files of `rows` (of `low`):
+        its seconds there for each of them, and no more than they are in calls."""
+        data = rows["read_time"] + rows["write_time"]
+        slowest = rows["slowest_time"].where(rows["slowest_time"] > 0, data).clip(upper=data)
+        return min(self.lost(rows["file"], data), float(slowest.sum()) * (self.ranks or 1))
+
     def share(self, seconds: float) -> float | None:
         """Return seconds in calls, over all processes, as a share of what these had; None: not known."""
         return self.felt * seconds / self.took if self.took else None

@@ -87,12 +87,12 @@ def few_aggregators(case: Case) -> Iterator[Finding]:
     if files.empty:
         return
     rows = rows[rows["file"].isin(files.index)]
-    seconds = case.lost(rows["file"], rows["read_time"] + rows["write_time"])
+    seconds = case.held_up(rows)
     yield from case.says(
         "few-aggregators", seconds,
         f"In collective calls of {case.ranks:,} ranks one rank moves all of "
         f"{format_size(float(files['moved'].sum()))} ({files.index[0]}), and the others wait: "
-        f"{case.costs(seconds)}.",
+        f"{case.costs(seconds)} at most.",
         "Stripe the file wider (ROMIO takes an aggregator for each stripe on Lustre) or ask for more (hints "
         "cb_nodes, cb_config_list; Cray MPICH: cb_nodes with striping_factor).",
         top(rows, "moved", ("moved", "read_time", "write_time")),
@@ -118,9 +118,7 @@ def exchange(case: Case) -> Iterator[Finding]:
     files = files.assign(aggregators=(files["moved"] / part).where(part > 0, 1).clip(lower=1))
     files = files.join(above.groupby("file")["above"].sum())
     files["storage"] = files["below"] / files["aggregators"] * case.ranks
-    files = files[
-        (files["aggregators"] >= 2) & (files["above"] - files["storage"] >= EXCHANGED * files["above"])
-    ]
+    files = files[files["above"] - files["storage"] >= EXCHANGED * files["above"]]
     if files.empty:
         return
     seconds = float((files["above"] - files["storage"]).sum())

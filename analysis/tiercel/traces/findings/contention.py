@@ -110,12 +110,12 @@ def narrow_stripes(case: Case) -> Iterator[Finding]:
     rows = rows[rows["file"].isin(files.index[files >= WIDE])]
     if rows.empty:
         return
-    seconds = case.lost(rows["file"], rows["read_time"] + rows["write_time"])
+    seconds = case.held_up(rows)
     yield from case.says(
         "narrow-stripes", seconds,
         f"{rows['file'].nunique()} shared file(s) of {case.ranks:,} ranks "
         f"({format_size(float(rows['moved'].sum()))}) lie on one storage target each: "
-        f"{case.costs(seconds)}.",
+        f"{case.costs(seconds)} at most.",
         "Stripe the folder before the file is made (lfs setstripe -c 8 or more): every target adds its "
         "bandwidth.",
         top(rows, "moved", ("moved", "read_time", "write_time")),

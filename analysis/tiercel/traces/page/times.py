@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.pages.words import count, name, portion, seconds
+from tiercel.traces.analysis.counters import only_counters
 from tiercel.traces.analysis.heat import only_heat
 from tiercel.traces.analysis.names import common_folder
 from tiercel.traces.analysis.timeline import COLOURS, timeline, timeline_page
@@ -28,6 +29,7 @@ FILES = 20
 _TIMELINE_NAME = 80
 _FELT, _HIDDEN, _COMPUTES = "#d55e00", "#e9a06b", "#009e73"
 _NO_TIME = "{} missing: this log holds counters alone, which do not say what happened when."
+_NO_EVENT = "{} missing: there is no event in this trace, or none of those that were chosen."
 
 
 def overlap_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None, calls: bool = True) -> Part:
@@ -87,11 +89,16 @@ def peak(over: pd.DataFrame) -> float:
     return float((over["read_bandwidth"] + over["write_bandwidth"]).max())
 
 
+def _lacking(frame: IOFrame) -> str:
+    """Return why what happened when is not known."""
+    return _NO_TIME if only_counters(frame) else _NO_EVENT
+
+
 def bandwidth_part(frame: IOFrame, over: pd.DataFrame | None, top: float | None = None) -> Part:
     """Read and write bandwidth over time, on an axis up to `top` (default: the most there is)."""
     anchor, heading = "bandwidth", "Bandwidth over time"
     if over is None:
-        return Part(anchor, heading, (_NO_TIME.format("This section is"),))
+        return Part(anchor, heading, (_lacking(frame).format("This section is"),))
     moved = over[["read_bytes", "write_bytes"]].sum()
     if not moved.sum():
         return Part(anchor, heading, ("No call moved bytes.",))
@@ -141,7 +148,7 @@ def heat_part(frame: IOFrame, api: str | None) -> Part:
             return Part(anchor, heading, ("No rank moved bytes.",))
         return Part(anchor, heading, (), (drawing,), notes=_counted_by(frame))
     if not len(frame):
-        return Part(anchor, heading, (_NO_TIME.format("Heat maps are"),))
+        return Part(anchor, heading, (_lacking(frame).format("Heat maps are"),))
     drawings = [_by_rank(frame, api, what) for what in ("io_time", "bytes")] + [_by_file(frame, api)]
     found = tuple(d for d in drawings if d is not None)
     return Part(anchor, heading, () if found else ("No call takes time or moves bytes.",), found)

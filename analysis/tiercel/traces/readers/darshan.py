@@ -135,7 +135,9 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
                 f"{name}: its version {module['version']} is not read by the installed darshan package: lost"
             )
     records = _keep_counters(folder, writer)
-    if not modules and said:
+    if unread := sorted(set(modules) & _NOT_READ):
+        warnings.append(f"{', '.join(unread)}: not read by tiercel: what moved through it is in no answer")
+    if said and not rows and not records:
         raise UserError(f"{log}: nothing in this Darshan log could be read: {'; '.join(said)}")
     if not modules:
         warnings.append("the log has no module: Darshan recorded no I/O at all")
@@ -188,6 +190,8 @@ def _run_time(job: Mapping[str, Any]) -> float | None:
     return float(told) if isinstance(told, int | float) and told > 0 else None
 
 
+#: Modules of storage that is no file system: their I/O is in no other module.
+_NOT_READ = frozenset({"DFS", "DAOS", "MDHIM"})
 #: The offset of an MPI-IO segment in logs before 3.2.0: DXT did not know where a view put it.
 _NOT_TOLD = -1
 

@@ -177,6 +177,7 @@ def _read_part(heads: dict[Path, _Process], share: list[Path], path: Path) -> _P
     report = reading.run(alone=False)
     writer.close(report.renames)
     hashes = {table: reading.hashes[name].words for table, name in _HASHED.items()}
+    report = replace(report, warnings=[*report.warnings, *writer.unbelieved()])
     return _Part(report, writer.extent(), hashes, reading.placeholders, reading.strangers)
 
 

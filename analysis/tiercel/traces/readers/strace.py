@@ -169,7 +169,7 @@ class _Reading:
             warnings.append(
                 f"{count} calls of {what}: what it read and wrote is not in a trace of system calls"
             )
-        metadata: dict[str, Any] = {"format": "strace"}
+        metadata: dict[str, Any] = {"format": "strace", "ranks_from": "order of appearance"}
         if self._dated and self._start is not None:
             metadata["epoch"] = self._start
         return ReadReport(warnings, metadata)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from tiercel.errors import UserError
 from tiercel.traces.readers import readers
+from tiercel.traces.survey.private import named
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,13 @@ class Found:
     stamp: int
 
 
-def find_traces(folder: Path) -> tuple[list[Found], list[str]]:
+def find_traces(folder: Path, key: str = "") -> tuple[list[Found], list[str]]:
     """Return the traces below `folder` in order of their paths, and a sentence for each folder and file that
-    cannot be looked at. UserError where `folder` is none, cannot be read, or holds no trace."""
+    cannot be looked at.
+
+    With a `key` nobody without it can try out what a log's name stands for. UserError where `folder` is none,
+    cannot be read, or holds no trace.
+    """
     root = folder.resolve()
     if not root.is_dir():
         raise UserError(f"{folder}: {'not a folder' if root.exists() else 'no such folder'}")
@@ -49,7 +53,7 @@ def find_traces(folder: Path) -> tuple[list[Found], list[str]]:
                 groups[reader, name] = [place / name]
         for (name, own), paths in sorted(groups.items(), key=lambda item: str(item[1][0])):
             try:
-                found.append(_found(root, place / own if own else place, name, paths))
+                found.append(_found(root, place / own if own else place, name, paths, key))
             except OSError as error:
                 lost.append(error)
     if lost and str(lost[0].filename) == str(root):
@@ -70,12 +74,12 @@ def _recognised(place: Path, files: list[str], known: dict[str, Any]) -> Iterato
             yield reader, path
 
 
-def _found(root: Path, path: Path, reader: str, sources: list[Path]) -> Found:
+def _found(root: Path, path: Path, reader: str, sources: list[Path], key: str) -> Found:
     within_them = (f for s in sources for f in (s.rglob("*") if s.is_dir() else [s]))
     statuses = [f.stat() for f in within_them if not f.is_dir()]
     within = os.fsencode(f"{path.relative_to(root)} {reader}")
     return Found(
-        log=hashlib.sha256(within).hexdigest()[:16], path=str(path), reader=reader,
+        log=named(within, key), path=str(path), reader=reader,
         files=tuple(str(source) for source in sources), size=sum(s.st_size for s in statuses),
         stamp=max(s.st_mtime_ns for s in statuses),
     )  # fmt: skip

@@ -34,3 +34,8 @@ def survey_key() -> str:
 def pseudonym(name: str, key: str) -> str:
     """Return what stands for a user."""
     return "user-" + hmac.new(key.encode(), name.encode(errors="replace"), hashlib.sha256).hexdigest()[:10]
+
+
+def named(what: bytes, key: str) -> str:
+    """Return a short name for `what`; with a key, one that nobody without it can find by trying."""
+    return hmac.new(key.encode(), what, hashlib.sha256).hexdigest()[:16]

@@ -120,7 +120,11 @@ def _anonymous(row: dict[str, Any], found: Found, key: str) -> dict[str, Any]:
     """Take out what tells who it was. Names of logs and files hold users' names, and sentences hold those."""
 
     def clean(text: str) -> str:
-        return text.replace(found.path, "LOG").replace(Path(found.path).name, "LOG")
+        # The longest first: a folder's name may be part of a file's.
+        told = {word for path in (found.path, *found.files) for word in (path, Path(path).name)}
+        for word in sorted(filter(None, told), key=len, reverse=True):
+            text = text.replace(word, "LOG")
+        return text
 
     stands = row["user"] and pseudonym(row["user"], key)
     mounts = row["mounts"] and [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from tiercel.results.table import code_signature, known_rows, load_table, write_
 from tiercel.traces.survey.find import Found, find_traces
 from tiercel.traces.survey.journal import Journal
 from tiercel.traces.survey.pool import Limits, Row, memory_each, read_here, read_on_cluster
-from tiercel.traces.survey.private import survey_key
+from tiercel.traces.survey.private import named, survey_key
 from tiercel.traces.survey.schema import FINDING, JOBS, UNITS
 
 _HOW = "tiercel trace survey FOLDER"
@@ -46,13 +45,14 @@ def survey(
     cannot be looked at. UserError where `folder` has no traces, or another survey fills the table.
     """
     folder, output = Path(folder), Path(output)
-    found, lost = find_traces(folder)
-    signature = _signature(folder, anonymous)
+    key = survey_key() if anonymous else None
+    found, lost = find_traces(folder, key or "")
+    signature = _signature(folder, key)
     _refuse_other(output, signature)
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs {jobs}: at least one is needed")
     jobs = jobs or len(os.sched_getaffinity(0))
-    limits = Limits(seconds, memory_each(jobs), survey_key() if anonymous else None)
+    limits = Limits(seconds, memory_each(jobs), key)
     try:
         with FileLock(output.with_name(f".{output.name}.lock"), _HELD):
             with Journal(output, signature) as journal:
@@ -119,10 +119,10 @@ def _current(found: list[Found], known: list[Row]) -> dict[str, Row]:
     }
 
 
-def _signature(folder: Path, anonymous: bool) -> str:
+def _signature(folder: Path, key: str | None) -> str:
     """Name the folder (which a table may not tell), how its rows are made, and the code that makes them."""
-    place = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-    return f"{_MARK} {place} {'anonymous' if anonymous else 'plain'} {code_signature(_CODE)}"
+    place = named(os.fsencode(folder.resolve()), key or "")
+    return f"{_MARK} {place} {'anonymous' if key else 'plain'} {code_signature(_CODE)}"
 
 
 def _refuse_other(output: Path, signature: str) -> None:
