@@ -328,3 +328,15 @@ def test_standard_streams_are_no_files() -> None:
     names = {"file": "<STDOUT>", "WRITES": 1000, "SIZE_WRITE_0_100": 1000, "BYTES_WRITTEN": 4 * MIB}
     frame: Any = Frame({"POSIX": posix({**names, "F_WRITE_TIME": 9.0})}, {"ranks": 4, "run_time": 10.0})
     assert explain(frame) == []
+
+
+def test_one_target_holds_up_ranks_no_longer_than_it_is_busy() -> None:
+    """512 ranks are 8 s each in the call, the storage is busy for 4 s of it: 512 x 4 s, and the rest is
+    exchange: 512 x 4 s of 8, at its threshold."""
+    row = {"file": "/p/f", "WRITES": 2048, "BYTES_WRITTEN": 2 << 30, "F_WRITE_TIME": 4.0,
+           "SLOWEST_RANK_BYTES": 2 << 30, "F_SLOWEST_RANK_TIME": 4.0}  # fmt: skip
+    mpiio = collective(512, 512 * 8.0, 2 << 30)
+    [finding] = found("few-aggregators", row, ranks=512, run=40.0, MPI_IO=mpiio)
+    assert finding.seconds == pytest.approx(512 * 4.0)
+    [rest] = found("exchange", row, ranks=512, run=40.0, MPI_IO=mpiio)
+    assert rest.seconds == pytest.approx(512 * 4.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.traces import IOFrame
+from tiercel.traces import IOFrame, open_trace
 from tiercel.traces.findings import Storage, explain, findings_table, rules
 from tiercel.traces.store import ParquetWriter
 
@@ -498,3 +498,16 @@ def test_hidden_by_computation_costs_nothing(make: Make) -> None:
     (finding,) = explain(make([*reads, computing(10.0)]), only=["small-transfers"])
     assert finding.severity == "problem" and "that computation does not hide" in finding.sentence
     assert finding.share == pytest.approx(0.9 * (10 - 409_600 / (4 << 30)) / 99.1, rel=1e-6)
+
+
+def test_processes_of_a_script_have_their_own_lives(tmp_path: Path) -> None:
+    """Two of 40 quick processes matter: 20 syncs of 50 ms in a life of 1.2 s, beside others of 1 ms."""
+    opened = 'openat(AT_FDCWD, "/d/x", O_RDONLY) = 3</d/x> <0.001000>'
+    lines = [f"{100 + n} {1_700_000_000 + n / 40:.6f} {opened}" for n in range(40)]
+    for n in range(20):
+        lines.append(f'99 {1_700_000_000 + n * 0.06:.6f} write(3</d/f>, "x", 4096) = 4096 <0.000200>')
+        lines.append(f"99 {1_700_000_000 + n * 0.06 + 0.001:.6f} fsync(3</d/f>) = 0 <0.050000>")
+    (tmp_path / "x.strace").write_text("\n".join(lines) + "\n")
+    (finding,) = explain(open_trace(tmp_path / "x.strace"), only=["fsync-storm"])
+    # About 1 s of syncs in 1.19 s + 40 x 1 ms of lives; of 41 x 1.19 s it would be 2 %.
+    assert finding.share is not None and finding.share > 0.7

@@ -202,3 +202,16 @@ def test_a_path_with_quotes(tmp_path: Path) -> None:
     path = write(tmp_path / 'it\'s "x" %d' / "a.pfw", EVENTS)
     assert len(open_trace(path, cache=tmp_path / "c'c")) == 3
     assert len(open_trace(path, cache=tmp_path / "c'c").events()) == 3
+
+
+def test_events_whose_numbers_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
+    """One garbled duration would be the length of the job, two garbled sizes more than a number holds."""
+    good = call("read", 0, 10, ret=4096, fname="/d/f")
+    events = [
+        good,
+        call("read", 20, 10**17, fname="/d/f", ret=1),
+        call("read", 30, 5, fname="/d/f", ret=2**62),
+    ]
+    frame = open_trace(write(tmp_path / "t.pfw", events))
+    assert len(frame) == 1 and frame.job_time < 1
+    assert "2 events lost: their times or sizes cannot be" in frame.warnings

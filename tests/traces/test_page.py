@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from tests.traces.conftest import Event, call, compute
+from tests.traces.conftest import Event, call, compute, write
 from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
@@ -340,3 +340,20 @@ def test_the_page_works_in_a_browser(width: int, frame_of: Maker, tmp_path: Path
     told = re.findall(r"<title>(probe.*?)</title>", ended.stdout)
     assert told == ["probe 0 8 true true safe"], ended.stderr[-2000:]
     assert "CONSOLE" not in ended.stderr, ended.stderr[-2000:]
+
+
+def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
+    """Never the trace that it is of, nor somebody else's file; its own from before it does."""
+    source = write(tmp_path / "t.pfw", [call("read", 0, 10, ret=4096, fname="/d/f")])
+    mine = tmp_path / "mine.html"
+    mine.write_text("<p>mine</p>")
+    named_so = tmp_path / "trace.html"
+    named_so.write_bytes(source.read_bytes())
+    runner = CliRunner()
+    for trace, target in ((source, mine), (named_so, named_so)):
+        before = target.read_bytes()
+        done = runner.invoke(app, ["trace", "report", str(trace), "-o", str(target), "--format", "dftracer"])
+        assert isinstance(done.exception, UserError) and target.read_bytes() == before
+    page = tmp_path / "page.html"
+    for _ in range(2):
+        assert runner.invoke(app, ["trace", "report", str(source), "-o", str(page)]).exit_code == 0
