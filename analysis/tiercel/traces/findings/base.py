@@ -114,8 +114,8 @@ class Case:
 
     @cached_property
     def shared(self) -> pd.DataFrame:
-        """Rows of `low` on files that several ranks used."""
-        several = self.low.groupby("file")["rank"].transform("nunique") > 1
+        """Rows of `low` on files that several ranks used; processes that are no ranks share none."""
+        several = (self.low.groupby("file")["rank"].transform("nunique") > 1) & (self.ranks is not None)
         return self.low[(self.low["rank"] < 0) | several]
 
     @cached_property
