@@ -476,10 +476,25 @@ def test_an_anonymous_table_names_nobody(tmp_path: Path) -> None:
     assert "zaphod" not in held and str(tmp_path) not in held and "/tmp/study" not in held
     for name in ("path", "command", "job", "worst_sentence"):
         assert table[name].isna().all()
+    # Names cannot be tried out: logs are named with the key, so that a plain table's names are others.
+    assert not set(table["log"]) & set(named["log"])
     again = survey(tmp_path, tmp_path / "again.parquet", anonymous=True)
-    assert set(again["user"].dropna()) == {stands}
+    assert set(again["user"].dropna()) == {stands} and set(again["log"]) == set(table["log"])
     (key,) = (tmp_path / "config").rglob("survey.key")
     assert key.stat().st_mode & 0o77 == 0
+
+
+def test_warnings_of_an_anonymous_table_name_no_member(tmp_path: Path) -> None:
+    """A trace of several files is named by its folder; what is lost in one of them names that file."""
+    folder = tmp_path / "logs" / "run"
+    for name in ("bobjones_secret-1.pfw", "bobjones_secret-2.pfw"):
+        write(folder / name, [call("read", 0, 10, ret=4096, fname="/d/f")])
+    with (folder / "bobjones_secret-2.pfw").open("a") as file:
+        file.write("{garbage\n")
+    table = survey(tmp_path / "logs", tmp_path / "s.parquet", anonymous=True)
+    assert len(table) == 1 and len(table["warnings"].iloc[0])
+    held = json.dumps(pq.read_table(tmp_path / "s.parquet").to_pylist())
+    assert "bobjones" not in held and "secret" not in held
 
 
 # -- what the rows say ---------------------------------------------------------------------------------------
