@@ -80,7 +80,7 @@ def few_aggregators(case: Case) -> Iterator[Finding]:
     rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
     files = rows.groupby("file").agg(
         moved=("moved", "sum"), rank=("rank", "max"), most=("moved", "max"),
-        slowest=("slowest_bytes", "max") if "slowest_bytes" in rows else ("moved", "max"),
+        slowest=("slowest_bytes", "max"),
     )  # fmt: skip
     most = files["most"].where(files["rank"] >= 0, files["slowest"])
     files = files[(files["moved"] >= WIDE) & (most >= ALONE * files["moved"])]

@@ -58,16 +58,23 @@ def stack(
             points = _steps(upper / marks[-1], below / marks[-1])
             paths.append(f'<path d="{points}" fill="{escape(one.colour)}"/>')
         below = upper
-    lines = "".join(
-        f'<line x1="0" x2="{parts}" y1="{y:g}" y2="{y:g}"/>'
-        for y in (100 - 100 * m / marks[-1] for m in marks)
-    )
+    words = _heights(marks, show)
     drawing = (
         f'<svg class="drawing" viewBox="0 0 {parts} 100" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(label)}">{"".join(paths)}<g class="grid">{lines}</g></svg>'
+        f'aria-label="{escape(label)}">{"".join(paths)}{_grid(words, parts)}</svg>'
     )
-    words = [(100 - 100 * mark / marks[-1], show(mark)) for mark in marks]
     return legend(series) + _framed(drawing, words, length)
+
+
+def _heights(marks: Sequence[float], show: Callable[[float], str]) -> list[tuple[float, str]]:
+    """Return where the axis' marks stand (0: top, 100: bottom), and their words."""
+    return [(100 - 100 * mark / marks[-1], show(mark)) for mark in marks]
+
+
+def _grid(words: Sequence[tuple[float, str]], width: int) -> str:
+    """Return a line across the drawing for each mark of the axis."""
+    lines = "".join(f'<line x1="0" x2="{width}" y1="{y:g}" y2="{y:g}"/>' for y, _ in words)
+    return f'<g class="grid">{lines}</g>'
 
 
 def _steps(upper: Any, below: Any) -> str:
@@ -144,17 +151,13 @@ def bars(
                     f'height="{tall:.4g}" fill="{escape(one.colour)}"><title>{escape(places[place])}: '
                     f"{escape(one.name)} {escape(show(float(value)))}</title></rect>"
                 )
-    lines = "".join(
-        f'<line x1="0" x2="{len(places)}" y1="{y:g}" y2="{y:g}"/>'
-        for y in (100 - 100 * m / marks[-1] for m in marks)
-    )
+    words = _heights(marks, show)
     drawing = (
         f'<svg class="drawing" viewBox="0 0 {max(len(places), 1)} 100" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(label)}"><g class="grid">{lines}</g>{"".join(drawn)}</svg>'
+        f'aria-label="{escape(label)}">{_grid(words, len(places))}{"".join(drawn)}</svg>'
     )
     every = -(-len(places) // 6)
     below = [((n + 0.5) * 100 / len(places), places[n]) for n in range(0, len(places), every)]
-    words = [(100 - 100 * mark / marks[-1], show(mark)) for mark in marks]
     return (legend(series) if len(series) > 1 else "") + _boxed(
         drawing, words, below, "9rem", "centred", 5.2 + 7.0 * len(places)
     )
