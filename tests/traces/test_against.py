@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -142,9 +143,10 @@ def test_files_are_matched_by_path_folder_and_end() -> None:
     assert (m.same_path, m.below_folder, m.by_end) == (1, 2, 0)
     assert m.folders == ("/disk/run/", "/dev/shm/j/")
     assert m.only_a == ["/disk/run/a1"] and m.only_b == ["/dev/shm/j/b1"]
-    # A library elsewhere makes the common folder "/": names are then compared from their ends.
+    # A library elsewhere makes the common folder "/": most names still lie below the same ones.
     m = match([*a, "/usr/lib/liba.so"], [*b, "/opt/libb.so"])
-    assert (m.same_path, m.below_folder, m.by_end) == (1, 0, 2)
+    assert (m.same_path, m.below_folder, m.by_end) == (1, 2, 0)
+    assert m.folders == ("/disk/run/", "/dev/shm/j/") and m.only_a == ["/disk/run/a1", "/usr/lib/liba.so"]
     assert ("/disk/run/in/x.h5", "/dev/shm/j/in/x.h5") in m.pairs
 
 
@@ -182,6 +184,11 @@ def test_ranks_and_tracers_that_differ_are_said(frame_of: Maker, tmp_path: Path)
     assert any("A has 4 ranks, B 1" in note for note in compare(frame_of(four), frame_of(fast())).notes)
     frame_of(fast()).to_parquet(tmp_path / "b.parquet")
     notes = compare(frame_of(slow()), open_trace(tmp_path / "b.parquet")).notes
+    assert not any("was traced by" in note for note in notes)  # a converted trace says who traced it
+    pq.write_table(
+        pq.read_table(tmp_path / "b.parquet").replace_schema_metadata(None), tmp_path / "c.parquet"
+    )
+    notes = compare(frame_of(slow()), open_trace(tmp_path / "c.parquet")).notes
     assert any("A was traced by dftracer, B by parquet" in note for note in notes)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
-from tiercel.traces.findings import Storage, explain, findings_table, rules
+from tiercel.traces.findings import Finding, Storage, explain, findings_table, rules
 from tiercel.traces.store import ParquetWriter
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -511,3 +511,23 @@ def test_processes_of_a_script_have_their_own_lives(tmp_path: Path) -> None:
     (finding,) = explain(open_trace(tmp_path / "x.strace"), only=["fsync-storm"])
     # About 1 s of syncs in 1.19 s + 40 x 1 ms of lives; of 41 x 1.19 s it would be 2 %.
     assert finding.share is not None and finding.share > 0.7
+
+
+def test_writes_of_a_file_opened_with_o_sync_are_syncs(tmp_path: Path) -> None:
+    """20 writes of 4 KiB, 50 ms each, with no fsync: O_DSYNC makes each of them one."""
+
+    def told(flags: str) -> list[Finding]:
+        lines = [f'9 1700000000.000000 openat(AT_FDCWD, "/d/f", {flags}, 0644) = 3</d/f> <0.001000>']
+        lines += [
+            f'9 {1_700_000_000.01 + n * 0.06:.6f} pwrite64(3</d/f>, "x", 4096, {n * 4096}) = 4096 <0.050000>'
+            for n in range(20)
+        ]
+        path = tmp_path / f"{len(flags)}.strace"
+        path.write_text("\n".join(lines) + "\n")
+        return explain(open_trace(path), only=["fsync-storm"])
+
+    (finding,) = told("O_WRONLY|O_CREAT|O_DSYNC")
+    assert finding.severity == "problem" and "20 syncs for 20 writes (20 are" in finding.sentence
+    # 1 s of writes in a life of 1.2 s, less what strace adds to a call
+    assert finding.seconds == pytest.approx(1.0, abs=0.01)
+    assert told("O_WRONLY|O_CREAT") == []

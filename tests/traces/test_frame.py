@@ -215,3 +215,19 @@ def test_events_whose_numbers_cannot_be_are_left_out_and_counted(tmp_path: Path)
     frame = open_trace(write(tmp_path / "t.pfw", events))
     assert len(frame) == 1 and frame.job_time < 1
     assert "2 events lost: their times or sizes cannot be" in frame.warnings
+
+
+def test_a_converted_trace_keeps_what_was_told_of_it(
+    frame_of: Callable[[list[Event]], IOFrame], tmp_path: Path
+) -> None:
+    """strace's cost of a call is taken off only where the format is known; ranks are said to be numbered."""
+    frame = frame_of([call("read", 0, 100, fname="/d/f", ret=10), {"pid": 10, "broken": 1}])
+    assert frame.warnings and frame.ranks_are_numbered
+    again = open_trace(frame.to_parquet(tmp_path / "x.parquet"))
+    assert again.warnings == frame.warnings and again.ranks_are_numbered == frame.ranks_are_numbered
+    assert again.metadata["format"] == "dftracer" and again.metadata["path"].endswith("x.parquet")
+    assert again.began == frame.began
+    # Metadata that another program left there is no reason to fail.
+    table = pq.read_table(tmp_path / "x.parquet").replace_schema_metadata({"tiercel.trace": "[1"})
+    pq.write_table(table, tmp_path / "y.parquet")
+    assert open_trace(tmp_path / "y.parquet").metadata["format"] == "parquet"

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,22 @@ def test_heat_from_counters() -> None:
         frame.bandwidth_over_time(by="file")
 
 
+def test_heat_reaches_to_the_end_of_the_job_and_shows_idle_ranks() -> None:
+    """Darshan drops the bins after the last byte and the ranks without any: 9 s are five bins of 2 s."""
+    frame = counted(("heatmap:POSIX", 1, 2.0, 2.0, 64, 0))
+    frame = replace(frame, metadata={**frame.metadata, "ranks": 3}, _end=9.0)
+    table = frame.heatmap(bins=100)
+    assert table.index.unique("rank").tolist() == [0, 1, 2] and table.attrs["width"] == 2.0
+    assert table.loc[1, "read_bytes"].tolist() == [0, 64, 0, 0, 0]
+    assert table.loc[2, "read_bytes"].sum() == 0
+    assert len(frame.bandwidth_over_time(bins=100)) == 5
+    # The busiest first, and the idle ones are left out before it.
+    assert frame.heatmap(top=1).index.unique("rank").tolist() == [1]
+    # Where records were lost nobody knows that a rank was idle.
+    partial = replace(frame, metadata={**frame.metadata, "partial": ["HEATMAP"]})
+    assert partial.heatmap().index.unique("rank").tolist() == [1]
+
+
 @needs_darshan
 def test_the_page_of_counters_alone() -> None:
     """What counters cannot say is said to be missing; HEATMAP gives bandwidth and the heat map."""
@@ -242,7 +259,7 @@ def test_evidence_is_folded_and_short() -> None:
     rows = pd.DataFrame({"file": [f"/f{n}" for n in range(25)], "bytes": range(25)})
     grave = Finding("two-words", "problem", "It is slow.", "Do less.", rows, 12.0, 0.25)
     slight = Finding("other", "hint", "Maybe.", "Look.", pd.DataFrame(), 99.0)
-    first, second = shown([slight, grave])
+    first, second = shown([grave, slight])
     assert (first.rule, first.cost) == (
         "Two words", "25 %",
     )  # fmt: skip
@@ -357,3 +374,11 @@ def test_a_page_replaces_only_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for _ in range(2):
         assert runner.invoke(app, ["trace", "report", str(source), "-o", str(page)]).exit_code == 0
+
+
+def test_the_page_says_what_was_chosen_and_what_is_only_a_part(frame_of: Maker) -> None:
+    frame = frame_of(two_ranks())
+    assert "only events with" not in text_of(job_page(frame))
+    assert "only events with rank IN (1) and size > 0" in text_of(job_page(frame.select(1, "size > 0")))
+    part = replace(frame, metadata={**frame.metadata, "partial": ["DXT_POSIX"]})
+    assert "DXT_POSIX: Darshan ran out of its memory" in text_of(job_page(part))

@@ -663,3 +663,24 @@ def test_the_same_rows_on_dask(tmp_path: Path, client: Any) -> None:
     here = survey(logs, tmp_path / "here.parquet")
     there = survey(logs, tmp_path / "there.parquet", client=client)
     pd.testing.assert_frame_equal(here, there)
+
+
+def test_jobs_without_a_program_are_not_left_out() -> None:
+    """Darshan logs of version 2 and traces of other tools do not always tell what ran."""
+    page = answers(table_of(job(1), job(2, executable=None, user=None)))
+    assert [each["executable"] for each in page["executables"]] == ["sim", "(not told)"]
+    assert sum(each["jobs"] for each in page["users"]) == 2
+
+
+def test_a_torn_table_or_journal_is_said(tmp_path: Path) -> None:
+    trace(tmp_path / "logs", "a.pfw")
+    table = tmp_path / "survey.parquet"
+    table.write_bytes(b"PAR1 and no more")
+    with pytest.raises(UserError, match="damaged, or no table"):
+        survey(tmp_path / "logs", table)
+    table.unlink()
+    survey(tmp_path / "logs", table, jobs=1)
+    # Lines that are JSON and no rows, as another program might leave, cost only themselves.
+    signature = pq.read_schema(table).metadata[b"tiercel"].decode()
+    (tmp_path / ".survey.parquet.rows").write_text(json.dumps({"tiercel": signature}) + "\n[1]\n7\n{}\n")
+    assert len(survey(tmp_path / "logs", table, jobs=1)) == 1

@@ -24,6 +24,7 @@ from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
+from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.readers import readers
 from tiercel.traces.schema import LATER, NAMES, UNITS
 from tiercel.traces.sources import Sources, find_sources
@@ -60,6 +61,8 @@ class IOFrame:
     client: Any = None
     _start: float = 0.0
     _end: float = 0.0
+    chosen: tuple[str, ...] = ()
+    """The conditions that chose these events of the trace, in words."""
     _conditions: tuple[str, ...] = ()
     _counters: Path | None = None  # the folder with tables of counters, where they are of these events
     # Tables of counters that were asked for: a dozen rules ask, and reading one takes milliseconds.
@@ -102,12 +105,13 @@ class IOFrame:
 
     def __repr__(self) -> str:
         lost = f", {len(self.warnings)} warnings" if self.warnings else ""
-        shown = f" where {' and '.join(self._conditions)}" if self._conditions else ""
+        shown = f" where {' and '.join(self.chosen)}" if self.chosen else ""
         return f"<IOFrame: {len(self):,} events in {self.job_time:.6g} s{shown}{lost}>"
 
     @property
     def job_time(self) -> float:
-        """Seconds from the start of the first event to the end of the last, of the whole trace."""
+        """Seconds that the job took, where the trace tells (Darshan); else from the start of the first event
+        to the end of the last, of the whole trace."""
         return self._end - self._start
 
     @property
@@ -147,8 +151,10 @@ class IOFrame:
         """Return a frame of the events of these ranks that meet the condition; nothing is copied.
 
         A function as filter reads every row through Python and writes the chosen rows to a temporary file:
-        an SQL condition is many times faster.
+        an SQL condition is many times faster. UserError where there are counters alone.
         """
+        if rank is not None or filter is not None:
+            refuse_counters(self, "choosing by rank or filter")
         frame = self
         if rank is not None:
             numbers = [rank] if isinstance(rank, int | np.integer) else list(rank)
@@ -163,7 +169,9 @@ class IOFrame:
 
     def where(self, condition: str) -> IOFrame:
         """Return a frame of the events that meet an SQL condition, unchecked: for analyses."""
-        return replace(self, _conditions=(*self._conditions, condition), _counters=None)
+        return replace(
+            self, chosen=(*self.chosen, condition), _conditions=(*self._conditions, condition), _counters=None
+        )
 
     def query(self, sql: str) -> pd.DataFrame:
         """Run DuckDB's SQL on ``events``, a table of this frame's rows."""
@@ -312,17 +320,26 @@ def _frame(
     entry: store.Entry, path: Path, notes: tuple[str, ...], memory: int | None, client: Any, kept: Any
 ) -> IOFrame:
     report = entry.report()
+    start, end = _span(report)
     return IOFrame(
         paths=entry.paths(),
         warnings=(*report["warnings"], *notes),
         metadata={**report["metadata"], "path": str(path)},
         memory=memory or engine.DEFAULT_MEMORY,
         client=client,
-        _start=report["start"],
-        _end=report["end"],
+        _start=start,
+        _end=end,
         _counters=entry.folder,
         _kept=kept,
     )
+
+
+def _span(report: Mapping[str, Any]) -> tuple[float, float]:
+    """Return when the job began and ended, in the reader's seconds. A tracer that knows how long the job took
+    (`run_time`) counts from its start: what lies before the first event and after the last is the job's."""
+    start, end = float(report["start"]), float(report["end"])
+    took = report["metadata"].get("run_time")
+    return (min(start, 0.0), max(end, float(took))) if took else (start, end)
 
 
 def _entry(path: Path, format: str | None, folder: Path, client: Any) -> store.Entry:
@@ -378,21 +395,29 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
             raise UserError(f"{file}: not a Parquet file: {str(error).splitlines()[0]}") from None
         if missing := [name for name in NAMES if name not in there and name not in LATER]:
             raise UserError(f"{file}: not a trace in tiercel's schema: no column {', '.join(missing)}")
-    frame = IOFrame(paths=paths, metadata={"format": "parquet", "path": str(path)}, client=client,
+    warnings, metadata = store.told_by(paths[0])
+    frame = IOFrame(paths=paths, warnings=tuple(warnings), client=client,
+                    metadata={"format": "parquet", **metadata, "path": str(path)},
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
     ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
     start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
+    start, end = _span({"start": start, "end": end, "metadata": metadata})
     return replace(frame, _start=start, _end=end)
 
 
 def _to_parquet(frame: IOFrame, path: Path) -> Path:
-    """Write beside the target first, so that a file is never half written."""
+    """Write beside the target first, so that a file is never half written. What the trace says of its program
+    goes with the events, whose times count from the frame's own start."""
+    lost = [*frame.warnings]
+    if frame.counted_modules():
+        lost.append("converted from a log whose counters are not in this file")
+    schema = store.with_told(lost, {**frame.metadata, "epoch": frame.began})
     try:
-        with drafted(path) as draft, pq.ParquetWriter(draft, store.SCHEMA, **store.PARQUET) as writer:
+        with drafted(path) as draft, pq.ParquetWriter(draft, schema, **store.PARQUET) as writer:
             for batch in frame.batches(
                 f"SELECT {', '.join(map(engine.quoted_name, NAMES))} FROM events", 1 << 19
             ):
-                writer.write_table(pa.Table.from_batches([batch]).cast(store.SCHEMA))
+                writer.write_table(pa.Table.from_batches([batch]).cast(schema))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
     return path
@@ -413,6 +438,7 @@ def _filtered(frame: IOFrame, filter: Callable[[Any], Any]) -> IOFrame:
     return replace(
         frame,
         paths=(path,),
+        chosen=(*frame.chosen, "what a function chose"),
         _conditions=(),
         _start=0.0,
         _end=frame.job_time,

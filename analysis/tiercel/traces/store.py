@@ -27,7 +27,7 @@ from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 8
+VERSION = 9
 _ROW_GROUP = 1 << 19
 #: No call lasts longer (s: 30 years), none moves more (B: 64 PiB); such numbers are damage.
 _LONGEST, _LARGEST = 1e9, 1 << 56
@@ -53,6 +53,25 @@ class Extent:
     rows: int
     start: float
     end: float
+
+
+#: Where a Parquet file of `to_parquet` keeps what the trace says of its program.
+_TOLD = b"tiercel.trace"
+
+
+def with_told(warnings: Sequence[str], metadata: Mapping[str, Any]) -> pa.Schema:
+    """Return `SCHEMA` with the warnings and the metadata of a trace, for a file that is handed on."""
+    told = {name: value for name, value in metadata.items() if name != "path"}
+    return SCHEMA.with_metadata({_TOLD: json.dumps({"warnings": list(warnings), "metadata": told})})
+
+
+def told_by(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """Return warnings and metadata that `with_told` kept; nothing from files of others."""
+    try:
+        told = json.loads((pq.read_schema(path).metadata or {}).get(_TOLD, b"{}"))
+        return list(told.get("warnings", ())), dict(told.get("metadata", {}))
+    except (ValueError, TypeError, AttributeError):
+        return [], {}
 
 
 class ParquetWriter:

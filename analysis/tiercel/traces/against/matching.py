@@ -29,18 +29,19 @@ class Matched:
 def match(a: Sequence[str], b: Sequence[str]) -> Matched:
     """Match the files of two traces, each to one.
 
-    Those with one path are the same. Of the others, names below the folder that each trace's own have in
-    common; then the end of the name (file, folder and file, ...: the longest end that only one file of each
-    side has).
+    Those with one path are the same. Of the others, names below the folder that (most of) each trace's own
+    have in common; then the end of the name (file, folder and file, ...: the longest end that only one file
+    of each side has).
     """
     known = set(b)
     same = [file for file in a if file in known]
     left_a, left_b = _without(a, same), _without(b, same)
-    folders = (common_folder(left_a), common_folder(left_b))
-    below = {file.removeprefix(folders[1]): file for file in left_b}
+    folders = _folders(left_a, left_b)
+    below = {file.removeprefix(folders[1]): file for file in left_b if file.startswith(folders[1])}
     found = [
-        (file, below[name]) for file in left_a if (name := file.removeprefix(folders[0])) and name in below
-    ]
+        (file, below[name]) for file in left_a
+        if file.startswith(folders[0]) and (name := file.removeprefix(folders[0])) in below
+    ]  # fmt: skip
     left_a, left_b = _without(left_a, [x for x, _ in found]), _without(left_b, [y for _, y in found])
     ends: list[tuple[str, str]] = []
     for deep in range(_DEEPEST, 0, -1):
@@ -51,6 +52,31 @@ def match(a: Sequence[str], b: Sequence[str]) -> Matched:
     return Matched(
         every, len(same), len(found), len(ends), folders if found else ("", ""), list(left_a), list(left_b)
     )  # fmt: skip
+
+
+def _folders(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
+    """Return the folders below which most names are alike: those that each side's names have in common, or,
+    as one foreign file takes that away, the ones that most pairs with like ends suggest."""
+    suggested = Counter(_roots(x, y) for deep in range(_DEEPEST, 0, -1) for x, y in _by_end(a, b, deep))
+    both = [(common_folder(a), common_folder(b)), *(pair for pair, _ in suggested.most_common(1))]
+
+    def alike(folders: tuple[str, str]) -> int:
+        names = ({f.removeprefix(folder) for f in side if f.startswith(folder)}
+                 for side, folder in zip((a, b), folders, strict=True))  # fmt: skip
+        return len(set.intersection(*names))
+
+    return max(both, key=alike)
+
+
+def _roots(a: str, b: str) -> tuple[str, str]:
+    """Return what two paths begin with before the parts at their ends that are equal."""
+    parts_a, parts_b = a.split("/"), b.split("/")
+    same = 0
+    while same < min(len(parts_a), len(parts_b)) - 1 and parts_a[-1 - same] == parts_b[-1 - same]:
+        same += 1
+    heads = ("/".join(parts[: len(parts) - same]) for parts in (parts_a, parts_b))
+    first, second = (f"{head}/" if head else "" for head in heads)
+    return first, second
 
 
 def _by_end(a: Sequence[str], b: Sequence[str], deep: int) -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from tiercel.errors import UserError, suggest
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, bin_width, layer_of, with_units
+from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.analysis.heat import heatmap, only_heat
 from tiercel.traces.analysis.ramps import Ramps
 from tiercel.traces.cluster import spread
@@ -106,7 +107,8 @@ def bandwidth_over_time(
 
     `by`: of each ``rank``, ``host`` or ``file`` for itself (index: that, time). The bytes of a call are
     spread evenly over its duration, so a bin's bandwidth is never that of a call which merely ended there.
-    Without events a Darshan log's HEATMAP answers (see `heatmap`): its bins are the finest.
+    Without events a Darshan log's HEATMAP answers (see `heatmap`): its bins are the finest. UserError where
+    there is none.
     """
     if bins < 1:
         raise UserError(f"bins: must be 1 or more, not {bins}")
@@ -114,8 +116,9 @@ def bandwidth_over_time(
         raise UserError(f"no parts named {by!r}: {suggest(by, _PARTS)}")
     if only_heat(frame):
         return _of_heat(frame, rank, filter, bins, api, by)
+    refuse_counters(frame, "bandwidth over time")
     layer = layer_of(frame, api)
-    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    width = bin_width(frame, bins)
     moved: dict[Any, dict[str, Ramps]] = {}
     query = (
         "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes, "

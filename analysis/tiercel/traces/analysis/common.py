@@ -33,6 +33,12 @@ SUMS = ", ".join(
 )
 
 
+def bin_width(frame: IOFrame, bins: int) -> float:
+    """Return the length of one of `bins` equal parts of the job in seconds; of a job that took no time that
+    could be told, a second has them all."""
+    return (frame.job_time if frame.job_time > 0 else 1.0) / bins
+
+
 def layer_of(frame: IOFrame, api: str | None) -> str:
     """Return the layer whose calls count: `api`, else the lowest one that moved bytes in this trace."""
     if api is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tiercel.errors import UserError
 from tiercel.traces.analysis.common import mostly, with_units
 from tiercel.traces.pseudo import is_pseudo
 
@@ -77,6 +78,15 @@ def has_counters(frame: IOFrame) -> bool:
 def only_counters(frame: IOFrame) -> bool:
     """Say whether answers have to come from counters, because there are no events."""
     return has_counters(frame) and not len(frame)
+
+
+def refuse_counters(frame: IOFrame, what: str) -> None:
+    """UserError where there are counters alone, which do not say what happened when."""
+    if only_counters(frame):
+        raise UserError(
+            f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log holds counters "
+            "alone"
+        )
 
 
 def told_from(frame: IOFrame) -> str:
@@ -164,6 +174,8 @@ def _estimate(columns: dict[str, Floats], classes: Classes) -> None:
         share = columns[f"small_{kind}s"] / np.where(calls > 0, calls, np.nan)
         columns[f"small_{kind}_time"] = columns[f"{kind}_time"] * share
     columns["sync_time"] = np.full_like(columns["reads"], np.nan)
+    # Nor does it tell with which flags a file was opened.
+    columns |= dict.fromkeys(("synced_writes", "synced_write_time"), np.zeros_like(columns["reads"]))
     counts = ("opens", "stats", "seeks", "syncs", "flushes")
     columns["metadata_calls"] = np.nansum([columns[name] for name in counts], axis=0)
     # What is smaller than the unit cannot be aligned to it, and is counted by other rules.

@@ -6,6 +6,7 @@ each rank in bins of a fixed width and knows neither files nor times in calls.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import pandas as pd
 
 from tiercel.errors import UserError, suggest
 from tiercel.traces import engine
-from tiercel.traces.analysis.common import IS_IO, layer_of, with_units
+from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, with_units
+from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.analysis.ramps import Ramps
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def heatmap(
                 "this log's HEATMAP tells ranks apart, and nothing else: no filter, hosts or files"
             )
         return _counted(frame, rank, bins, api, top)
+    refuse_counters(frame, "a heat map")
     return _of_events(frame.select(rank, filter), by, bins, api, top or (50 if by == "file" else None))
 
 
@@ -72,7 +75,7 @@ def _of_events(frame: IOFrame, by: str, bins: int, api: str | None, top: int | N
         f"ORDER BY {'spent DESC, ' if top else ''}part"
     )
     names = parts["part"].tolist()[:top]
-    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    width = bin_width(frame, bins)
     ramps = {column: Ramps(max(len(names), 1), bins, width) for column in _COLUMNS}
     if names:
         listed = ", ".join(f"({_literal(name)}, {number})" for number, name in enumerate(names))
@@ -109,12 +112,15 @@ def _counted(frame: IOFrame, rank: Ranks, bins: int, api: str | None, top: int |
     raw = raw[raw["file"].isin(_records(raw, api))]
     if rank is not None:
         raw = raw[raw["rank"].isin([rank] if isinstance(rank, int | np.integer) else list(rank))]
-    length = float((raw["start"] + raw["width"]).max()) if len(raw) else 0.0
-    finest = round(length / float(raw["width"].min())) if len(raw) else 1
-    bins = max(min(bins, finest), 1)
-    width = length / bins if length > 0 else 1.0
-    names = sorted({int(r) for r in raw["rank"]})
+    # Whole bins of Darshan's, up to the end of the job: it drops those after the last byte.
+    finest = float(raw["width"].min()) if len(raw) else frame.job_time or 1.0
+    length = max(float((raw["start"] + raw["width"]).max()) if len(raw) else 0.0, frame.job_time)
+    count = max(math.ceil(length / finest - 1e-6), 1)
+    bins = min(bins, count)
+    width = count * finest / bins
+    names = sorted({int(r) for r in raw["rank"]} | set(_idle(frame, rank)))
     moved = raw.assign(bytes=raw["read"] + raw["written"]).groupby("rank")["bytes"].sum()
+    moved = moved.reindex(names, fill_value=0)
     if top is not None:
         names = [int(r) for r in moved.sort_values(ascending=False, kind="stable").index[:top]]
     chosen = raw[raw["rank"].isin(names)]
@@ -128,6 +134,13 @@ def _counted(frame: IOFrame, rank: Ranks, bins: int, api: str | None, top: int |
         amounts[column] = _cleaned(ramps.amounts())
     amounts["io_time"] = np.full((max(len(names), 1), bins), np.nan)
     return _table(names, "rank", amounts, width, "counters", len(moved) - len(names))
+
+
+def _idle(frame: IOFrame, rank: Ranks) -> range:
+    """Return all ranks of the job, where one without a record did nothing: none where some were chosen, or
+    records were lost."""
+    known = rank is None and HEATMAP not in (frame.metadata.get("partial") or ())
+    return range(int(frame.metadata.get("ranks") or 0) if known else 0)
 
 
 def _records(raw: pd.DataFrame, api: str | None) -> list[str]:

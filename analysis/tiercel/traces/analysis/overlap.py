@@ -23,7 +23,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import IS_IO, layer_of, layers, lowest_layer, with_units
+from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, layers, lowest_layer, with_units
+from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.analysis.intervals import (
     EMPTY,
     Floats,
@@ -140,14 +141,16 @@ def overlap_over_time(
 
     `felt_io` is I/O that the rank's own computation does not hide, `hidden_io` I/O that it does, `compute`
     computation without I/O; means over the ranks, so that the three add up to 1 where no rank idles.
+    UserError where there are counters alone.
     """
     if bins < 1:
         raise UserError(f"bins: must be 1 or more, not {bins}")
+    refuse_counters(frame, "overlap over time")
     chosen = frame.select(rank)
     found = spread(chosen, "rank", _shares, layer_of(chosen, api), filter, bins)
     ranks = sum(count for count, _ in found)
     covered = sum((part for _, part in found), start=np.zeros((3, bins)))
-    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    width = bin_width(frame, bins)
     shares = np.clip(covered / (max(ranks, 1) * width * _NANO), 0.0, 1.0)
     index = pd.Index(np.arange(bins) * width, name="time")
     table = pd.DataFrame(dict(zip(("felt_io", "hidden_io", "compute"), shares, strict=True)), index=index)
@@ -157,7 +160,7 @@ def overlap_over_time(
 def _shares(frame: IOFrame, layer: str, filter: Filter, bins: int) -> tuple[int, Floats]:
     """Return the number of ranks, and nanoseconds of the three kinds in each bin, summed over them."""
     ranks, found = 0, np.zeros((3, bins))
-    width = frame.job_time / bins if frame.job_time > 0 else 1.0
+    width = bin_width(frame, bins)
     for part in _fitting(frame):
         split = collect(part, layer, filter)
         edges = np.arange(bins + 1) * width * _NANO

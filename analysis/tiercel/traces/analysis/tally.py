@@ -120,8 +120,21 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         table["api"] == "mpiio", np.nan
     )
     # Of files that ranks share, events tell each rank's part: no row is of all together.
-    table = table.assign(maps=0, alignment=float(block))
+    table = _synced(frame, table.assign(maps=0, alignment=float(block)))
     return table.assign(**dict.fromkeys(set(SINGLE) - set(table), np.nan))
+
+
+def _synced(frame: IOFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Add which writes sync by themselves: those of files that the rank opened so, where the tracer tells."""
+    opened = frame.query(
+        "SELECT DISTINCT api, file, rank FROM events WHERE kind = 'metadata' AND NOT coalesce(failed, FALSE) "
+        f"AND {_OPENS} AND regexp_matches(flags, 'O_D?SYNC')"
+    )
+    keys = ["api", "file", "rank"]
+    own = pd.MultiIndex.from_frame(table[keys]).isin(pd.MultiIndex.from_frame(opened))
+    return table.assign(
+        synced_writes=table["writes"].where(own, 0), synced_write_time=table["write_time"].where(own, 0.0)
+    )
 
 
 def _floor(frame: IOFrame) -> float:

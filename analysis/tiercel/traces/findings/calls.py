@@ -155,13 +155,15 @@ def open_storm(case: Case) -> Iterator[Finding]:
 
 @rules.register("fsync-storm")
 def fsync_storm(case: Case) -> Iterator[Finding]:
-    rows = case.low[case.low["syncs"] > 0]
-    syncs, writes = int(rows["syncs"].sum()), int(rows["writes"].sum())
+    rows = case.low[case.low["syncs"] + case.low["synced_writes"] > 0]
+    by_flag, writes = int(rows["synced_writes"].sum()), int(rows["writes"].sum())
+    syncs = int(rows["syncs"].sum()) + by_flag
     written = float(rows["bytes_written"].sum())
     if syncs < ENOUGH_SYNCS or syncs < SYNCS_PER_WRITE * writes or written > CHECKPOINT * syncs:
         return
     known = bool(rows["sync_time"].notna().all())
-    sync_time, write_time = float(rows["sync_time"].sum()), float(rows["write_time"].sum())
+    sync_time = float((rows["sync_time"] + rows["synced_write_time"]).sum())
+    write_time = float((rows["write_time"] - rows["synced_write_time"]).sum())
     both = sync_time + write_time
     if both <= 0 or (known and sync_time < SYNC_TIME * both):
         return
@@ -175,9 +177,14 @@ def fsync_storm(case: Case) -> Iterator[Finding]:
     )
     yield from case.says(
         "fsync-storm", seconds,
-        f"{syncs:,} syncs for {writes:,} writes, one after {each} on average; {what}: "
+        f"{syncs:,} syncs for {writes:,} writes{_flagged(by_flag)}, one after {each} on average; {what}: "
         f"{case.costs(seconds)}.",
         "Sync once at the end of a checkpoint instead of after each write, or write to a burst buffer or "
         "node-local storage with power-loss protection, where a sync costs little.",
-        top(rows, "syncs", ("syncs", "writes", "bytes_written", "write_time", "sync_time")),
+        top(rows.assign(syncs=rows["syncs"] + rows["synced_writes"]), "syncs",
+            ("syncs", "synced_writes", "writes", "bytes_written", "write_time", "sync_time")),
     )  # fmt: skip
+
+
+def _flagged(writes: int) -> str:
+    return f" ({writes:,} are writes of files opened with O_SYNC or O_DSYNC)" if writes else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pandas as pd
+
 from tiercel.traces.analysis.tally import SMALL
 from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, rules, top
 from tiercel.units import format_latency, format_size
@@ -70,14 +72,19 @@ def independent_io(case: Case) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _gathered(case: Case) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows of files with collective calls: of MPI-IO, and below it (`moved`: bytes)."""
+    together = case.table[(case.table["api"] == "mpiio") & (case.table["collective"] > 0)]
+    low = case.low[case.low["file"].isin(together["file"])]
+    return together, low.assign(moved=low["bytes_read"] + low["bytes_written"])
+
+
 @rules.register("few-aggregators")
 def few_aggregators(case: Case) -> Iterator[Finding]:
     """Collective I/O of many ranks that one of them does for all."""
     if not case.ranks or case.ranks < SEVERAL_NODES:
         return
-    together = case.table[(case.table["api"] == "mpiio") & (case.table["collective"] > 0)]
-    rows = case.low[case.low["file"].isin(together["file"])]
-    rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
+    _, rows = _gathered(case)
     files = rows.groupby("file").agg(
         moved=("moved", "sum"), rank=("rank", "max"), most=("moved", "max"),
         slowest=("slowest_bytes", "max"),
@@ -104,12 +111,9 @@ def exchange(case: Case) -> Iterator[Finding]:
     """Collective calls that take much longer than the storage took for their aggregators."""
     if not case.ranks or case.ranks < SEVERAL_NODES:
         return
-    together = case.table[(case.table["api"] == "mpiio") & (case.table["collective"] > 0)]
+    together, low = _gathered(case)
     above = together.assign(above=together["read_time"] + together["write_time"])
-    low = case.low[case.low["file"].isin(together["file"])]
-    low = low.assign(
-        moved=low["bytes_read"] + low["bytes_written"], below=low["read_time"] + low["write_time"]
-    )
+    low = low.assign(below=low["read_time"] + low["write_time"])
     files = low.groupby("file").agg(
         moved=("moved", "sum"), below=("below", "sum"), slowest=("slowest_bytes", "max"), own=("moved", "max")
     )

@@ -8,7 +8,8 @@ from tiercel.units import format_latency
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 #: Steps of a clock, in seconds: minutes and hours are not decimal.
-_CLOCK = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 21600.0, 43200.0, 86400.0)
+_CLOCK = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 21600.0, 43200.0,
+          86400.0, 172800.0, 432000.0, 864000.0)  # fmt: skip
 
 
 def nice_step(top: float, parts: int, base: float = 10.0) -> float:
@@ -40,6 +41,8 @@ def clock(length: float, parts: int = 5) -> list[tuple[float, str]]:
 def _moment(seconds: float, step: float) -> str:
     if not seconds:
         return "0"
+    if step >= 86400:
+        return f"{seconds / 86400:g} d"
     if step >= 3600:
         return f"{seconds / 3600:g} h"
     return f"{seconds / 60:g} min" if step >= 60 else format_latency(seconds, 4)

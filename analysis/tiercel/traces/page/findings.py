@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tiercel.pages.tables import Table
 from tiercel.pages.words import capital, count, plain, portion
 from tiercel.traces.findings import Finding
-from tiercel.traces.findings.base import SEVERITIES
 from tiercel.traces.page.part import frame_table
 
 #: Rows of evidence on the page; in print the style sheet shows five.
@@ -32,12 +31,8 @@ class Shown:
 
 
 def shown(findings: Sequence[Finding]) -> list[Shown]:
-    """Return findings for the page, the gravest first, of equally grave ones the dearest first."""
-    return [_shown(f) for f in gravest_first(findings)]
-
-
-def gravest_first(findings: Sequence[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -(f.seconds or 0.0)))
+    """Return findings for the page, in the order in which they are given: the gravest first (`explain`)."""
+    return [_shown(f) for f in findings]
 
 
 def _shown(finding: Finding) -> Shown:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from tiercel.pages.words import capital, count, listed, name, plain, portion, seconds
 from tiercel.traces.findings import Finding
 from tiercel.traces.findings.base import SEVERITIES
-from tiercel.traces.page.findings import gravest_first
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
@@ -45,13 +44,23 @@ def facts(frame: IOFrame, numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
     )
     length = numbers["job_time_s"]
     whole = count(numbers["events"], "event") if numbers["from"] == "events" else "counters alone"
+    shown = f"only events with {' and '.join(map(plain, frame.chosen))}" if frame.chosen else ""
     found = [
         ("Ranks", str(numbers["ranks"] or "")), ("Hosts", str(numbers["hosts"] or "")),
         ("Job time", "" if length is None else seconds(float(length))), ("Began", when),
         ("Tracer", name(f"{tracer} {version}".strip())), ("Trace holds", whole),
-        ("Files", str(numbers["files"])),
+        ("Files", str(numbers["files"])), ("Shown", shown),
     ]  # fmt: skip
     return [(word, said) for word, said in found if said]
+
+
+def caution(frame: IOFrame) -> str:
+    """Return what must be known before any number: that the tracer kept only a part; else empty."""
+    partial = frame.metadata.get("partial") or ()
+    if not partial:
+        return ""
+    modules = listed(list(partial))
+    return f"{modules}: Darshan ran out of its memory, so this log holds a part of the program's I/O."
 
 
 def verdict(numbers: Mapping[str, Any], findings: Sequence[Finding]) -> str:
@@ -83,7 +92,7 @@ def _wrong(findings: Sequence[Finding]) -> str:
         return "no rule finds anything worth a word"
     numbers = [(severity, sum(f.severity == severity for f in findings)) for severity in SEVERITIES]
     counted = listed([count(n, severity) for severity, n in numbers if n])
-    first = gravest_first(findings)[0]
+    first = findings[0]
     gravest = first.rule.replace("-", " ")
     dear = f" (up to {portion(first.share)} of their time)" if first.share else ""
     return f"{counted}, the gravest: {gravest}{dear}" if len(findings) > 1 else f"{counted}: {gravest}{dear}"

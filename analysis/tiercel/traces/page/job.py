@@ -47,6 +47,7 @@ def job_page(frame: IOFrame, storage: Storage | None = None, api: str | None = N
             title=head.title(frame),
             command=head.command(frame),
             verdict=head.verdict(numbers, findings),
+            caution=head.caution(frame),
             facts=head.facts(frame, numbers),
             findings=shown(findings),
             judged=bool(len(frame)) or numbers["from"] == "counters",

@@ -8,7 +8,8 @@ from them where there are no events. ``metadata``:
 * ``counter_totals``: module to counter to its sum over files and ranks, for counters that add up;
 * ``stripes``: file to size (bytes) and width of its stripes, where it lies on Lustre;
 * ``run_time`` (s), ``ranks``, ``job`` (the scheduler's number) and ``user`` (its number) of the job;
-  ``modules``: those in the log; ``mounts``: mount point and type of the file systems of the job's node.
+  ``modules``: those in the log, ``partial``: of these the ones for which Darshan ran out of memory;
+  ``mounts``: mount point and type of the file systems of the job's node.
 
 With DXT an event is a read or write of a file, POSIX or MPI-IO, with time, offset, length, rank and host.
 Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seconds from the job's start.
@@ -163,6 +164,7 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
         "user": job.get("uid"),
         "mounts": _json(folder / "mounts.json") or [],
         "modules": sorted(modules),
+        "partial": sorted(name for name, module in modules.items() if module["partial"]),
     }
     if begin := job.get("start_time_sec", job.get("start_time", 0)):
         metadata["epoch"] = float(begin) + float(job.get("start_time_nsec", 0)) * 1e-9

@@ -263,7 +263,8 @@ class _Reading:
             garbled = lost_lines - unfinished
             if garbled:
                 self._warnings.append(
-                    f"{source.name}: {garbled} lines lost ({lost_bytes} bytes): not readable as JSON"
+                    f"{source.name}: {garbled} lines lost ({lost_bytes} bytes): not JSON, or without times "
+                    "that can be"
                 )
             if unfinished:
                 self._warnings.append(f"{source.name}: the last line has no end: 1 event lost")
@@ -292,6 +293,7 @@ class _Reading:
             "file": self._dictionary("file", file, self._words.files, columns["pid"]),
             "offset": _nullable(offsets),
             "size": _nullable(sizes),
+            "failed": _failed(columns["ret"], kinds),
             "epoch": _nullable(_small(columns["epoch"])),
             "step": _nullable(_small(columns["step"])),
         }
@@ -315,11 +317,11 @@ class _Reading:
         return apis[inverse], kinds[inverse], roles
 
     def _sizes(self, columns: dict[str, Ints], kinds: Any) -> Ints:
-        """Return bytes moved: what reads and writes returned; items times their size for fread and fwrite."""
-        moves = (kinds == KINDS.index("read")) | (kinds == KINDS.index("write"))
+        """Return bytes moved: what reads and writes returned; items times their size for fread and fwrite.
+        A call that failed moved nothing, and is no transfer of 0 bytes."""
+        moves = _moves(kinds)
         returned, items = columns["ret"], columns["item_size"]
-        sizes = np.where(moves, np.maximum(returned, 0), MISSING)
-        sizes[moves & (returned == MISSING)] = MISSING
+        sizes = np.where(moves & (returned >= 0), returned, MISSING)
         in_items = moves & (items > 0) & (returned > 0)
         sizes[in_items] = returned[in_items] * items[in_items]
         return sizes
@@ -505,6 +507,16 @@ def _unique(values: Any) -> tuple[Any, Any]:
     places = np.zeros(high + 2, dtype=np.int64)
     places[used] = np.arange(len(used))
     return used - 1, places[values + 1]
+
+
+def _moves(kinds: Any) -> Any:
+    return (kinds == KINDS.index("read")) | (kinds == KINDS.index("write"))
+
+
+def _failed(returned: Ints, kinds: Any) -> pa.Array:
+    """Return whether reads and writes failed; of other calls it is not told (some return no number)."""
+    told = _moves(kinds) & (returned != MISSING)
+    return pa.array(returned < 0, mask=~told)
 
 
 def _nullable(values: Ints) -> pa.Array:

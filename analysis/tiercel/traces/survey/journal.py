@@ -33,7 +33,8 @@ class Journal:
         if _parsed(lines[0]) != self._head:
             return
         for line in lines[1:]:  # the last one may be cut off
-            if row := _parsed(line):
+            row = _parsed(line)
+            if row and "log" in row:
                 yield row
 
     def __enter__(self) -> Self:
@@ -58,7 +59,7 @@ class Journal:
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
-        value: dict[str, Any] = json.loads(line)
+        value = json.loads(line)
     except ValueError:
         return None
-    return value
+    return value if isinstance(value, dict) else None

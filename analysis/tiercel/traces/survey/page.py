@@ -22,6 +22,8 @@ from tiercel.traces.survey.table import findings_of
 from tiercel.units import format_bandwidth, format_latency
 
 By = Literal["executable", "user", "rule"]
+#: Stands for the executable or user of jobs whose logs do not tell it.
+_NOT_TOLD = "(not told)"
 RANKINGS: tuple[By, ...] = ("executable", "user", "rule")
 #: Of fewer like jobs nobody can say which is out of line.
 _LIKE = 5
@@ -137,7 +139,7 @@ def rules(read: pd.DataFrame) -> list[dict[str, Any]]:
 def gains(read: pd.DataFrame, by: str) -> list[dict[str, Any]]:
     """Return executables or users (`by`), those first that could gain most, with the main reason."""
     found = []
-    for name, rows in read.groupby(by, sort=False):
+    for name, rows in read.groupby(by, sort=False, dropna=False):
         by_rule = rows.groupby("gain_rule")["gain_core_s"].sum().sort_values(ascending=False)
         rule = str(by_rule.index[0]) if len(by_rule) else None
         mine = rows[rows["gain_rule"] == rule].sort_values("gain_core_s", ascending=False, kind="stable")
@@ -145,7 +147,8 @@ def gains(read: pd.DataFrame, by: str) -> list[dict[str, Any]]:
         whole = float(rows["core_s"].sum())
         gain = float(rows["gain_core_s"].sum())
         found.append({
-            by: str(name), "jobs": len(rows), **_hours(rows), "gain_core_hours": gain / _HOUR,
+            by: str(name) if pd.notna(name) else _NOT_TOLD, "jobs": len(rows), **_hours(rows),
+            "gain_core_hours": gain / _HOUR,
             "gain_share": gain / whole if whole > 0 else None, "rule": rule,
             "rule_jobs": len(mine), "rule_core_hours": float(by_rule.iloc[0]) / _HOUR if rule else None,
             "sentence": None if worst is None else _sentence(worst, rule),

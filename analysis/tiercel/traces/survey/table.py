@@ -133,8 +133,10 @@ def _refuse_other(output: Path, signature: str) -> None:
         return
     try:
         said = (pq.read_schema(output).metadata or {}).get(b"tiercel", b"").decode()
-    except pa.ArrowException:  # damaged, or no table at all
-        said = ""
+    except pa.ArrowException:
+        raise UserError(
+            f"{output}: is damaged, or no table at all: remove it, or name another file (-o)"
+        ) from None
     if not said.startswith(f"{_MARK} "):
         raise UserError(f"{output}: is there and is no survey: name another file (-o)")
     if said.split()[1] != signature.split()[1]:
