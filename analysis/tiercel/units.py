@@ -13,6 +13,8 @@ from decimal import Decimal
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
 _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*")
+#: Offsets of files have 63 bits.
+_LARGEST = (1 << 63) - 1
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?\s*", re.IGNORECASE)
@@ -26,9 +28,9 @@ def parse_size(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("must be a size such as 4KiB, 1MiB or 2GiB")
     if isinstance(value, int | float):
-        if value < 0 or value != int(value):
+        if not math.isfinite(value) or value < 0 or value != int(value):
             raise ValueError("must be a whole number of bytes, or a size such as 1MiB")
-        return int(value)
+        return _holdable(int(value), value)
     match = _SIZE.fullmatch(value)
     if not match:
         raise ValueError(f"{value!r} is not a size: write 4096, 4KiB, 1MiB, 2GiB or 1TiB")
@@ -38,7 +40,13 @@ def parse_size(value: object) -> int:
     size = Decimal(number) * 1024 ** _POWER[prefix.lower()]  # exact, unlike a float above 2**53
     if size != int(size):
         raise ValueError(f"{value!r} is not a whole number of bytes")
-    return int(size)
+    return _holdable(int(size), value)
+
+
+def _holdable(size: int, given: object) -> int:
+    if size > _LARGEST:
+        raise ValueError(f"{given} is more than any file holds (8 EiB)")
+    return size
 
 
 def parse_duration(value: object) -> float:

@@ -59,7 +59,7 @@ def observations(
 
 
 def saved(root: Path, rows: pd.DataFrame | None = None) -> tuple[Path, pd.DataFrame]:
-    """Save the dataset of `rows` as `tiercel placement sweep` does; return its folder and the loaded
+    """Save the dataset of `rows` as `tiercel place sweep` does; return its folder and the loaded
     table."""
     table, provenance = sweep_of(observations() if rows is None else rows)
     folder = placement_folder(root, "sweep")

@@ -81,7 +81,7 @@ def test_a_changed_table_is_refused(tmp_path: Path) -> None:
     table.iloc[:-1].to_parquet(folder / "sweep.parquet")
     with pytest.raises(UserError, match="is not the table that"):
         load_sweep(folder)
-    with pytest.raises(UserError, match="no such file: run `tiercel placement sweep`"):
+    with pytest.raises(UserError, match="no such file: run `tiercel place sweep`"):
         load_sweep(tmp_path / "nowhere")
 
 

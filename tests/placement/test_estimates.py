@@ -481,7 +481,7 @@ def test_the_command_needs_no_sweep_and_says_what_it_rests_on(tmp_path: Path) ->
     trace = Strace()
     trace.write(tmp_path / "far" / "log", [100] * 64, 5e-3)
     trace.open(tmp_path)
-    words = ["place", str(tmp_path / "run.strace"), "--site", "here", "--capacity", "near=1GiB"]
+    words = ["place", "plan", str(tmp_path / "run.strace"), "--site", "here", "--capacity", "near=1GiB"]
     done = subprocess.run(
         [sys.executable, "-m", "tiercel", *words], cwd=tmp_path, capture_output=True, text=True, check=False
     )

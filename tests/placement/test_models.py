@@ -122,7 +122,7 @@ def test_another_site_is_refused_and_so_is_a_damaged_card(
     card.write_text(json.dumps(content))
     assert "predicts otherwise than its card says" in PlacementModel.load(folder, "here").notes[-1]
     card.unlink()
-    with pytest.raises(UserError, match="no model yet: run `tiercel placement train --site here`"):
+    with pytest.raises(UserError, match="no model yet: run `tiercel place train --site here`"):
         PlacementModel.load(folder, "here")
 
 

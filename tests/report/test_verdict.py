@@ -345,7 +345,7 @@ def test_a_study_of_samples_says_how_often_each_was_fastest(build_page):
         f"Of {n} kinds of I/O, fastest in all repetitions were Node-local NVMe in {n - 1} and Project space "
         "(NFS) in 0; in 1 no storage was."
     ) in page.text
-    assert "tiercel placement train --study quick" in page.text
+    assert "tiercel place train --study quick" in page.text
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

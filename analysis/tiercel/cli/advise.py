@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site
+from tiercel.cli.panels import IMPROVE
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
 from tiercel.units import parse_duration
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     app.command(
+        rich_help_panel=IMPROVE,
         context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
         options_metavar="[OPTIONS] [--]",
     )(advise)
@@ -94,7 +96,7 @@ def advise(
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror or error}") from None
     if as_json:
-        print(json.dumps({**document(advice), "folder": str(folder)}, indent=1))
+        print_json({**document(advice), "folder": str(folder)})
     else:
         print_advice(advice, page, written)
     if running is not None and capture is not None and capture.exit_code is None:

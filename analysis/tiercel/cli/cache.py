@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError
 from tiercel.units import format_size
@@ -54,7 +54,7 @@ def run_program(
 
 def _show(verb: Verb, found: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(found))
+        print_json(found)
     elif not found:
         print("nothing is staged")
     for log in found if not as_json else ():
@@ -127,7 +127,7 @@ def fuzz(
     if watched:
         print(file=sys.stderr)
     if as_json:
-        print(json.dumps(dataclasses.asdict(outcome)))
+        print_json(dataclasses.asdict(outcome))
     else:
         print(f"{outcome.cases} cases, {len(outcome.mismatches)} mismatches")
         for mismatch in outcome.mismatches:
@@ -153,6 +153,6 @@ def bench(
 
     answer = measure(quick, base, rate, node_local(storage))
     if as_json:
-        print(json.dumps(answer))
+        print_json(answer)
     else:
         show(answer)

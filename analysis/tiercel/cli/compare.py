@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sys
 import tempfile
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
+from tiercel.cli.panels import UNDERSTAND
 from tiercel.errors import UserError, one_line
 from tiercel.project import project_root
 
@@ -35,7 +36,7 @@ _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(compare)
+    app.command(rich_help_panel=UNDERSTAND)(compare)
 
 
 def compare(
@@ -99,9 +100,7 @@ def compare(
         raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
     page = _page(answer, output, root / "results" / "comparisons" / _folder_name(spellings, root))
     if as_json:
-        print(
-            json.dumps({**document(answer), "page": str(page) if page else None}, indent=1, allow_nan=False)
-        )
+        print_json({**document(answer), "page": str(page) if page else None})
     else:
         print_answer(answer, page)
     if fail_on and answer.found(fail_on):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tiercel.cli import dl_verify
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
@@ -46,7 +46,7 @@ def list_workloads(as_json: Json = False) -> None:
             "computation_time": w.train.computation_time.expected, "au_goal": w.metric.au,
         })  # fmt: skip
     if as_json:
-        print(json.dumps(rows))
+        print_json(rows)
         return
     heads = ("workload", "format", "files", "samples", "sample", "dataset", "batch", "readers", "a step")
     cells = [
@@ -94,7 +94,7 @@ def run(
         where.mkdir(parents=True, exist_ok=True)
         ran = run_once(chosen, engine, data, where.resolve(), processes, trace)
         if as_json:
-            print(json.dumps(ran.as_dict()))
+            print_json(ran.as_dict())
         else:
             _show(ran)
 
@@ -141,7 +141,7 @@ def generate(
     with TemporaryDirectory(prefix="tiercel-dl-output-") as temporary, place(folder) as data:
         made = generate_only(chosen, data, Path(temporary), processes)
     if as_json:
-        print(json.dumps(made))
+        print_json(made)
         return
     speed = f", {format_bandwidth(made['bytes'] / made['seconds'])}" if made["bytes"] else ""
     print(
@@ -170,7 +170,7 @@ def optimise(
     with place(folder) as data:
         answer = search(chosen, data, processes, repetitions, console.print)
     if as_json:
-        print(json.dumps(answer.as_dict()))
+        print_json(answer.as_dict())
         return
     table = Table("axis", "setting", "gain", "95 % interval", "")
     for gain in answer.tried:
@@ -209,7 +209,7 @@ def bench(
     with place(None if folder is None else folder / "tiercel-dl-bench") as data:
         answer = measure(data, repetitions)
     if as_json:
-        print(json.dumps(answer))
+        print_json(answer)
         return
     print(f"start-up {answer['startup']['seconds']:.2f} s (goal: below {answer['startup']['goal']:g} s)")
     made = answer["generation"]

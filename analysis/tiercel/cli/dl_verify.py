@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 
 
@@ -48,7 +48,7 @@ def verify(
             say=lambda line: print(line, file=sys.stderr),
         )  # fmt: skip
     if as_json:
-        print(json.dumps(rows))
+        print_json(rows)
     else:
         _show(rows)
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.project import project_root
 
@@ -15,17 +15,24 @@ app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_engines() -> None:
+def list_engines(as_json: Json = False) -> None:
     """Show which engines are installed, in which version."""
     from tiercel.engines import engines
 
-    for name in engines:
-        installation = engines.get(name)().find()
-        if installation is None:
+    found = {name: engines.get(name)().find() for name in engines}
+    if as_json:
+        print_json([
+            {"engine": name, "version": there and there.version,
+             "programs": {of: str(path) for of, path in there.programs.items()} if there else {}}
+            for name, there in found.items()
+        ])  # fmt: skip
+        return
+    for name, there in found.items():
+        if there is None:
             print(f"{name:10} not found")
         else:
-            paths = ", ".join(str(p) for p in installation.programs.values())
-            print(f"{name:10} {installation.version:24} {paths}")
+            paths = ", ".join(str(p) for p in there.programs.values())
+            print(f"{name:10} {there.version:24} {paths}")
 
 
 @app.command()
@@ -42,7 +49,7 @@ def compare(
 
     answer = compare_engines(names, quick, project_root())
     if as_json:
-        print(json.dumps(answer))
+        print_json(answer)
         return
     console = Console()
     table = Table(title="Engines, as ratios to the baseline")

@@ -19,7 +19,8 @@ from tiercel.cli import (
     dl_verify,
     engines,
     measure,
-    placement,
+    panels,
+    place,
     results,
     share,
     site,
@@ -38,20 +39,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 measure.register(app)
-advise.register(app)
-results.register(app)
-compare.register(app)
-placement.register(app)
-app.add_typer(site.app, name="site")
-app.add_typer(stack.app, name="stack")
-app.add_typer(engines.app, name="engines")
-app.add_typer(cache.app, name="cache")
-app.add_typer(share.app, name="share")
+app.add_typer(site.app, name="site", rich_help_panel=panels.EVALUATE)
+app.add_typer(stack.app, name="stack", rich_help_panel=panels.EVALUATE)
+app.add_typer(engines.app, name="engines", rich_help_panel=panels.EVALUATE)
 dl_verify.register(dl.app)
-app.add_typer(dl.app, name="dl")
+app.add_typer(dl.app, name="dl", rich_help_panel=panels.EVALUATE)
+app.command(rich_help_panel=panels.UNDERSTAND)(results.show)
+compare.register(app)
 trace_survey.register(trace.app)
 trace_pages.register(trace.app)
-app.add_typer(trace.app, name="trace")
+app.add_typer(trace.app, name="trace", rich_help_panel=panels.UNDERSTAND)
+advise.register(app)
+app.add_typer(place.app, name="place", rich_help_panel=panels.IMPROVE)
+app.add_typer(cache.app, name="cache", rich_help_panel=panels.IMPROVE)
+app.add_typer(share.app, name="share", rich_help_panel=panels.IMPROVE)
+results.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study
+from tiercel.cli.panels import EVALUATE
 from tiercel.cli.results import show
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
@@ -23,7 +25,7 @@ TRY_AGAIN = 75
 
 def register(app: typer.Typer) -> None:
     for command in (evaluate, plan, check, clean):
-        app.command()(command)
+        app.command(rich_help_panel=EVALUATE)(command)
     app.command(hidden=True)(batch)
 
 
@@ -81,17 +83,20 @@ def plan(
         print_cost(project, results_folder(root, site), as_json)
         return
     if as_json:
-        print(json.dumps([run.row() for run in project.plan.runs]))
+        print_json([run.row() for run in project.plan.runs])
         return
     print_plan(project)
 
 
-def check(site: Site = "local", study: Study = "quick") -> None:
+def check(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
     """Check that a site can carry out a study: mounts, permissions, space, engines, launcher."""
     from tiercel.runs.planning import check_site, make_plan
 
     project = make_plan(site, study, project_root())
     check_site(project)
+    if as_json:
+        print_json({"site": site, "study": project.plan.study.study, "runs_at_most": len(project.plan.runs)})
+        return
     print(f"site {site} can run study {study}: {len(project.plan.runs)} runs at most")
 
 

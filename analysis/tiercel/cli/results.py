@@ -1,4 +1,4 @@
-"""Commands on results: collect, report, show."""
+"""Commands on results: collect and report, which make what is handed on, and show."""
 # Tables and figures take seconds to import, and a measuring job needs neither: each command imports its own.
 # ruff: noqa: PLC0415
 
@@ -9,14 +9,16 @@ from pathlib import Path
 
 import typer
 
-from tiercel.cli.options import Site, Study
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json, Site, Study
+from tiercel.cli.panels import HAND_ON
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
 
 
 def register(app: typer.Typer) -> None:
-    for command in (collect, report, show):
-        app.command()(command)
+    for command in (collect, report):
+        app.command(rich_help_panel=HAND_ON)(command)
 
 
 def collect(site: Site = "local", study: Study = "quick") -> None:
@@ -55,13 +57,17 @@ def report(site: Site = "local", study: Study = "quick") -> None:
     print(page)
 
 
-def show(site: Site = "local", study: Study = "quick") -> None:
+def show(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
     """Print the results in short, and the path of the report."""
+    from tiercel.report.document import document
     from tiercel.report.terminal import print_summary
     from tiercel.site import load_site
     from tiercel.study.load import load_study
 
     root = project_root()
+    if as_json:
+        print_json(document(_existing(site), load_site(site, root), load_study(study, root)))
+        return
     print_summary(_existing(site), load_site(site, root), load_study(study, root))
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiercel.cli import share_simulate
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
 
@@ -158,7 +158,7 @@ def status(socket: Socket, as_json: Json = False) -> None:
     with Connection(socket) as connection:
         found = connection.status()
     if as_json:
-        print(json.dumps(found, indent=1))
+        print_json(found)
         return
     table = Table(title=f"{found['policy']} by {found['scheduler']}, {found['open_files']} open files")
     for name in ("job", "user", "group", "size", "clients", "share", "read", "written", "operations"):
@@ -209,7 +209,7 @@ def bench(
         size_of("--rate", rate) or 0,
     )  # fmt: skip
     if as_json:
-        print(json.dumps(document, indent=1))
+        print_json(document)
     else:
         _show(document)
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.errors import UserError
 from tiercel.units import parse_duration
@@ -93,7 +93,7 @@ def simulate(
     if figure:
         _draw(documents, figure)
     if as_json:
-        print(json.dumps({"origin": "simulated", "simulations": documents}, allow_nan=False))
+        print_json({"origin": "simulated", "simulations": documents})
         return
     console = Console()
     for document in documents:
@@ -116,7 +116,7 @@ def calibrate(
     if measurements is None:
         answer["published"] = {"servers": 128, "throughput": PAPER_128}
     if as_json:
-        print(json.dumps(answer, allow_nan=False))
+        print_json(answer)
         return
     console = Console()
     server = answer["server"]

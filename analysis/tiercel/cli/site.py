@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.project import project_root
 from tiercel.units import format_size
@@ -16,11 +17,15 @@ app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_sites() -> None:
+def list_sites(as_json: Json = False) -> None:
     """Name the sites under site-configs/."""
     from tiercel.site import known_sites
 
-    print("\n".join(known_sites(project_root())))
+    names = known_sites(project_root())
+    if as_json:
+        print_json(list(names))
+        return
+    print("\n".join(names))
 
 
 @app.command()
@@ -40,13 +45,16 @@ def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, da
 
 
 @app.command()
-def check(site: Annotated[str, typer.Argument()] = "local") -> None:
+def check(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
     """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
     from tiercel.runs.site_check import problems
     from tiercel.site import load_site
 
     root = project_root()
     found = problems(load_site(site, root), root)
+    if as_json:
+        print_json({"site": site, "problems": found})
+        raise typer.Exit(1 if found else 0)
     for problem in found:
         print(f"tiercel: site {site}: {problem}", file=sys.stderr)
     if found:
@@ -65,7 +73,7 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
 
     found = load_site(site, project_root())
     if as_json:
-        print(found.model_dump_json(indent=1))
+        print_json(found.model_dump(mode="json"))
         return
     console = Console()
     console.print(f"[bold]{found.site}[/bold]  {found.description}")

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
 from tiercel.project import project_root
@@ -125,7 +125,7 @@ def status(site: Site = "local", as_json: Json = False) -> None:
             "summary": lock.summary() if lock else None,
             "folders": [str(f) for f in program_folders(environment, lock)] if lock and built else [],
         }  # fmt: skip
-        print(json.dumps(content, indent=1))
+        print_json(content)
         return
     print(f"Spack: {spack or 'none (SPACK_ROOT or PATH)'}")
     if lock is None:

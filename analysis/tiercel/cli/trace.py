@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
@@ -356,12 +356,6 @@ def _bandwidth(value: float | None) -> str:
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(k): v for k, v in row.items()} for row in table.reset_index().to_dict("records")]
-
-
-def print_json(answer: dict[str, Any]) -> None:
-    from tiercel.plain import plain
-
-    print(json.dumps(plain(answer), allow_nan=False))
 
 
 def warn(warnings: list[str]) -> None:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tiercel.cli import trace
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.cli.trace import Api, Cache, Format, Memory, Rank, ReadBandwidth, Stripe, Trace, Where
 from tiercel.errors import UserError, one_line
@@ -78,7 +79,7 @@ def compare(
     if as_json:
         from tiercel.traces.against.document import document
 
-        trace.print_json(document(comparison))
+        print_json(document(comparison))
         return
     _show(comparison)
     for letter, frame in zip("AB", frames, strict=True):

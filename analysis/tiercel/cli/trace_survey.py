@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.errors import UserError, one_line
 from tiercel.units import format_latency, format_size
@@ -82,9 +82,7 @@ def survey(
         print(f"tiercel: {one_line(sentence)}", file=sys.stderr)
     page = answers(choose(rows, output, since, until, where), by, limit)  # type: ignore[arg-type]
     if as_json:
-        from tiercel.plain import plain
-
-        print(json.dumps(plain({**page, "table": str(output)}), allow_nan=False))
+        print_json({**page, "table": str(output)})
         return
     _show(page, output)
 

@@ -47,7 +47,7 @@ def _of_study(results: Path, site: str, study: str) -> Estimator:
             )
         model = PlacementModel.train(table)
         model.notes.append(
-            f"learnt from the sweep {study} just now: `tiercel placement train --study {study}` keeps the "
+            f"learnt from the sweep {study} just now: `tiercel place train --study {study}` keeps the "
             "model and says how good it is"
         )
         return model

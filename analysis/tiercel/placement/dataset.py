@@ -171,17 +171,17 @@ def load_sweep(folder: Path | str) -> pd.DataFrame:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
         table = pd.read_parquet(folder / TABLE)
     except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: no such file: run `tiercel placement sweep`") from None
+        raise UserError(f"{error.filename}: no such file: run `tiercel place sweep`") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: not a whole dataset: {error}: run `tiercel placement sweep`") from None
+        raise UserError(f"{folder}: not a whole dataset: {error}: run `tiercel place sweep`") from None
     if provenance.get("format") != FORMAT:
         raise UserError(
             f"{folder / PROVENANCE}: format {provenance.get('format')}, not {FORMAT}: run `tiercel "
-            "placement sweep`"
+            "place sweep`"
         )
     if provenance.get("sha256") != _digest(folder / TABLE):
         raise UserError(
-            f"{folder / TABLE}: is not the table that {PROVENANCE} describes: run `tiercel placement sweep`"
+            f"{folder / TABLE}: is not the table that {PROVENANCE} describes: run `tiercel place sweep`"
         )
     table.attrs.update(systems=provenance["systems"], provenance=provenance, path=str(folder))
     return table

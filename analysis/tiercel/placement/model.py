@@ -124,7 +124,7 @@ class PlacementModel:
             checked, expected = card["check"]["rows"], np.array(card["check"]["predicted"], dtype=float)
         except FileNotFoundError:
             raise UserError(
-                f"{path}: no model yet: run `tiercel placement train --site {site or 'SITE'}`"
+                f"{path}: no model yet: run `tiercel place train --site {site or 'SITE'}`"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path}: not a whole model card: {error!r}: train it again") from None

@@ -77,7 +77,7 @@ class Measurements:
             raise UserError(
                 f"{where}: no measurements of {what} on two storage systems or more, no sweep and no model: "
                 f"run `tiercel evaluate --site {site}`, or for a model `tiercel evaluate --site {site} "
-                "--study placement-quick`, `tiercel placement sweep` and `tiercel placement train`"
+                "--study placement-quick`, `tiercel place sweep` and `tiercel place train`"
             )
         return max(found.values(), key=lambda m: len(m.keys))
 

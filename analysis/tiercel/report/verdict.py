@@ -209,7 +209,7 @@ def _sampled(results: Results, site: Site) -> Verdict | None:
     )
     gain = (
         "Where the files of a program belong is told file by file, by a model that learns from this study: "
-        f"tiercel placement train --study {results.study.study}, then tiercel place TRACE."
+        f"tiercel place train --study {results.study.study}, then tiercel place plan TRACE."
     )
     return _said(results, stacks, where, gain, _mind(results, site, stacks))
 

@@ -57,7 +57,10 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     adapters: dict[str, Engine] = {}
     found: dict[str, Installation] = {}
     for name in dict.fromkeys([*study.engines, *study.engines_where_found]):
-        adapter = engines.get(name)()
+        try:
+            adapter = engines.get(name)()
+        except UserError as error:
+            raise UserError(f"study {study.study}: engines: {error}") from None
         installation = adapter.find()
         if installation:
             adapters[name], found[name] = adapter, installation

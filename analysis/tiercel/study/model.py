@@ -20,7 +20,8 @@ class Repetitions(Document):
     """How often a configuration runs: on until its interval is tight enough, within these bounds."""
 
     minimum: int = Field(default=3, ge=1)
-    maximum: int = Field(default=10, ge=1)
+    # Beyond a thousand no interval gets tighter that anybody waits for; a plan has a row for each.
+    maximum: int = Field(default=10, ge=1, le=1000)
     target: float = Field(
         default=0.1, gt=0, lt=1, description="half width of the 95 % interval of the median, relative to it"
     )
@@ -47,8 +48,8 @@ class Experiment(Document):
     """Workloads over scales."""
 
     title: str = ""
-    nodes: list[Count] = [1]
-    processes_per_node: list[Processes] = ["max"]
+    nodes: list[Count] = Field(default=[1], min_length=1)
+    processes_per_node: list[Processes] = Field(default=["max"], min_length=1)
     launcher: Literal["site", "fork"] = Field(
         default="site", description="fork: the engine starts its own processes, on one node and without MPI"
     )

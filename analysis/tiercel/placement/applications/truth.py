@@ -41,7 +41,7 @@ def load_samples(
         rows.append(values)
     if not rows:
         raise UserError(
-            f"{root}: no application was measured on all of {', '.join(systems)}: run `tiercel placement "
+            f"{root}: no application was measured on all of {', '.join(systems)}: run `tiercel place "
             "apps`" + (f" ({notes[0]})" if notes else "")
         )
     whole = pd.concat(rows)

@@ -73,7 +73,7 @@ def placement(context: Context) -> Section | None:
             )
         )
     else:
-        notes.append("No model was trained on this sweep: run `tiercel placement train`.")
+        notes.append("No model was trained on this sweep: run `tiercel place train`.")
     for path in sorted(context.folder.glob("placement/plans/*/plan.json")):
         plan = _json(path)
         if plan:

@@ -108,7 +108,7 @@ def _texts(results: Results, made: list[Recommendation], model: list[Judgement])
         texts.append(
             "All this rests on measurements of this study. A placement model of this site would judge files "
             "of other sizes and patterns too: tiercel evaluate --study placement-quick, then tiercel "
-            "placement train."
+            "place train."
         )
     return texts
 

@@ -237,7 +237,7 @@ class _Reading:
         return ReadReport(self._warnings, self._metadata(), self._renames())
 
     def _read(self, source: Path) -> bool:
-        """Read one file; False when it has lines and not one of them, event or not, can be understood."""
+        """Read one file; False when it is not empty and not one line, event or not, can be understood."""
         lines = Lines(source)
         for hashes in self.hashes.values():
             hashes.new_file()
@@ -258,7 +258,7 @@ class _Reading:
             if rows:
                 self._writer.write(self._columns(block, self._heads[source]))
         self._warnings += lines.warnings
-        understood = understood or not (lost_lines or lines.overlong)
+        understood = understood or not (lost_lines or lines.overlong or lines.warnings)
         if understood:
             garbled = lost_lines - unfinished
             if garbled:

@@ -1,11 +1,9 @@
-"""Commands on placement: the sweep's dataset, the model, its evaluation, the applications; and `tiercel
-place`."""
+"""Commands on placement: a program's plan, the sweep's dataset, the model, its evaluation, applications."""
 # scikit-learn, pandas and DuckDB take seconds to import, and other commands need none of them.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from pathlib import Path
@@ -16,13 +14,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
-from tiercel.plain import plain
 from tiercel.project import project_root, results_folder
 from tiercel.units import format_latency, format_size, parse_size
 
-app = typer.Typer(help="Which file belongs on which storage: sweep, model, evaluation.", no_args_is_help=True)
+app = typer.Typer(
+    help="Where a traced program's files belong: the plan, and the sweep and model below it.",
+    no_args_is_help=True,
+)
 
 
 def _name(study: str | None) -> str | None:
@@ -49,9 +50,61 @@ Seed = Annotated[int, typer.Option("--seed", help="Of splits and models.")]
 DEFAULT_STUDY = "placement-sweep"
 
 
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="placement")
-    root.command()(place)
+@app.command()
+def plan(
+    trace: Trace,
+    site: Site = "local",
+    study: Basis = None,
+    home: Home = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", min=0.5, max=1.0, help="Below it files stay.")
+    ] = 0.9,
+    capacity: Annotated[list[str] | None, typer.Option("--capacity", help="SYSTEM=SIZE (repeat).")] = None,
+    together: Annotated[
+        list[str] | None, typer.Option("--together", help="Files that match stay on one system (repeat).")
+    ] = None,
+    staging: Annotated[bool, typer.Option("--staging/--no-staging", help="Count copying in and out.")] = True,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the plan's files.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say for each file of a traced program which storage system it belongs on, and what that gains."""
+    from tiercel.placement.place import place as make_plan
+    from tiercel.placement.staging import group_rows
+
+    plan = make_plan(
+        trace, site, study=study, home=home, confidence=confidence, capacity=_sizes(capacity or []),
+        together=together or [], staging=staging,
+    )  # fmt: skip
+    written = plan.write(output) if output else []
+    rows = group_rows(plan)
+    if as_json:
+        print_json({**plan.summary, "notes": list(plan.notes), "rows": rows})
+        return
+    console = Console()
+    table = _table("files", "of", "system", "gain", "sure", "why")
+    # What stays and takes no time is not worth a row here; --json has it.
+    shown = [r for r in rows if r["system"] != plan.home or _at_home(plan, r) >= 0.01 * _at_home(plan, *rows)]
+    measured = any(row["rests_on"] != plan.summary["basis"] for row in rows)
+    for row in shown:
+        table.add_row(
+            row["group"], str(row["files"]), row["system"], f"{row['expected_gain']:.0%}",
+            f"{row['confidence']:.0%}",
+            f"{row['reason']}; {row['rests_on']}" if measured else row["reason"],
+        )  # fmt: skip
+    console.print(table)
+    if hidden := [r for r in rows if r not in shown]:
+        console.print(
+            f"{sum(r['files'] for r in hidden)} more files stay and take "
+            f"{format_latency(_at_home(plan, *hidden))} in all",
+            markup=False,
+        )
+    _print_totals(console, plan)
+    for note in plan.notes:
+        console.print(note, markup=False)
+    for path in written:
+        console.print(str(path), markup=False)
 
 
 @app.command()
@@ -97,7 +150,7 @@ def train(
     model.card["elimination"] = eliminate("decision-tree", table, seed)
     path = model.save(folder, folder)
     if as_json:
-        _print_json(model.card)
+        print_json(model.card)
         return
     _print_evaluation(model.card["evaluation"])
     for note in model.notes:
@@ -123,7 +176,7 @@ def evaluate(
     except UserError as error:
         answer["applications_note"] = str(error)
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     _print_evaluation(answer["sweep"])
     if answer["applications"]:
@@ -178,7 +231,7 @@ def check(
     except RunFailed as error:
         raise UserError(f"{trace}: the replay failed: {error}") from None
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     print(
         f"time in I/O calls on the planned files: {format_latency(answer['seconds_at_home'])} with all on "
@@ -190,62 +243,6 @@ def check(
         print("the plan moves nothing, so both ways are the same: their difference is this machine's noise")
     for name, count in answer["left_out"].items():
         print(f"not replayed: {count} calls of {name}")
-
-
-def place(
-    trace: Trace,
-    site: Site = "local",
-    study: Basis = None,
-    home: Home = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.5, max=1.0, help="Below it files stay.")
-    ] = 0.9,
-    capacity: Annotated[list[str] | None, typer.Option("--capacity", help="SYSTEM=SIZE (repeat).")] = None,
-    together: Annotated[
-        list[str] | None, typer.Option("--together", help="Files that match stay on one system (repeat).")
-    ] = None,
-    staging: Annotated[bool, typer.Option("--staging/--no-staging", help="Count copying in and out.")] = True,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the plan's files.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Say for each file of a traced program which storage system it belongs on, and what that gains."""
-    from tiercel.placement.place import place as make_plan
-    from tiercel.placement.staging import group_rows
-
-    plan = make_plan(
-        trace, site, study=study, home=home, confidence=confidence, capacity=_sizes(capacity or []),
-        together=together or [], staging=staging,
-    )  # fmt: skip
-    written = plan.write(output) if output else []
-    rows = group_rows(plan)
-    if as_json:
-        _print_json({**plan.summary, "notes": list(plan.notes), "rows": rows})
-        return
-    console = Console()
-    table = _table("files", "of", "system", "gain", "sure", "why")
-    # What stays and takes no time is not worth a row here; --json has it.
-    shown = [r for r in rows if r["system"] != plan.home or _at_home(plan, r) >= 0.01 * _at_home(plan, *rows)]
-    measured = any(row["rests_on"] != plan.summary["basis"] for row in rows)
-    for row in shown:
-        table.add_row(
-            row["group"], str(row["files"]), row["system"], f"{row['expected_gain']:.0%}",
-            f"{row['confidence']:.0%}",
-            f"{row['reason']}; {row['rests_on']}" if measured else row["reason"],
-        )  # fmt: skip
-    console.print(table)
-    if hidden := [r for r in rows if r not in shown]:
-        console.print(
-            f"{sum(r['files'] for r in hidden)} more files stay and take "
-            f"{format_latency(_at_home(plan, *hidden))} in all",
-            markup=False,
-        )
-    _print_totals(console, plan)
-    for note in plan.notes:
-        console.print(note, markup=False)
-    for path in written:
-        console.print(str(path), markup=False)
 
 
 def _at_home(plan: Any, *rows: dict[str, Any]) -> float:
@@ -363,7 +360,3 @@ def _print_applications(answer: dict[str, Any]) -> None:
     Console().print(table)
     for note in answer["notes"]:
         print(note)
-
-
-def _print_json(answer: Any) -> None:
-    print(json.dumps(plain(answer), indent=1))

@@ -1,0 +1,281 @@
+"""Bad input to every command: one line that says what is wrong, exit code 2, no traceback, nothing done."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from tiercel.cli.main import MISTAKE, app, run
+
+
+def asked(words: list[str]) -> tuple[int, str, str]:
+    """Run the command line in this process; return its exit code, and what it printed on both streams."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(lambda **options: app(words, **options))
+    return code, out.getvalue(), err.getvalue()
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def usage_mistakes() -> Iterator[list[str]]:
+    """Every command with an option that it does not have; every option without its value, and with a word
+    where it wants a number."""
+    for path, command in commands(get_command(app)):
+        # Before a program's own options, where a command takes a program.
+        yield [*path, "--no-such-option"]
+        for parameter in command.params:
+            name = max(getattr(parameter, "opts", [""]), key=len)
+            if not name.startswith("--") or getattr(parameter, "is_flag", False):
+                continue
+            yield [*path, name]
+            if parameter.type_descriptor.annotation in (int, float):
+                yield [*path, name, "many"]
+
+
+@pytest.mark.parametrize("words", list(usage_mistakes()), ids=" ".join)
+def test_a_mistake_in_usage(words: list[str]) -> None:
+    code, out, err = asked(words)
+    assert code == MISTAKE and out == "", (out, err)
+    assert err.startswith("tiercel: ") and err.count("\n") == 1
+
+
+# -- files that are not what they should be ------------------------------------------------------------------
+
+_VERBS = ("summary", "overlap", "explain", "files", "report", "timeline", "convert", "export-perfetto")
+
+
+def trace_command(verb: str, path: Path, out: Path) -> list[str]:
+    if verb in {"convert", "export-perfetto"}:
+        return ["trace", verb, str(path), str(out / ("x.parquet" if verb == "convert" else "x.json"))]
+    more = ["-o", str(out / "x.html")] if verb in {"report", "timeline"} else []
+    return ["trace", verb, str(path), *more]
+
+
+def no_file(folder: Path) -> Path:
+    return folder / "nowhere"
+
+
+def empty_folder(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+def written(name: str, content: bytes) -> Any:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
+
+
+_FILES = {
+    "no file": no_file,
+    "an empty folder": empty_folder,
+    "text": written("x.pfw", b"hello, I am no trace\n" * 3),
+    "noise named Darshan": written("x.darshan", bytes(range(256)) * 8),
+    "noise named Parquet": written("x.parquet", bytes(range(256)) * 8),
+    "noise named gzip": written("x.pfw.gz", b"\x1f\x8b" + bytes(range(256))),
+    "a torn tar": written("x.tar", b"\0" * 512),
+    "a page": written("x.html", b"<html></html>"),
+    "a name with a newline": written("a\nb.pfw", b"nothing"),
+}
+
+
+@pytest.mark.parametrize("verb", _VERBS)
+@pytest.mark.parametrize("what", _FILES)
+def test_a_trace_that_is_none(verb: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = _FILES[what](tmp_path)
+    there = {p for p in tmp_path.rglob("*") if "cache" not in p.parts}
+    refused(trace_command(verb, path, tmp_path))
+    assert {p for p in tmp_path.rglob("*") if "cache" not in p.parts} == there  # nothing half made
+
+
+@pytest.mark.parametrize(
+    "what", ["no file", "an empty folder", "text", "noise named Parquet", "noise named gzip"]
+)
+@pytest.mark.parametrize("words", [["place", "plan"], ["place", "check"], ["advise"]], ids=" ".join)
+def test_a_program_whose_trace_is_none(words: list[str], what: str, tmp_path: Path) -> None:
+    refused([*words, str(_FILES[what](tmp_path))])
+
+
+def refused(words: list[str]) -> str:
+    code, out, err = asked(words)
+    assert code == MISTAKE and out == "", (code, out, err)
+    assert err.startswith("tiercel: ") and err.count("\n") == 1 and "Traceback" not in err, err
+    return err
+
+
+# -- studies that say what cannot be -------------------------------------------------------------------------
+
+_STUDY = """
+study: bad
+title: t
+repetitions: {minimum: 1, maximum: 2}
+experiments:
+  e:
+    processes_per_node: [1]
+    workloads:
+      w:
+        operation: write
+        transfer_size: 1MiB
+        data_per_node: 4MiB
+"""
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("study: bad", "study: BAD NAME", "study"),
+        ("study: bad", "study: ../bad", "study"),
+        ("study: bad", "", "study"),
+        ("study: bad", "study: [bad]", "study"),
+        ("title: t", "titel: t", "title"),
+        ("title: t", "title: {a: b}", "title"),
+        ("minimum: 1, maximum: 2", "minimum: 3, maximum: 2", "maximum"),
+        ("minimum: 1, maximum: 2", "minimum: 0, maximum: 2", "minimum"),
+        ("minimum: 1, maximum: 2", "minimum: -1, maximum: 2", "minimum"),
+        ("minimum: 1, maximum: 2", "minimum: 1.5, maximum: 2", "minimum"),
+        ("minimum: 1, maximum: 2", "minimum: many, maximum: 2", "minimum"),
+        ("minimum: 1, maximum: 2", "minimum: 1, maximum: .inf", "maximum"),
+        ("minimum: 1, maximum: 2", "minimum: 1, maximum: .nan", "maximum"),
+        ("minimum: 1, maximum: 2", "minimum: 1, maximum: 2000000000", "maximum"),
+        ("minimum: 1, maximum: 2", "minimum: 1, maximum: 2, target: .inf", "target"),
+        ("minimum: 1, maximum: 2", "minimum: 1, maximum: 2, target: -0.1", "target"),
+        ("minimum: 1, maximum: 2", "minimum: 1, most: 2", "most"),
+        ("title: t", "title: t\ntimeout: never", "timeout"),
+        ("title: t", "title: t\ntimeout: -5s", "timeout"),
+        ("title: t", "title: t\ntimeout: .inf", "timeout"),
+        ("title: t", "title: t\nbudget: .nan", "budget"),
+        ("title: t", "title: t\nbudget: 1 fortnight", "budget"),
+        ("title: t", "title: t\nengines: [ioor]", "engines"),
+        ("title: t", "title: t\nengines: []", "engines"),
+        ("title: t", "title: t\nengines: 5", "engines"),
+        ("title: t", "title: t\ntrace: perhaps", "trace"),
+        ("title: t", "title: t\nstorages: [nowhere-at-all]", "storages"),
+        ("title: t", "title: t\nlayers: [wishes]", "layers"),
+        ("processes_per_node: [1]", "processes_per_node: []", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [0]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [-2]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [all]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [1.5]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [1000000]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: [.inf]", "processes_per_node"),
+        ("processes_per_node: [1]", "processes_per_node: {1: 2}", "processes_per_node"),
+        ("processes_per_node: [1]", "nodes: []", "nodes"),
+        ("processes_per_node: [1]", "nodes: [0]", "nodes"),
+        ("processes_per_node: [1]", "nodes: [none]", "nodes"),
+        ("processes_per_node: [1]", "proceses_per_node: [1]", "processes_per_node"),
+        ("operation: write", "operation: wriet", "operation"),
+        ("operation: write", "operation: [write]", "operation"),
+        ("operation: write", "oporation: write", "operation"),
+        ("transfer_size: 1MiB", "transfer_size: 1MB", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: 0", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: -1", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: .inf", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: .nan", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: 0.3", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: much", "transfer_size"),
+        ("transfer_size: 1MiB", "transfer_size: [1MiB", "not valid YAML"),
+        ("transfer_size: 1MiB", "transfer_size: 99999999999999999999999TiB", "transfer_size"),
+        ("data_per_node: 4MiB", "data_per_node: 0", "data_per_node"),
+        ("data_per_node: 4MiB", "data_per_node: .inf", "data_per_node"),
+        ("data_per_node: 4MiB", "data_per_node: 1PiB", "a run needs 1 PiB"),
+        ("data_per_node: 4MiB", "data_per_node: 4MiB\n        pattern: randm", "pattern"),
+        ("data_per_node: 4MiB", "data_per_node: 4MiB\n        fsync: often", "fsync"),
+        ("data_per_node: 4MiB", "data_per_node: 4MiB\n        kind: i/o", "kind"),
+        ("data_per_node: 4MiB", "data_per_node: 4MiB\n        kind: replay\n        trace: /nowhere.pfw", ""),
+        ("workloads:", "workloads: {}\n    other:", "workloads"),
+        ("workloads:", "workload:", "workloads"),
+        ("experiments:", "experiment:", "experiments"),
+        ("experiments:", "experiments: []\nother:", "experiments"),
+        ("experiments:", "\texperiments:", "not valid YAML"),
+        ("title: t", "title: t\ntitle: u", "title"),
+        ("title: t", "&a title: *b", ""),
+        ("title: t", "title: !!python/object/apply:os.system [true]", ""),
+    ],
+)
+def test_a_study_that_cannot_be(good: str, bad: str, said: str, tmp_path: Path) -> None:
+    assert good in _STUDY
+    (tmp_path / "bad.yaml").write_text(_STUDY.replace(good, bad, 1))
+    words = refused(["check", "--study", str(tmp_path / "bad.yaml")])
+    assert "bad.yaml" in words or "study" in words
+    assert said in words
+
+
+def test_the_good_study_is_good(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(_STUDY)
+    code, out, err = asked(["check", "--study", str(tmp_path / "bad.yaml"), "--json"])
+    assert code == 0 and err == "" and '"study": "bad"' in out
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"7",
+        b"study: x\0",
+        b"\xff\xfe",
+        b"- a\n- b",
+        b"{",
+        b"a: &a [*a]",
+        b"study: " + b"[" * 5000,
+    ],
+    ids=repr,
+)
+def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_bytes(content)
+    refused(["plan", "--study", str(tmp_path / "x.yaml")])
+
+
+# -- words that do not fit -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "--site", "nowhere"], ["evaluate", "--site", "../local"], ["plan", "--site", ""],
+        ["show", "--site", "a/b"], ["show", "--site", "nowhere"], ["report", "--site", "nowhere"],
+        ["collect", "--site", "nowhere"], ["clean", "--site", "nowhere"], ["check", "--site", "nowhere"],
+        ["check", "--study", "nowhere"], ["plan", "--study", "/nowhere.yaml"], ["plan", "--study", "/"],
+        ["show", "--study", "nowhere"], ["site", "show", "nowhere"], ["site", "check", "nowhere"],
+        ["site", "check", ".."],
+        ["site", "new", "Bad Name"], ["site", "new", "../x"], ["site", "new", "local"],
+        ["stack", "status", "--site", "nowhere"], ["compare"], ["compare", "one"],
+        ["compare", "nowhere", "local"], ["compare", "local", "local", "--fail-on", "sometimes"],
+        ["compare", "local", "local", "--fail-on", "-5%"], ["engines", "compare", "ioor"],
+        ["advise", "--", "/nowhere/program"], ["advise", "--minutes", "-1", "--", "true"],
+        ["advise", "--minutes", "nan", "--", "true"], ["advise", "--home", "nowhere", "--", "true"],
+        ["place", "train", "--study", "nowhere"],
+        ["place", "sweep", "--study", "nowhere", "--site", "nowhere"],
+        ["place", "apps", "--only", "nothing"], ["place", "apps", "--repetitions", "0"],
+        ["place", "plan", "/nowhere", "--capacity", "x"], ["place", "plan", "/nowhere", "--confidence", "2"],
+        ["dl", "run", "nowhere"], ["dl", "run", "/nowhere.yaml"], ["dl", "generate", "nowhere"],
+        ["dl", "run", "cosmoflow", "--scale", "-1"], ["dl", "run", "cosmoflow", "--scale", "nan"],
+        ["dl", "run", "cosmoflow", "--set", "no.such.key=1"], ["dl", "run", "cosmoflow", "--set", "x"],
+        ["cache", "run"], ["cache", "drop", "--storage", "/nowhere"], ["cache", "fuzz", "--cases", "-1"],
+        ["share", "status", "--socket", "/nowhere/s"],
+        ["share", "ticket"], ["share", "simulate", "--policy", "unfair"],
+        ["trace", "survey", "/nowhere"], ["trace", "survey", "/etc/hostname"],
+        ["trace", "compare", "/nowhere", "/"],
+        ["trace", "collect", "--site", "nowhere"], ["trace", "summary", "/nowhere", "--memory", "lots"],
+        ["trace", "summary", "/nowhere", "--format", "papyrus"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_words_that_do_not_fit(words: list[str]) -> None:
+    refused(words)
