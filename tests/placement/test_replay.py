@@ -467,7 +467,7 @@ def test_a_busy_stream_takes_the_processor(tmp_path: Path) -> None:
         used[how] = (
             after.children_user + after.children_system - before.children_user - before.children_system
         )
-    assert used["asleep"] < 0.1 < used["busy"]  # processor time: no other program changes it much
+    assert used["asleep"] + 0.03 < used["busy"]  # on a full machine it gets a part of the 0.2 s
     assert run(tmp_path / "r.txt", tmp_path / "root", "--think").returncode == 2
 
 
