@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from tests.report.synthetic import Synthetic, site, study
+
 from tiercel.report.data import Results
 from tiercel.report.document import document
 from tiercel.results.validity import FLAGS

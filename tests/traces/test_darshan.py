@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tiercel.traces.readers.darshan
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame
+from tiercel.traces.analysis.tally import processes_time
 
 from .conftest import Kept
 
@@ -172,3 +173,31 @@ def test_the_job_is_as_long_as_darshan_says() -> None:
     over = frame.bandwidth_over_time(bins=10)
     assert over["read_bytes"].sum() + over["write_bytes"].sum() == pytest.approx(2 * 131072)
     assert over.index[1] == pytest.approx(frame.job_time / 10)
+
+
+@needs_darshan
+def test_shares_are_of_the_whole_job_however_it_was_opened(tmp_path: Path) -> None:
+    """A part of a log, and a converted one, are told against the time of all processes."""
+    log = IOFrame.from_darshan(DATA / "posix-dxt.darshan")
+    whole = processes_time(log)
+    assert whole == (log.metadata["run_time"] * 2, 2)
+    assert processes_time(log.select(filter="size > 0")) == whole
+    assert processes_time(IOFrame.from_parquet(log.to_parquet(tmp_path / "x.parquet"))) == whole
+
+
+@needs_darshan
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "overlap",
+        "metadata_share",
+        "io_bandwidth",
+        "io_time",
+        "access_pattern",
+        "transfer_sizes",
+        "load_imbalance",
+    ],
+)
+def test_analyses_of_calls_refuse_counters(ask: str) -> None:
+    with pytest.raises(UserError, match="counters alone"):
+        getattr(IOFrame.from_darshan(DATA / "posix-counters.darshan"), ask)()

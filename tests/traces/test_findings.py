@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
+from tiercel.traces.analysis.tally import tally
 from tiercel.traces.findings import Finding, Storage, explain, findings_table, rules
+from tiercel.traces.findings.base import Case
 from tiercel.traces.store import ParquetWriter
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -531,3 +534,30 @@ def test_writes_of_a_file_opened_with_o_sync_are_syncs(tmp_path: Path) -> None:
     # 1 s of writes in a life of 1.2 s, less what strace adds to a call
     assert finding.seconds == pytest.approx(1.0, abs=0.01)
     assert told("O_WRONLY|O_CREAT") == []
+
+
+def test_an_open_without_o_sync_ends_it(tmp_path: Path) -> None:
+    """20 writes after an open with O_SYNC, 5,000 quick ones after an open without: 20 syncs, not 5,020."""
+    lines, at = [], 1_700_000_000.0
+
+    def note(call: str, took: float) -> None:
+        nonlocal at
+        lines.append(f"9 {at:.6f} {call} <{took:.6f}>")
+        at += took + 0.0001
+
+    for flags, count, took in (("O_WRONLY|O_SYNC", 20, 0.05), ("O_WRONLY", 5000, 0.00001)):
+        note(f'openat(AT_FDCWD, "/d/f", {flags}) = 3</d/f>', 0.001)
+        for n in range(count):
+            note(f'pwrite64(3</d/f>, "x", 4096, {n * 4096}) = 4096', took)
+    (tmp_path / "x.strace").write_text("\n".join(lines) + "\n")
+    (row,) = tally(open_trace(tmp_path / "x.strace")).to_dict("records")
+    assert (row["writes"], row["synced_writes"]) == (5020, 20)
+    assert row["synced_write_time"] == pytest.approx(20 * 0.05, rel=1e-3)
+
+
+def test_one_process_shares_no_file() -> None:
+    """Darshan's rank -1 is all ranks of the job, and one of one."""
+    table = pd.DataFrame({"api": ["posix"], "file": ["/f"], "rank": [-1]})
+    frame = make([call("read", 0, 1.0, size=KiB, offset=0)])
+    alone, several = (Case(frame, "posix", Storage(), table, table, ranks) for ranks in (1, 2))
+    assert alone.shared.empty and len(several.shared) == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import tarfile
@@ -12,6 +13,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
+from tiercel.traces.page import job_page
 from tiercel.traces.readers.dftracer import DFTracer
 from tiercel.traces.schema import NAMES, UNITS
 
@@ -231,3 +233,34 @@ def test_a_converted_trace_keeps_what_was_told_of_it(
     table = pq.read_table(tmp_path / "x.parquet").replace_schema_metadata({"tiercel.trace": "[1"})
     pq.write_table(table, tmp_path / "y.parquet")
     assert open_trace(tmp_path / "y.parquet").metadata["format"] == "parquet"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"run_time": "abc"}, {"run_time": [1]}, {"run_time": float("inf")}, {"run_time": 1e300},
+        {"run_time": -5}, {"ranks": "many"}, {"ranks": 10**12}, {"partial": 5}, {"epoch": "x"},
+        {"epoch": 1e300}, {"commands": 7}, {"mounts": "x"}, {"stripes": [1]}, {"chosen": "x"},
+        {"command": ["x"]}, [1], "x", 7,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_metadata_of_a_stranger_is_believed_only_where_it_can_be(
+    told: object, frame_of: Callable[[list[Event]], IOFrame], tmp_path: Path
+) -> None:
+    path = frame_of([call("read", 0, 100, fname="/d/f", ret=10)]).to_parquet(tmp_path / "x.parquet")
+    table = pq.read_table(path)
+    said = json.dumps({"metadata": told})
+    pq.write_table(table.replace_schema_metadata({"tiercel.trace": said}), path)
+    frame = open_trace(path)
+    assert frame.metadata == {"format": "parquet", "path": str(path)} and frame.job_time == pytest.approx(
+        1e-4
+    )
+    assert "10 B" in job_page(frame)
+
+
+def test_a_converted_choice_says_so(frame_of: Callable[[list[Event]], IOFrame], tmp_path: Path) -> None:
+    frame = frame_of([call("read", n, 100, fname="/d/f", ret=10) for n in (0, 200)])
+    again = open_trace(frame.select(filter="time > 0").to_parquet(tmp_path / "x.parquet"))
+    assert again.chosen == ("time > 0",) and "time > 0" in repr(again)
+    assert again.select(filter="size > 1").chosen == ("time > 0", "size > 1")

@@ -30,13 +30,13 @@ from tiercel.traces.analysis.counters import counted
 from tiercel.traces.analysis.tally import topmost
 from tiercel.traces.child import Child, Lost
 from tiercel.traces.frame import IOFrame
-from tiercel.traces.readers.darshan import one_child
+from tiercel.traces.readers.darshan import NEEDED, one_child
 from tiercel.traces.store import ParquetWriter
 from tiercel.traces.survey import answers, load_findings, load_survey, survey
 from tiercel.traces.survey.journal import Journal
 from tiercel.traces.survey.kinds import KINDS, kind_of
 from tiercel.traces.survey.numbers import _by_file, mounts_of
-from tiercel.traces.survey.row import empty_row
+from tiercel.traces.survey.row import DEFECT, empty_row
 from tiercel.traces.survey.schema import JOBS
 
 from .conftest import call, write
@@ -684,3 +684,14 @@ def test_a_torn_table_or_journal_is_said(tmp_path: Path) -> None:
     signature = pq.read_schema(table).metadata[b"tiercel"].decode()
     (tmp_path / ".survey.parquet.rows").write_text(json.dumps({"tiercel": signature}) + "\n[1]\n7\n{}\n")
     assert len(survey(tmp_path / "logs", table, jobs=1)) == 1
+
+
+def test_what_was_not_the_logs_fault_is_tried_again(tmp_path: Path) -> None:
+    """A package that was missing is there the next time; a log that is broken stays broken."""
+    path, table = trace(tmp_path / "logs", "a.pfw"), tmp_path / "s.parquet"
+    survey(path.parent, table, jobs=1)
+    for reason, read in ((NEEDED, True), (f"{DEFECT}: KeyError: 'x'", True), ("not a readable log", False)):
+        rows = pq.read_table(table).to_pylist()
+        written = pa.Table.from_pylist([{**rows[0], "reason": reason}], pq.read_schema(table))
+        pq.write_table(written, table)
+        assert (survey(path.parent, table, jobs=1)["reason"].iloc[0] == "") == read

@@ -15,7 +15,7 @@ import pandas as pd
 from tiercel.report import words
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
-from tiercel.statistics import contrasts, noise, tables
+from tiercel.statistics import contrasts, placements, tables
 from tiercel.study.model import Study
 
 Record = dict[str, Any]
@@ -238,34 +238,34 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Record]:
-        found = tables.comparisons(self.observations, self.excluded, self._floors)
+        found = tables.comparisons(self.observations, self.excluded, self._spreads)
         return sorted(with_sides(found), key=self.position)
 
     @cached_property
     def contrasts(self) -> list[Record]:
-        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded, self._floors)))
+        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded, self._spreads)))
 
     @cached_property
     def scaling(self) -> list[Record]:
-        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded, self._floors)))
+        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded, self._spreads)))
         return sorted(found, key=self.position)
 
     @cached_property
     def floors(self) -> list[Record]:
-        found = _with_stack(records(self._floors))
+        found = _with_stack(records(self._spreads))
         return sorted(found, key=lambda row: (*self.position(row), row["stack"]))
 
     @cached_property
     def agreement(self) -> list[Record]:
-        return _with_stack(records(tables.agreement(self.named_rows, self.excluded, self._floors)))
+        return _with_stack(records(tables.agreement(self.named_rows, self.excluded)))
 
     @cached_property
     def failed(self) -> list[Record]:
         return records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
 
     @cached_property
-    def _floors(self) -> pd.DataFrame:
-        return noise.floors(self.observations, self.excluded)
+    def _spreads(self) -> pd.DataFrame:
+        return placements.spreads(self.observations, self.excluded)
 
     def position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
         """Return where a row stands in the order of the study file; sorting by it is stable."""

@@ -1,11 +1,17 @@
-"""Is one system better than another? A ratio, its interval, a rank test, and a verdict.
+"""Is one system better than another? A ratio, its interval, tests, and a verdict.
 
-A difference is claimed only when both hold:
+Within a study (:func:`compare_placed`) a difference is claimed only when both hold:
 
-1. the interval of the ratio of medians lies outside the A/A noise floor, and
-2. the Mann-Whitney rank test, corrected for the number of comparisons made, gives p < 0.05.
+1. the two-level model of repetitions and placements (see :mod:`tiercel.statistics.placements`; Welch's t on
+   logarithms, with the variance between placements added to that of the means) gives p < 0.05, corrected for
+   the number of comparisons made, and
+2. the Mann-Whitney rank test, which needs no model, gives p < 0.05 for the comparison alone.
 
-The test is exact: it counts in how many of all ways to deal the values to the two sides the rank sum
+Where the placements that were measured are not those of the comparison (between evaluations of different
+days, replays of one program; :func:`compare_scales`), it is claimed only when the interval of the ratio of
+medians lies outside the A/A noise floor, and the rank test, corrected, gives p < 0.05.
+
+The rank test is exact: it counts in how many of all ways to deal the values to the two sides the rank sum
 would be as extreme (ties share their mean rank). Three values against three can be dealt in 20 ways, so
 the smallest two-sided p is 2/20 = 0.1, and no difference however large passes at 5 %; such a comparison
 is undecided, for that reason. A study with three repetitions still decides where it has several scales:
@@ -21,9 +27,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
 from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.noise import Floor
+from tiercel.statistics.placements import between
 from tiercel.statistics.summary import Values, finite
 
 Verdict = Literal["higher", "lower", "undecided"]
@@ -73,6 +81,8 @@ class Comparison:
     verdict: Verdict = "undecided"
     reason: str = ""
     """Why it is undecided; empty for a claim."""
+    model_p: float | None = None
+    """p of the two-level model, for this comparison alone; None where it was compared without."""
 
     @property
     def separated(self) -> bool:
@@ -97,29 +107,96 @@ def compare(a: Sample, b: Sample, floor: Floor, seed: int = 0) -> Comparison:
 def compare_scales(strata: Iterable[tuple[Sample, Sample]], floor: Floor, seed: int = 0) -> Comparison:
     """Compare pairs of samples, one pair for each scale, in one verdict about all of them."""
     pairs = [(finite(a), finite(b)) for a, b in strata]
+    plain = _plain([(a, b) for a, b in pairs if len(a) and len(b)], floor)
+    if not math.isfinite(plain.ratio):
+        return plain
+    low, high = ratio_interval([(a, b) for a, b in pairs if len(a) and len(b)], seed=seed)
+    return judge([replace(plain, low=min(low, plain.ratio), high=max(high, plain.ratio))])[0]
+
+
+def compare_placed(
+    strata: Iterable[tuple[Sample, Sample]],
+    spread: Floor,
+    shown: Iterable[tuple[Sample, Sample]] | None = None,
+) -> Comparison:
+    """Compare pairs of samples, one pair for each scale, by the two-level model.
+
+    `spread` is that of two placements of these configurations (:mod:`tiercel.statistics.placements`). The
+    ratio of medians is that of `shown`, values as they were measured, where `strata` were flattened.
+    """
+    pairs = [(finite(a), finite(b)) for a, b in strata]
     pairs = [(a, b) for a, b in pairs if len(a) and len(b)]
+    plain = _plain(pairs, spread)
+    if not math.isfinite(plain.ratio):
+        return plain
+    ratio = plain.ratio if shown is None else _ratio([(finite(a), finite(b)) for a, b in shown])
+    difference, variance, freedom = _difference(pairs)
+    placed = between(spread) / len(pairs) if spread.known else math.inf
+    whole = variance + placed
+    if not math.isfinite(whole):
+        model_p, low, high = 1.0, *ratio_interval(pairs)
+    else:
+        freedom = _satterthwaite([(variance, freedom), (placed, float(spread.n))])
+        half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(whole)
+        low, high = (math.exp(max(min(difference + side, 700.0), -700.0)) for side in (-half, half))
+        model_p = _two_sided(difference, whole, freedom)
+    if (difference > 0) != (ratio > 1):
+        model_p = 1.0  # the means say one thing and the medians another: nothing is clear
+    made = replace(plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p)
+    return judge([made])[0]
+
+
+def _plain(pairs: Sequence[tuple[Values, Values]], floor: Floor) -> Comparison:
+    """Return what needs no floor: the ratio, the rank test, the effect; no interval yet."""
     n_a, n_b = sum(len(a) for a, _ in pairs), sum(len(b) for _, b in pairs)
     nan = math.nan
     if not pairs:
         return Comparison(nan, nan, nan, 1.0, nan, 0, 0, floor, 1.0, 1.0, reason="nothing to compare")
     p_value, effect = rank_test(pairs), cliffs_delta(pairs)
     smallest = min(1.0, 2 / math.prod(math.comb(len(a) + len(b), len(a)) for a, b in pairs))
+    ratio = _ratio(pairs)
+    reason = "" if math.isfinite(ratio) else "a value of zero"
+    return Comparison(ratio, nan, nan, p_value, effect, n_a, n_b, floor, smallest, p_value, reason=reason)
+
+
+def _ratio(pairs: Sequence[tuple[Values, Values]]) -> float:
+    """Return the ratio of medians, over pairs their geometric mean; NaN where a value is not above 0."""
     if any(a.min() <= 0 or b.min() <= 0 for a, b in pairs):
-        return Comparison(
-            nan, nan, nan, p_value, effect, n_a, n_b, floor, smallest, p_value, reason="a value of zero"
-        )
+        return math.nan
     logs = [math.log(float(np.median(a))) - math.log(float(np.median(b))) for a, b in pairs]
-    ratio = math.exp(sum(logs) / len(logs))
-    low, high = ratio_interval(pairs, seed=seed)
-    made = Comparison(
-        ratio, min(low, ratio), max(high, ratio), p_value, effect, n_a, n_b, floor, smallest, p_value
-    )
-    return judge([made])[0]
+    return math.exp(sum(logs) / len(logs))
+
+
+def _difference(pairs: Sequence[tuple[Values, Values]]) -> tuple[float, float, float]:
+    """Return the mean difference of logarithms over the pairs, its variance by the repetitions, and its
+    degrees of freedom (B. L. Welch, Biometrika 34, 1947); a sample of one value has an infinite variance."""
+    difference, parts = 0.0, []
+    for a, b in pairs:
+        x, y = np.log(a), np.log(b)
+        difference += float(x.mean() - y.mean()) / len(pairs)
+        for side in (x, y):
+            if len(side) < 2:
+                return difference, math.inf, 1.0
+            parts.append((float(side.var(ddof=1)) / len(side) / len(pairs) ** 2, len(side) - 1.0))
+    return difference, sum(variance for variance, _ in parts), _satterthwaite(parts)
+
+
+def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the degrees of freedom of a sum of variances (F. E. Satterthwaite, Biometrics 2, 1946)."""
+    whole = sum(variance for variance, _ in parts)
+    weight = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
+    return whole**2 / weight if weight > 0 else 1.0
+
+
+def _two_sided(difference: float, variance: float, freedom: float) -> float:
+    if variance <= 0:  # every repetition gave the same
+        return 0.0 if difference else 1.0
+    return float(2 * stats.t.sf(abs(difference) / math.sqrt(variance), freedom))
 
 
 def judge(family: Sequence[Comparison]) -> list[Comparison]:
     """Return the comparisons of a family with corrected p and the verdicts that follow from it."""
-    corrected = holm([c.p_value for c in family])
+    corrected = holm([c.p_value if c.model_p is None else c.model_p for c in family])
     return [_judged(replace(c, p_corrected=p), len(family)) for c, p in zip(family, corrected, strict=True)]
 
 
@@ -140,6 +217,8 @@ def _judged(c: Comparison, family: int) -> Comparison:
     reason = ""
     if not c.floor.known:
         reason = "no A/A pair was run, so the noise is unknown"
+    elif c.model_p is not None:
+        reason = _unplaced(c, family)
     elif c.low <= c.floor.high and c.high >= c.floor.low:
         reason = "the interval of the ratio overlaps the A/A noise floor"
     elif c.smallest_p >= ALPHA:
@@ -153,6 +232,18 @@ def _judged(c: Comparison, family: int) -> Comparison:
     if reason:
         return replace(c, verdict="undecided", reason=reason)
     return replace(c, verdict="higher" if c.ratio > 1 else "lower", reason="")
+
+
+def _unplaced(c: Comparison, family: int) -> str:
+    """Return why the two-level model and the rank test claim nothing; empty where both do."""
+    if c.smallest_p >= ALPHA:
+        return f"too few repetitions for a rank test at 5 % ({c.n_a} against {c.n_b})"
+    if c.p_corrected >= ALPHA:
+        among = f", among {family} comparisons" if family > 1 and (c.model_p or 0.0) < ALPHA else ""
+        return f"repetitions and placements differ as much (p = {c.p_corrected:.2g}{among})"
+    if c.p_value >= ALPHA:
+        return f"the rank test does not tell them apart (p = {c.p_value:.2g})"
+    return ""
 
 
 def cliffs_delta(strata: Sequence[tuple[Values, Values]]) -> float:

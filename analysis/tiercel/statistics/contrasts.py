@@ -8,9 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare, compare_scales, judge
-from tiercel.statistics.noise import Floor, floors, lookup, widest
-from tiercel.statistics.select import FACTORS, STACK, metric_of, scales, usable
+from tiercel.statistics import placements
+from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, judge
+from tiercel.statistics.noise import Floor
+from tiercel.statistics.rounds import compared, unflattened
+from tiercel.statistics.select import FACTORS, STACK, metric_of, scales
 
 _SAME = ("origin", "site", "study", "engine", "engine_version", "launcher", *STACK)
 CONTRAST_COLUMNS = (
@@ -45,7 +47,7 @@ SCALING_COLUMNS = (
 
 
 def contrasts(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
+    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return workload against workload on one stack, where they differ in exactly one factor.
 
@@ -53,24 +55,26 @@ def contrasts(
     all scales that both have. All contrasts of one factor and operation are a family for Holm's correction.
     """
     excluded = tuple(excluded)
-    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
+    spread_of = placements.lookup(
+        placements.spreads(observations, excluded) if spread_table is None else spread_table
+    )
     found: list[tuple[dict[str, Any], Comparison]] = []
     for factor in FACTORS:
-        rows = usable(observations, excluded, without=factor)
+        rows = compared(observations, excluded, factor)
         rows = rows.assign(access=rows["access"].fillna(""), _level=rows[factor].map(str))
         same = ["operation", *_SAME, "access", "features"]
         for key, group in rows.groupby(same, dropna=False, sort=True):
             words = dict(zip(("operation", *_SAME), key, strict=False)) | {"factor": factor}
             parts = [p for _, p in group.groupby(["_level", "experiment", "workload"], sort=True)]
             for one, other in combinations(parts, 2):
-                row = _contrast(words, one, other, floor_of)
+                row = _contrast(words, one, other, spread_of)
                 if row:
                     found.append(row)
     return _judged(found, ("factor", "operation"), CONTRAST_COLUMNS)
 
 
 def scaling(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
+    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return the largest scale against the smallest for each stack and workload.
 
@@ -78,8 +82,10 @@ def scaling(
     where these vary, else over the processes of a node.
     """
     excluded = tuple(excluded)
-    rows = usable(observations, excluded)
-    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
+    rows = compared(observations, excluded)
+    spread_of = placements.lookup(
+        placements.spreads(observations, excluded) if spread_table is None else spread_table
+    )
     found: list[tuple[dict[str, Any], Comparison]] = []
     keys = ["experiment", "workload", "operation", *_SAME]
     for key, group in rows.groupby(keys, dropna=False, sort=True):
@@ -92,7 +98,7 @@ def scaling(
             continue
         metric = metric_of(group)
         a, b = by_scale[largest], by_scale[smallest]
-        made = compare(a[metric], b[metric], floor_of(words))
+        made = _placed([(a, b)], metric, spread_of(words))
         position = 0 if over == "nodes" else 1
         words |= {
             "metric": metric,
@@ -111,7 +117,7 @@ def _contrast(
     words: dict[str, Any],
     one: pd.DataFrame,
     other: pd.DataFrame,
-    floor_of: Callable[[Mapping[str, Any]], Floor],
+    spread_of: Callable[[Mapping[str, Any]], Floor],
 ) -> tuple[dict[str, Any], Comparison] | None:
     levels = {str(one["_level"].iloc[0]), str(other["_level"].iloc[0])}
     if len(levels) < 2 or "<NA>" in levels or "nan" in levels or "None" in levels:
@@ -130,13 +136,21 @@ def _contrast(
         for name, column in (("level", "_level"), ("experiment", "experiment"), ("workload", "workload"))
         for side, part in (("a", a), ("b", b))
     }
-    floor = widest(
-        floor_of(words | {name: part[name].iloc[0] for name in ("experiment", "workload")}) for part in (a, b)
+    spread = placements.together(
+        *(
+            spread_of(words | {name: part[name].iloc[0] for name in ("experiment", "workload")})
+            for part in (a, b)
+        )
     )
     pairs = [(at_a[scale], at_b[scale]) for scale in shared]
-    made = compare_scales([(x[metric], y[metric]) for x, y in pairs], floor)
+    made = _placed(pairs, metric, spread)
     runs = [run for pair in pairs for side in pair for run in side["run"]]
     return words | sides | {"metric": metric, "scales": len(shared), "runs": runs}, made
+
+
+def _placed(pairs: list[tuple[pd.DataFrame, pd.DataFrame]], metric: str, spread: Floor) -> Comparison:
+    measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in pairs]
+    return compare_placed([(a[metric], b[metric]) for a, b in pairs], spread, measured)
 
 
 def _judged(

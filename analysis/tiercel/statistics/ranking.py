@@ -71,12 +71,14 @@ def same(row: Mapping[str, Any]) -> bool:
 def outcome(rows: Iterable[Mapping[str, Any]]) -> Outcome:
     """Return how the first side of all `rows` (one pair, one row for each operation) does."""
     rows = list(rows)
+    if rows and all(map(same, rows)):  # a difference that is sure, and too small to matter, is none
+        return "same"
     verdicts = {row["verdict"] for row in rows}
     if "higher" in verdicts and "lower" not in verdicts:
         return "higher"
     if "lower" in verdicts and "higher" not in verdicts:
         return "lower"
-    return "same" if rows and all(map(same, rows)) else "undecided"
+    return "undecided"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ phases that only prepare, traced runs, and (but for the noise floor) the twins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_scales, judge
+from tiercel.statistics import placements
+from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, compare_scales, judge
 from tiercel.statistics.noise import Floor, floors, lookup, widest
+from tiercel.statistics.rounds import compared, unflattened
 from tiercel.statistics.select import (
     GROUP,
     SAME,
@@ -182,39 +184,47 @@ class _Row:
 
 
 def comparisons(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
+    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return stack against stack for each workload and operation: storages, and layers on a storage.
 
     Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
-    have (only where there are several). Each scope of a workload's operation is a family of its own for
-    Holm's correction: the error rate is held for each question "which stack serves this workload better",
-    not over the whole report. Observations with an `excluded` flag do not count; `floor_table` saves
-    making the floors again.
+    have (only where there are several). For Holm's correction all answers of a study by one engine are a
+    family: those over all scales, with those of workloads that have a single one; the scales of the others
+    are a second family. Observations with an `excluded` flag do not count; `spread_table` saves making the
+    spreads (:mod:`tiercel.statistics.placements`) again.
     """
     excluded = tuple(excluded)
-    rows = usable(observations, excluded)
-    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
+    rows = compared(observations, excluded)
+    spread_of = placements.lookup(
+        placements.spreads(observations, excluded) if spread_table is None else spread_table
+    )
     found: list[_Row] = []
+    families: dict[tuple[Any, ...], list[int]] = {}
+
+    def note(row: _Row, *family: Any) -> None:
+        families.setdefault(family, []).append(len(found))
+        found.append(row)
+
     for key, group in rows.groupby([*SAME, "features"], dropna=False, sort=True):
         words = dict(zip(SAME, key, strict=False))
-        by_scale: list[_Row] = []
-        together: list[_Row] = []
+        study = tuple(words[name] for name in ("origin", "site", "study", "engine"))
         for one, other in _pairs(group):
             at_scales = _paired_scales(one, other)
             if not at_scales:
                 continue
-            floor = widest(floor_of(words | _stack(side)) for side in (one, other))
+            spread = placements.together(*(spread_of(words | _stack(side)) for side in (one, other)))
             names = words | _sides(one, other) | {"metric": metric_of(group)}
+            several = len(at_scales) > 1
             for scale, a, b in at_scales:
                 at: dict[str, Any] = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
-                by_scale.append(_compared(names | at, [(a, b)], floor))
-            if len(at_scales) > 1:
+                note(_compared(names | at, [(a, b)], spread), *study, "a part" if several else "whole")
+            if several:
                 at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
-                together.append(_compared(names | at, [(a, b) for _, a, b in at_scales], floor))
-        for family in (by_scale, together):
-            judged = judge([row.comparison for row in family])
-            found += [_Row(row.words, c) for row, c in zip(family, judged, strict=True)]
+                note(_compared(names | at, [(a, b) for _, a, b in at_scales], spread), *study, "whole")
+    for members in families.values():
+        for place, made in zip(members, judge([found[i].comparison for i in members]), strict=True):
+            found[place] = _Row(found[place].words, made)
     return pd.DataFrame([row.columns() for row in found], columns=list(COMPARISON_COLUMNS))
 
 
@@ -237,8 +247,10 @@ def agreement(
             for b in sorted(set(engines) - set(EMBEDDED)):
                 floor = widest(floor_of(words | {"engine": engine}) for engine in (a, b))
                 pair = (engines[a], engines[b])
-                row = _compared(words | {"metric": metric_of(group)}, [pair], floor).columns()
-                row |= {"engine_a": a, "engine_b": b}
+                metric = metric_of(group)
+                values = (pair[0][metric], pair[1][metric])
+                row = words | {"metric": metric} | _medians([pair], [values])
+                row |= compare_scales([values], floor).columns() | {"engine_a": a, "engine_b": b}
                 row["within_floor"] = floor.known and bool(floor.low <= row["ratio"] <= floor.high)
                 found.append(row)
     return pd.DataFrame(found, columns=list(AGREEMENT_COLUMNS))
@@ -271,12 +283,20 @@ def _paired_scales(
     ]
 
 
-def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], floor: Floor) -> _Row:
+def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor) -> _Row:
     metric = words["metric"]
-    alone = len(strata) == 1
-    words = words | {
-        "median_a": summarize(strata[0][0][metric]).median if alone else np.nan,
-        "median_b": summarize(strata[0][1][metric]).median if alone else np.nan,
+    measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
+    made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured)
+    return _Row(words | _medians(strata, measured), made)
+
+
+def _medians(
+    strata: list[tuple[pd.DataFrame, pd.DataFrame]], measured: Sequence[tuple[Iterable[Any], Iterable[Any]]]
+) -> dict[str, Any]:
+    """Return the medians of a comparison at one scale, and the runs of any."""
+    a, b = (summarize(side).median for side in measured[0]) if len(strata) == 1 else (np.nan, np.nan)
+    return {
+        "median_a": a,
+        "median_b": b,
         "runs": [run for pair in strata for side in pair for run in side["run"]],
     }
-    return _Row(words, compare_scales([(a[metric], b[metric]) for a, b in strata], floor))

@@ -154,7 +154,7 @@ class IOFrame:
         an SQL condition is many times faster. UserError where there are counters alone.
         """
         if rank is not None or filter is not None:
-            refuse_counters(self, "choosing by rank or filter")
+            self.need_events("choosing by rank or filter")
         frame = self
         if rank is not None:
             numbers = [rank] if isinstance(rank, int | np.integer) else list(rank)
@@ -172,6 +172,10 @@ class IOFrame:
         return replace(
             self, chosen=(*self.chosen, condition), _conditions=(*self._conditions, condition), _counters=None
         )
+
+    def need_events(self, what: str) -> None:
+        """UserError where there are counters alone, which do not say what happened when."""
+        refuse_counters(self, what)
 
     def query(self, sql: str) -> pd.DataFrame:
         """Run DuckDB's SQL on ``events``, a table of this frame's rows."""
@@ -397,6 +401,7 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
             raise UserError(f"{file}: not a trace in tiercel's schema: no column {', '.join(missing)}")
     warnings, metadata = store.told_by(paths[0])
     frame = IOFrame(paths=paths, warnings=tuple(warnings), client=client,
+                    chosen=tuple(metadata.pop("chosen", ())),
                     metadata={"format": "parquet", **metadata, "path": str(path)},
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
     ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
@@ -411,7 +416,7 @@ def _to_parquet(frame: IOFrame, path: Path) -> Path:
     lost = [*frame.warnings]
     if frame.counted_modules():
         lost.append("converted from a log whose counters are not in this file")
-    schema = store.with_told(lost, {**frame.metadata, "epoch": frame.began})
+    schema = store.with_told(lost, {**frame.metadata, "epoch": frame.began, "chosen": list(frame.chosen)})
     try:
         with drafted(path) as draft, pq.ParquetWriter(draft, schema, **store.PARQUET) as writer:
             for batch in frame.batches(

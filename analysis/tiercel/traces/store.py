@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,35 @@ def told_by(path: Path) -> tuple[list[str], dict[str, Any]]:
     """Return warnings and metadata that `with_told` kept; nothing from files of others."""
     try:
         told = json.loads((pq.read_schema(path).metadata or {}).get(_TOLD, b"{}"))
-        return list(told.get("warnings", ())), dict(told.get("metadata", {}))
-    except (ValueError, TypeError, AttributeError):
+        warnings, metadata = told.get("warnings", []), told.get("metadata", {})
+    except (ValueError, AttributeError):
         return [], {}
+    if not (isinstance(metadata, dict) and _words(warnings)):
+        return [], {}
+    return warnings, {
+        name: value for name, value in metadata.items()
+        if (_EXPECTED[name](value) if name in _EXPECTED else isinstance(value, str | int | None))
+    }  # fmt: skip
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _number(most: float) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int | float) and abs(value) <= most  # NaN is not
+
+
+#: What a file from elsewhere may say, where more than a word is expected; what is not so is left out.
+_EXPECTED: dict[str, Callable[[Any], bool]] = {
+    "run_time": lambda value: _number(_LONGEST)(value) and value > 0,
+    "epoch": _number(1e11),
+    "ranks": lambda value: isinstance(value, int) and 0 < value < 1 << 31,
+    **dict.fromkeys(("commands", "partial", "modules", "chosen"), _words),
+    "stripes": lambda value: isinstance(value, dict) and all(isinstance(v, dict) for v in value.values()),
+    "mounts": lambda value: isinstance(value, list) and all(isinstance(v, list) for v in value),
+    "counter_totals": lambda value: isinstance(value, dict),
+}
 
 
 class ParquetWriter:

@@ -40,7 +40,11 @@ def bin_width(frame: IOFrame, bins: int) -> float:
 
 
 def layer_of(frame: IOFrame, api: str | None) -> str:
-    """Return the layer whose calls count: `api`, else the lowest one that moved bytes in this trace."""
+    """Return the layer whose calls count: `api`, else the lowest one that moved bytes in this trace.
+
+    UserError where there are counters alone: analyses of calls begin here.
+    """
+    frame.need_events("this")
     if api is not None:
         if api not in LAYERS:
             raise UserError(f"no layer named {api!r}: {suggest(api, LAYERS)}")

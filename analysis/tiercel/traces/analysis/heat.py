@@ -28,8 +28,6 @@ _PARTS = ("rank", "host", "file")
 #: Our words for the layers, and HEATMAP's records of each.
 _RECORDS = {"posix": "heatmap:POSIX", "stdio": "heatmap:STDIO", "mpiio": "heatmap:MPIIO"}
 _COLUMNS = ("read_bytes", "write_bytes", "io_time")
-#: What rounding leaves in a bin in which nothing happened, against the row's whole.
-_NOTHING = 1e-9
 
 
 def only_heat(frame: IOFrame) -> bool:
@@ -93,17 +91,12 @@ def _of_events(frame: IOFrame, by: str, bins: int, api: str | None, top: int | N
                 mine = kind == number
                 ramps[column].add(code[mine], time[mine], duration[mine], size[mine])
             ramps["io_time"].add(code, time, duration, duration)
-    amounts = {column: _cleaned(ramp.amounts()) for column, ramp in ramps.items()}
+    amounts = {column: ramp.amounts() for column, ramp in ramps.items()}
     return _table(names, by, amounts, width, "events", len(parts) - len(names))
 
 
 def _literal(name: Any) -> str:
     return engine.quoted(name) if isinstance(name, str) else str(int(name))
-
-
-def _cleaned(amounts: Any) -> Any:
-    """Set what is only rounding to 0: a cell in which nothing happened must not be drawn."""
-    return np.where(amounts > _NOTHING * amounts.sum(axis=1, keepdims=True), amounts, 0.0)
 
 
 def _counted(frame: IOFrame, rank: Ranks, bins: int, api: str | None, top: int | None) -> pd.DataFrame:
@@ -131,7 +124,7 @@ def _counted(frame: IOFrame, rank: Ranks, bins: int, api: str | None, top: int |
     for column, counter in (("read_bytes", "read"), ("write_bytes", "written")):
         ramps = Ramps(max(len(names), 1), bins, width)
         ramps.add(code, start, wide, chosen[counter].to_numpy(dtype=np.float64))
-        amounts[column] = _cleaned(ramps.amounts())
+        amounts[column] = ramps.amounts()
     amounts["io_time"] = np.full((max(len(names), 1), bins), np.nan)
     return _table(names, "rank", amounts, width, "counters", len(moved) - len(names))
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+#: What rounding leaves in a bin in which nothing happened, against the row's whole.
+_NOTHING = 1e-9
+
 
 class Ramps:
     """What was moved up to each edge of equal bins: sums of ramps, each from 0 to a call's amount.
@@ -33,10 +36,11 @@ class Ramps:
         self._jump += np.bincount(first, np.where(instant, amount, 0.0), length)
 
     def amounts(self) -> Any:
-        """Return rows x bins."""
+        """Return rows x bins; 0 in bins in which nothing happened, whatever rounding left there."""
         edges = np.arange(self._bins + 1) * self._width
         slope, level, jump = (
             np.cumsum(part.reshape(self._rows, -1), axis=1)[:, : self._bins + 1]
             for part in (self._slope, self._level, self._jump)
         )
-        return np.maximum(np.diff(slope * edges + level + jump, axis=1), 0.0)
+        found = np.maximum(np.diff(slope * edges + level + jump, axis=1), 0.0)
+        return np.where(found > _NOTHING * found.sum(axis=1, keepdims=True), found, 0.0)

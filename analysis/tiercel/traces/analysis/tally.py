@@ -62,10 +62,11 @@ def processes_time(frame: IOFrame) -> tuple[float, int] | None:
     Ranks of an MPI job live as long as the job. Where ranks are only numbers of processes, each has the time
     from its first call to its last.
     """
-    ranks = frame.metadata.get("ranks")
+    ranks, run = (frame.metadata.get(name) for name in ("ranks", "run_time"))
+    if run and ranks:  # of a chosen part, and of a converted trace, too
+        return float(run) * int(ranks), int(ranks)
     if has_counters(frame):
-        run = frame.metadata.get("run_time")
-        return (float(run) * int(ranks), int(ranks)) if run and ranks else None
+        return None
     lives = frame.query(
         "SELECT rank, min(time) AS began, max(time + coalesce(duration, 0)) AS ended FROM events "
         "GROUP BY rank"
@@ -120,21 +121,27 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         table["api"] == "mpiio", np.nan
     )
     # Of files that ranks share, events tell each rank's part: no row is of all together.
-    table = _synced(frame, table.assign(maps=0, alignment=float(block)))
+    table = _synced(frame, table.assign(maps=0, alignment=float(block)), took)
     return table.assign(**dict.fromkeys(set(SINGLE) - set(table), np.nan))
 
 
-def _synced(frame: IOFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Add which writes sync by themselves: those of files that the rank opened so, where the tracer tells."""
-    opened = frame.query(
-        "SELECT DISTINCT api, file, rank FROM events WHERE kind = 'metadata' AND NOT coalesce(failed, FALSE) "
-        f"AND {_OPENS} AND regexp_matches(flags, 'O_D?SYNC')"
+def _synced(frame: IOFrame, table: pd.DataFrame, took: str) -> pd.DataFrame:
+    """Add which writes sync by themselves, where the tracer tells how files were opened: those after an open
+    with O_SYNC or O_DSYNC, by the same rank, up to its next open of that file."""
+    opens = f"kind = 'metadata' AND NOT coalesce(failed, FALSE) AND {_OPENS}"
+    by_flag = "regexp_matches(flags, 'O_D?SYNC')"
+    nothing = table.assign(synced_writes=0, synced_write_time=0.0)
+    if not frame.query(f"SELECT 1 FROM events WHERE {opens} AND {by_flag} LIMIT 1").size:
+        return nothing
+    synced = frame.query(
+        f"SELECT api, file, rank, count(*) AS synced_writes, sum({took}) AS synced_write_time FROM ("
+        f"SELECT *, last_value(CASE WHEN {opens} THEN coalesce({by_flag}, FALSE) END IGNORE NULLS) OVER ("
+        "PARTITION BY api, file, rank ORDER BY time ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) "
+        "AS synced "
+        f"FROM events WHERE ({opens}) OR ({_WRITE})) WHERE synced AND {_WRITE} GROUP BY api, file, rank"
     )
-    keys = ["api", "file", "rank"]
-    own = pd.MultiIndex.from_frame(table[keys]).isin(pd.MultiIndex.from_frame(opened))
-    return table.assign(
-        synced_writes=table["writes"].where(own, 0), synced_write_time=table["write_time"].where(own, 0.0)
-    )
+    merged = table.merge(synced, on=["api", "file", "rank"], how="left")
+    return merged.fillna({"synced_writes": 0, "synced_write_time": 0.0})
 
 
 def _floor(frame: IOFrame) -> float:

@@ -116,7 +116,8 @@ class Case:
     def shared(self) -> pd.DataFrame:
         """Rows of `low` on files that several ranks used; processes that are no ranks share none."""
         several = (self.low.groupby("file")["rank"].transform("nunique") > 1) & (self.ranks is not None)
-        return self.low[(self.low["rank"] < 0) | several]
+        # Of a program of one process Darshan says "all ranks" too.
+        return self.low[((self.low["rank"] < 0) & (self.ranks != 1)) | several]
 
     @cached_property
     def top(self) -> pd.DataFrame:

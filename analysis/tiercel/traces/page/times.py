@@ -135,7 +135,8 @@ def _counted_by(frame: IOFrame) -> tuple[str, ...]:
     if not only_heat(frame):
         return ()
     return (
-        "From Darshan's HEATMAP counters: bytes of each rank in bins of fixed width, all files together.",
+        "From Darshan's HEATMAP counters: bytes of each rank in bins of fixed width, all files together "
+        "(also <STDOUT> and other pseudo-files, which the rest of the page leaves out).",
     )
 
 

@@ -38,6 +38,8 @@ _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")
 _APIS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
 _FUNCTIONS = {("posix", "read"): "read", ("posix", "write"): "write", ("mpiio", "read"): "MPI_File_read",
               ("mpiio", "write"): "MPI_File_write"}  # fmt: skip
+#: What is said where the package is not installed.
+NEEDED = "a Darshan log needs the package darshan, tiercel's extra: pip install 'tiercel[darshan]'"
 #: How the warning of a log without DXT begins, which is how sites keep them.
 NO_DXT = "no DXT in this log"
 #: A log that takes longer is given up: the library hangs on some damaged ones. (18 us a segment at most.)
@@ -69,9 +71,7 @@ class Darshan:
                 f"{len(sources)} Darshan logs here, each of a program of its own: name one of them"
             )
         if importlib.util.find_spec("darshan") is None:
-            raise UserError(
-                "a Darshan log needs the package darshan, tiercel's extra: pip install 'tiercel[darshan]'"
-            )
+            raise UserError(NEEDED)
         with tempfile.TemporaryDirectory(prefix="tiercel-darshan-") as name:
             ended, said = _take_apart(sources[0], Path(name))
             return _report(sources[0], Path(name), ended, said, writer)

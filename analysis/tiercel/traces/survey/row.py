@@ -22,6 +22,8 @@ from tiercel.traces.survey.numbers import numbers_of
 from tiercel.traces.survey.private import pseudonym
 from tiercel.traces.survey.schema import FINDING, JOBS
 
+#: Begins the reason of a row that a defect of this program cost.
+DEFECT = "an error of tiercel's own"
 #: Darshan names a log USER_PROGRAM_idJOB-PROCESS_...
 _USER = re.compile(r"(.+)_id\d+")
 
@@ -42,7 +44,7 @@ def row_of(found: Found, key: str | None = None) -> dict[str, Any]:
     except UserError as error:
         row["reason"] = one_line(str(error)).removeprefix(f"{found.path}: ")
     except Exception as error:  # a defect costs one trace, and says so, and not a survey of thousands
-        row["reason"] = one_line(f"an error of tiercel's own: {type(error).__name__}: {error}")
+        row["reason"] = one_line(f"{DEFECT}: {type(error).__name__}: {error}")
     if row["core_s"] and row["io_s"] is not None:
         row["io_share"] = row["io_s"] / row["core_s"]
         if row["gain_core_s"] is not None:  # no job can gain more than its processes had

@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
 from tiercel.results.table import code_signature, known_rows, load_table, write_table
+from tiercel.traces.readers.darshan import NEEDED
 from tiercel.traces.survey.find import Found, find_traces
 from tiercel.traces.survey.journal import Journal
 from tiercel.traces.survey.pool import Limits, Row, memory_each, read_here, read_on_cluster
 from tiercel.traces.survey.private import named, survey_key
+from tiercel.traces.survey.row import DEFECT
 from tiercel.traces.survey.schema import FINDING, JOBS, UNITS
 
 _HOW = "tiercel trace survey FOLDER"
@@ -115,8 +117,15 @@ def _current(found: list[Found], known: list[Row]) -> dict[str, Row]:
     """Return the known rows of traces that are there and have not changed, by name."""
     states = {each.log: (each.size, each.stamp) for each in found}
     return {
-        row["log"]: row for row in known if states.get(row["log"]) == (row["log_bytes"], row["log_stamp"])
+        row["log"]: row
+        for row in known
+        if states.get(row["log"]) == (row["log_bytes"], row["log_stamp"]) and not _ours(row["reason"])
     }
+
+
+def _ours(reason: str) -> bool:
+    """Say whether a trace was not read for what is no fault of its: it is tried again."""
+    return NEEDED in reason or reason.startswith(DEFECT)
 
 
 def _signature(folder: Path, key: str | None) -> str:

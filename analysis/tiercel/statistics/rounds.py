@@ -1,0 +1,76 @@
+"""What all runs of a round have in common.
+
+Repetitions go round by round: what carries one number ran within minutes. A machine that is slower for a
+while is slower for all of them, and a difference between configurations is seen better without that. It is
+the median, over the configurations of a study, of how far each one's value lies from its own median over the
+rounds (logarithms; median polish, J. W. Tukey, "Exploratory Data Analysis", 1977). The same is taken off
+both sides of every comparison, so that it cannot favour one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tiercel.statistics.select import usable
+
+Floats = npt.NDArray[np.float64]
+
+#: Fewer configurations than these in a round do not tell what it had in common.
+ENOUGH = 8
+#: The parts of a study that ran together.
+_TOGETHER = ("origin", "site", "study")
+_METRICS = ("bandwidth", "operation_rate", "samples_per_second")
+
+
+def flattened(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return observations (`select.usable`) with what each round had in common taken off their rates; column
+    `common` has what they were multiplied with."""
+    made = rows.assign(common=1.0)
+    for _, study in rows.groupby(list(_TOGETHER), dropna=False, sort=False):
+        effects = _effects(study)
+        if effects:
+            factor = np.exp(-study["repetition"].map(effects).fillna(0.0).astype("float64"))
+            made.loc[study.index, "common"] = factor
+            for metric in _METRICS:
+                made.loc[study.index, metric] = study[metric] * factor
+    return made
+
+
+def compared(observations: pd.DataFrame, excluded: Iterable[str] = (), without: str = "") -> pd.DataFrame:
+    """Return the rows that comparisons are made of: `select.usable`, flattened, without the second halves of
+    A/A pairs (which tell what a round had in common all the same)."""
+    rows = flattened(usable(observations, excluded, twins=True, without=without))
+    return rows[rows["twin"] == "a"]
+
+
+def unflattened(rows: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """Return the rates of rows that :func:`flattened` gave, as they were measured."""
+    found: pd.Series[float] = rows[metric] / rows["common"]
+    return found
+
+
+def _effects(study: pd.DataFrame) -> dict[float, float]:
+    """Return what each round of a study had in common, by its number."""
+    rate = study["bandwidth"].where(study["bandwidth"] > 0, study["operation_rate"])
+    rate = rate.where(rate > 0, study["samples_per_second"])
+    known = study.assign(log=np.log(rate.where(rate > 0)))[rate > 0]
+    series = ["configuration", "operation", "twin"]
+    table = known.pivot_table("log", series, "repetition")
+    return dict(
+        zip(map(float, table.columns), common(table.to_numpy(dtype=np.float64)).tolist(), strict=True)
+    )
+
+
+def common(logs: Floats) -> Floats:
+    """Return what the rounds have in common, from logarithms (a row for each series, a column for each round,
+    NaN where there is none): 0 for rounds of which too few are known."""
+    if not logs.size:
+        return np.zeros(logs.shape[1])
+    off = logs - np.nanmedian(logs, axis=1, keepdims=True)
+    enough = np.isfinite(off).sum(axis=0) >= max(ENOUGH, len(logs) / 2)
+    found: Floats = np.where(enough, np.nanmedian(off, axis=0), 0.0)
+    return found

@@ -1,0 +1,167 @@
+"""The variance between placements, what rounds have in common, and claims that rest on both."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from benchmarks.decisions import SCALES, WORKLOADS, Case, judged, simulated
+from scipy import stats
+from tests.statistics.rows import rows
+
+from tiercel.statistics.comparison import compare_placed, judge
+from tiercel.statistics.noise import UNKNOWN, Floor
+from tiercel.statistics.placements import (
+    LEVEL,
+    PRIOR,
+    WIDTH,
+    Pair,
+    between,
+    component,
+    pair_of,
+    shrunk,
+    spreads,
+    together,
+)
+from tiercel.statistics.rounds import ENOUGH, common, flattened, unflattened
+from tiercel.statistics.tables import comparisons
+
+NONE = Floor(1.0, 1.0, 30, "own")
+
+
+def test_a_pair_is_the_difference_of_mean_logarithms() -> None:
+    pair = pair_of([math.e, math.e**3], [1.0, math.e**2])
+    assert pair is not None
+    assert pair.difference == pytest.approx(2 - 1) and pair.n == 2
+    assert pair.variance == pytest.approx(2 / 2 + 2 / 2)  # of two values 1 apart from their mean: 2, over n
+    assert pair_of([1.0], [1.0, 2.0]) is None and pair_of([0.0, 1.0], [1.0, 2.0]) is None
+
+
+def test_the_component_is_what_repetitions_do_not_explain() -> None:
+    """Of equal pairs, d² / (2 t + s²) adds up to the quantile of chi square at LEVEL."""
+    quantile = float(stats.chi2.ppf(LEVEL, 10))
+    assert component([Pair(0.3, 0.01, 5)] * 10) == pytest.approx(10 * 0.09 / quantile - 0.01, rel=1e-6)
+    assert component([Pair(0.05, 0.01, 5)] * 10) == 0.0
+    assert component([Pair(0.3, 0.0, 5)] * 10) == pytest.approx(10 * 0.09 / quantile, rel=1e-6)
+    assert math.isnan(component([]))
+
+
+def row(storage: str, *pairs: Pair) -> dict[str, object]:
+    return {"origin": "", "site": "", "study": "", "storage": storage, "layer": "", "pairs": list(pairs)}
+
+
+def test_few_pairs_are_shrunk_towards_their_storage_and_study() -> None:
+    quiet, loud = Pair(0.0, 0.01, 5), Pair(0.4, 0.01, 5)
+    found = shrunk([*(row("a", quiet) for _ in range(20)), row("b", loud), row("b")])
+    # The study as a whole shows nothing; one loud pair of 1 + PRIOR raises its storage and itself.
+    assert between(found[0]) == 0.0
+    of_b = component([loud]) / (1 + PRIOR)
+    assert between(found[-1]) == pytest.approx(of_b) and found[-1].source == "storage"
+    own = (0.4**2 - 0.01 + PRIOR * of_b) / (1 + PRIOR)
+    assert between(found[-2]) == pytest.approx(own) and found[-2].source == "own"
+    assert found[0].n == 21
+    assert shrunk([row("a"), row("b")]) == [UNKNOWN, UNKNOWN]
+
+
+def test_a_ratio_has_the_variance_of_both_sides() -> None:
+    wide = Floor(math.exp(-WIDTH * 0.2), math.exp(WIDTH * 0.2), 7, "own")
+    assert between(wide) == pytest.approx(0.04)
+    assert between(together(wide, NONE)) == pytest.approx(0.02) and together(wide, NONE).n == 7
+    assert together(wide, UNKNOWN) is UNKNOWN
+
+
+def test_the_interval_is_welchs_where_placements_add_nothing() -> None:
+    a, b = np.exp([1.0, 1.2, 1.4]), np.exp([0.0, 0.1, 0.2, 0.3])
+    made = compare_placed([(a, b)], Floor(1.0, 1.0, 1000, "own"))
+    told = stats.ttest_ind(np.log(a), np.log(b), equal_var=False)
+    interval = told.confidence_interval(0.95)
+    assert made.model_p == pytest.approx(told.pvalue)
+    assert (math.log(made.low), math.log(made.high)) == pytest.approx((interval.low, interval.high))
+    assert made.ratio == pytest.approx(math.exp(1.2) / ((math.exp(0.1) + math.exp(0.2)) / 2))  # of medians
+
+
+def test_placements_widen_it_however_many_repetitions_there_are() -> None:
+    """2 t = 0.08 of both sides: 95 % of ratios of equal systems lie within exp(1.96 * 0.283) = 1.74."""
+    random = np.random.default_rng(5)
+    a, b = (np.exp(random.normal(mean, 0.01, 400)) for mean in (0.3, 0.0))
+    wide = Floor(math.exp(-WIDTH * math.sqrt(0.08)), math.exp(WIDTH * math.sqrt(0.08)), 1000, "own")
+    made = compare_placed([(a, b)], wide)
+    assert made.verdict == "undecided" and made.reason.startswith("repetitions and placements differ as much")
+    assert math.log(made.high) == pytest.approx(0.3 + 1.962 * math.sqrt(0.08), abs=5e-3)
+    assert compare_placed([(a, b)], NONE).verdict == "higher"
+    assert compare_placed([(a, b)], UNKNOWN).reason == "no A/A pair was run, so the noise is unknown"
+
+
+def test_three_against_three_claim_nothing_and_two_scales_of_them_do() -> None:
+    a, b = [10.0, 10.1, 10.2], [1.0, 1.01, 1.02]
+    assert "too few repetitions" in compare_placed([(a, b)], NONE).reason
+    assert compare_placed([(a, b), (a, b)], NONE).verdict == "higher"
+    assert compare_placed([([10.0], [1.0])] * 3, NONE).verdict == "undecided"
+
+
+def test_the_family_is_counted() -> None:
+    """p of the model times 16: 0.01 is a claim alone, and none among 16 of which it is the best."""
+    random = np.random.default_rng(3)
+    pairs = [np.exp(random.normal(0, 0.1, (2, 8))) for _ in range(200)]
+    one = min(
+        (compare_placed([(a, b)], NONE) for a, b in pairs),
+        key=lambda c: abs((c.model_p or 0) - 0.01),
+    )
+    assert one.verdict != "undecided"
+    none = compare_placed([([1.0, 1.1, 0.9, 1.0, 1.05], [1.0, 1.1, 0.9, 1.02, 1.04])], NONE)
+    best = judge([one, *[none] * 15])[0]
+    assert best.verdict == "undecided" and "among 16 comparisons" in best.reason
+    assert best.p_corrected == pytest.approx(16 * (one.model_p or 0))
+
+
+def test_rounds_have_in_common_what_most_series_show() -> None:
+    logs = np.zeros((ENOUGH, 3)) + np.arange(ENOUGH)[:, None]
+    logs[:, 2] -= 0.7
+    logs[0, 1] += 5.0  # one series alone is its own affair
+    assert common(logs).tolist() == pytest.approx([0.0, 0.0, -0.7])
+    assert common(logs[: ENOUGH - 1]).tolist() == [0.0, 0.0, 0.0]
+    logs[: ENOUGH // 2 + 1, 2] = np.nan  # known of less than half
+    assert common(logs).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_what_rounds_share_is_taken_off_and_can_be_put_back() -> None:
+    frame = pd.concat([rows([10, 10, 5], workload=f"w{n}", storage="s") for n in range(ENOUGH)])
+    frame["features"] = ""
+    flat = flattened(frame.reset_index(drop=True))
+    assert flat["bandwidth"].tolist() == pytest.approx([10.0] * 3 * ENOUGH)
+    assert unflattened(flat, "bandwidth").tolist() == pytest.approx([10.0, 10.0, 5.0] * ENOUGH)
+
+
+def table_of(rates: np.ndarray) -> pd.DataFrame:
+    made = [
+        rows(rates[work, storage, scale, twin], workload=f"w{work:02}", storage=f"s{storage}",
+             processes_per_node=1 + scale, processes=1 + scale, twin="ab"[twin])
+        for work in range(WORKLOADS) for storage in range(2) for scale in range(SCALES) for twin in range(2)
+        if not twin or scale == SCALES - 1
+    ]  # fmt: skip
+    return pd.concat(made, ignore_index=True)
+
+
+@pytest.mark.parametrize("world", ["steady", "drift"])
+def test_the_benchmark_judges_as_the_report_does(world: str) -> None:
+    rates = simulated(Case("log-normal", 0.2, 0.1, 1.5, world), 5, np.random.default_rng(11))
+    table = comparisons(table_of(rates))
+    answers = table[table["scope"] == "all"].sort_values("workload").to_dict("records")
+    for mine, told in zip(judged(rates), answers, strict=True):
+        assert (mine.verdict, mine.n_a) == (told["verdict"], told["n_a"])
+        assert (mine.ratio, mine.low, mine.high, mine.p_corrected, mine.floor.high) == pytest.approx(
+            (told["ratio"], told["low"], told["high"], told["p_corrected"], told["floor_high"])
+        )
+
+
+def test_a_storage_twice_as_fast_is_found_and_an_equal_one_is_not() -> None:
+    """Fixed seeds; shares over many studies are the benchmark's (python -m benchmarks.decisions)."""
+    twice = judged(simulated(Case("log-normal", 0.2, ratio=2.0), 5, np.random.default_rng(1)))
+    assert [each.verdict for each in twice] == ["higher"] * WORKLOADS
+    equal = judged(simulated(Case("log-normal", 0.2), 5, np.random.default_rng(1)))
+    assert [each.verdict for each in equal] == ["undecided"] * WORKLOADS
+    found = spreads(table_of(simulated(Case("log-normal", 0.1, 0.3), 5, np.random.default_rng(2))))
+    # Of 0.3 between placements 95 % of ratios lie within exp(1.96 * 0.3 * sqrt 2) = 2.3.
+    assert 1.7 < float(found["high"].median()) < 3.1 and set(found["source"]) == {"own"}
