@@ -154,9 +154,9 @@ def comparisons(results: Results) -> Table | None:
 
 def floors(results: Results) -> Table | None:
     sources = {
-        "own": "its own pair",
-        "storage": "widest of this storage",
-        "study": "widest of the study",
+        "own": "its own pair and those of its storage",
+        "storage": "the pairs of this storage",
+        "study": "the pairs of the study",
         "none": "no pair was run",
     }
     rows = []
@@ -175,7 +175,7 @@ def floors(results: Results) -> Table | None:
     if not rows:
         return None
     columns = ("Experiment", "Workload", "Operation", "Storage", "Engine", "Noise", "n", "From")
-    caption = "The A/A noise floor: ratios in this range are seen between a configuration and itself."
+    caption = "Noise: 95 % of the ratios of two placements of one configuration lie in this range."
     table = Table(caption, columns, frozenset({"Noise", "n"}), rows)
     return _without_constant(table, {"Engine": None})
 

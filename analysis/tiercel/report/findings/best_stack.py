@@ -70,7 +70,7 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
 def _noise(row: Record) -> str:
     if not math.isfinite(row["floor_high"]):
         return "; noise unknown"
-    return f"; noise {words.factors(row['floor_low'], row['floor_high'])}"
+    return f"; noise {words.factors(row['floor_low'], row['floor_high'])}" if row["floor_high"] > 1 else ""
 
 
 def _scale(row: Record) -> str:

@@ -13,7 +13,7 @@ from tiercel.report.findings.phrases import of_origin
 
 
 def noise(results: Results) -> Iterable[Finding]:
-    """Say how far the same configuration lies from itself."""
+    """Say how far two placements of the same configuration lie from each other."""
     own = [row for row in results.floors if row["source"] == "own"]
     if not own:
         if results.total:
@@ -35,9 +35,9 @@ def noise(results: Results) -> Iterable[Finding]:
     yield Finding(
         "researcher",
         "fact",
-        f"The same configuration, run twice over, differs by up to {words.listed(parts)}; smaller "
-        "differences are not claimed.",
-        (Evidence("noise floors", "noise"),),
+        f"Two placements of the same configuration differ, beyond what repetitions do, by up to "
+        f"{words.listed(parts)}; claims reckon with that.",
+        (Evidence("noise", "noise"),),
     )
 
 
