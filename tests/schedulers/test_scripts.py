@@ -86,7 +86,9 @@ def test_lassen_submits_by_nodes(machine: Machine, jobscript: Path) -> None:
     )  # fmt: skip
     assert done.stdout == "1234\n"
     expected = "bsub -nnodes 4 -W 30 -J tiercel-lassen -o .snakemake/lsf-%J.log -q pbatch -G guests"
-    assert machine.words == [*expected.split(), "-stage", "storage=1400"]
+    assert machine.words == [
+        *expected.split(), "-stage", "storage=1400", "-core_isolation", "0",
+    ]  # fmt: skip
     assert (machine.folder / "input").read_text() == jobscript.read_text()
 
 

@@ -95,7 +95,8 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         if problem:
             raise RunFailed(problem)
         with scratch_of(run.configuration.stack, run.id, nodes, _footprint_of_node(run)) as scratch:
-            around = {**({} if nodes else surroundings(run.configuration.stack)), **equipment.around}
+            around = {**_said(equipment), **({} if nodes else surroundings(run.configuration.stack))}
+            around |= equipment.around
             before = Sample.take()
             try:
                 with _through_layers(run, equipment, scratch.data, folder) as view:
@@ -129,6 +130,12 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         },
     )  # fmt: skip
     return outcome
+
+
+def _said(equipment: Equipment) -> dict[str, Any]:
+    """Return what the site file says of a node, to be held against what a run finds."""
+    site = equipment.site
+    return {"site_memory_bytes": site.memory_per_node} if site and site.memory_per_node else {}
 
 
 def _on_service(equipment: Equipment) -> bool:
