@@ -126,9 +126,9 @@ def test_frontera_submits_by_nodes_and_tasks(machine: Machine, jobscript: Path) 
 
 
 def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
-    write_folder(tmp_path / "site", site_files("here", "flux"))
+    write_folder(tmp_path / "here", site_files("here", "flux"))
     done = machine.call(
-        tmp_path / "site" / "submit",
+        tmp_path / "here" / "submit",
         "2",
         "15",
         "pbatch",
@@ -168,8 +168,8 @@ def test_status_of_lsf(machine: Machine, state: str, code: int, expected: str) -
     ],
 )
 def test_status_of_flux(machine: Machine, tmp_path: Path, answer: str, expected: str) -> None:
-    write_folder(tmp_path / "site", site_files("here", "flux"))
-    assert machine.call(tmp_path / "site" / "status", "f1", answer=answer).stdout == expected + "\n"
+    write_folder(tmp_path / "here", site_files("here", "flux"))
+    assert machine.call(tmp_path / "here" / "status", "f1", answer=answer).stdout == expected + "\n"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
 from tiercel.site.model import Storage
 from tiercel.site.new import new_site
+from tiercel.site.profile import check_profile
 from tiercel.site.survey import Survey, survey
 
 from ..conftest import CHECKOUT
@@ -72,7 +73,7 @@ def test_slurm(machine: Machine) -> None:
     assert "# Modules that were loaded: gcc/12.1, openmpi/4.1" in text
     profile = yaml.safe_load((folder / "config.yaml").read_text())
     assert profile["executor"] == "slurm"
-    assert profile["slurm-jobname-prefix"] == "tiercel-newton"
+    check_profile("newton", machine.root)
     assert (machine.root / "newton").readlink() == Path("site-configs/newton")
     assert all(call.split()[0] in ("sinfo", "srun") for call in machine.calls())
     assert "srun --mpi=list" in machine.calls()
@@ -112,9 +113,9 @@ def test_schedulers_with_scripts(
     for name in ("submit", "status", "cancel"):
         script = folder / name
         assert script.stat().st_mode & 0o111
-        assert profile[f"cluster-generic-{name}-cmd"].split()[0] == f"site-configs/other/{name}"
         subprocess.run(["/bin/sh", "-n", str(script)], check=True)
     assert scripts in (folder / "submit").read_text()
+    check_profile("other", machine.root)
 
 
 def test_pbs_is_not_taken_for_cobalt(machine: Machine) -> None:

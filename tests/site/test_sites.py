@@ -13,6 +13,7 @@ from tiercel.runs.site_check import problems
 from tiercel.schedulers import scheduler_of
 from tiercel.site import known_sites, load_site
 from tiercel.site.model import Storage
+from tiercel.site.profile import check_profile
 from tiercel.units import parse_rate
 
 from ..conftest import CHECKOUT
@@ -25,7 +26,7 @@ def test_site_has_link_and_profile(name: str) -> None:
     site = load_site(name, CHECKOUT)
     assert (CHECKOUT / name).readlink() == Path("site-configs") / name
     profile = yaml.safe_load((CHECKOUT / name / "config.yaml").read_text())
-    assert profile["configfile"] == f"site-configs/{name}/site.yaml"
+    check_profile(name, CHECKOUT)
     assert "measuring=1" in profile["resources"]  # never two measurements at a time
     assert "config" not in profile  # --config study=... would replace it whole
     assert site.scheduler is not None

@@ -38,16 +38,12 @@ def evaluate(
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
+    from tiercel.site.profile import check_profile
     from tiercel.stack import prepare
 
     root = project_root()
     load_site(site, root)  # an unknown one is told with those that there are
-    if not (root / site / "config.yaml").is_file():
-        profiles = sorted(p.parent.name for p in root.glob("*/config.yaml"))
-        raise UserError(
-            f"site {site}: no Snakemake profile {site}/config.yaml in {root}: link it with "
-            f"`ln -s site-configs/{site} {site}` (there are: {', '.join(profiles)})"
-        )
+    check_profile(site, root)
     prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
