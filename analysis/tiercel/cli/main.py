@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import typer
 import typer.exceptions
 
 import tiercel
+from tiercel.children import interrupt
 from tiercel.cli import (
     advise,
     cache,
@@ -74,6 +76,8 @@ MISTAKE, DEFECT, INTERRUPTED, NOBODY_READS = 2, 3, 130, 141
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake or the machine's trouble, 3 an
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, interrupt)
     sys.exit(run(app))
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tiercel.children import end_with
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.results import show
 from tiercel.errors import UserError
@@ -97,12 +98,17 @@ def batch(
     name: Annotated[str, typer.Option()],
     stamp: Annotated[Path, typer.Option(help="Written when the batch is done.")],
     minutes: Annotated[float | None, typer.Option(help="What the job has; it stops cleanly before.")] = None,
+    parent: Annotated[
+        int | None, typer.Option(help="The Snakemake that started it: it ends with it.")
+    ] = None,
 ) -> None:
     """Carry out one job of the plan (called by Snakemake)."""
     from tiercel.runs.batch import OutOfTime, run_batch
     from tiercel.runs.execute import JobBroken
     from tiercel.runs.planning import make_plan
 
+    if parent is not None:
+        end_with(parent)
     root = project_root()
     project = make_plan(site, study, root)
     chosen = project.plan.batch(name)
