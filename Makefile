@@ -113,10 +113,10 @@ lint: setup $(DEV_PACKAGES)
 	@for part in $(PARTS) $(if $(wildcard $(LAYERS)),$(LAYER_PARTS)); do \
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
-test: lint
+test: layers lint
 	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
 
-test-nightly: lint
+test-nightly: layers lint
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: setup

@@ -15,6 +15,7 @@ import pytest
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
+from . import skipped
 from .single_run import equipment, new_run, stack
 
 __all__ = ["equipment", "new_run", "stack"]
@@ -22,6 +23,14 @@ __all__ = ["equipment", "new_run", "stack"]
 # A shell that starts the tests in the background has SIGINT ignored, and every child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End with what was skipped and which command brings it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    for line in skipped.lines(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
+
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
