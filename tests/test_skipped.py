@@ -44,7 +44,7 @@ def test_they_are_the_last_of_a_run(tmp_path: Path, checkout: Path) -> None:
         "from tests.conftest import pytest_terminal_summary\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-ra", "-n", "2", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,20 @@ def test_names_that_will_not_do(machine: Machine) -> None:
     with pytest.raises(UserError, match="is there already"):
         new_site("taken", machine.root, Survey())
     assert (machine.root / "site-configs" / "twice" / "site.yaml").read_text() == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("place", [".", "site-configs"])
+def test_a_checkout_that_may_only_be_read(machine: Machine, place: str) -> None:
+    """Nothing is begun that cannot be ended: neither a folder without its link nor the other way round."""
+    (machine.root / place).chmod(0o555)
+    try:
+        with pytest.raises(UserError, match="cannot be written to: a new site needs a checkout of your own"):
+            new_site("mine", machine.root, Survey())
+        assert not (machine.root / "mine").is_symlink()
+        assert not list((machine.root / "site-configs").iterdir())
+    finally:
+        (machine.root / place).chmod(0o755)
 
 
 def test_the_command_plans_what_it_wrote(tmp_path: Path) -> None:
