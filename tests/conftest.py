@@ -30,6 +30,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     """End with what was skipped and which command brings it, below pytest's own list."""
     yield
     reports = terminalreporter.stats.get("skipped", [])
+    if list_of_skipped := os.environ.get("TIERCEL_SKIPPED"):  # for another user to run them (.ci/run)
+        Path(list_of_skipped).write_text("".join(f"{report.nodeid}\n" for report in reports))
     for line in skipped.lines(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)):
         terminalreporter.write_line(line)
 

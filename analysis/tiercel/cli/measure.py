@@ -66,14 +66,19 @@ def plan(
     study: Study = "quick",
     as_json: Json = False,
     cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="The jobs that a scheduler would be given.")] = False,
 ) -> None:
     """Show what a study would run on a site."""
     from tiercel.runs.cost_table import print_cost
+    from tiercel.runs.jobs_table import print_jobs
     from tiercel.runs.plan_table import print_plan
     from tiercel.runs.planning import make_plan
 
     root = project_root()
     project = make_plan(site, study, root)
+    if jobs:
+        print_jobs(project, root, results_folder(root, site))
+        return
     if cost:
         print_cost(project, results_folder(root, site), as_json)
         return
