@@ -66,6 +66,10 @@ def plan(
     study: Study = "quick",
     as_json: Json = False,
     cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
+    probing: Annotated[
+        bool,
+        typer.Option("--probe", help="With --cost: judge by a minute of the study's own runs, which count."),
+    ] = False,
     jobs: Annotated[bool, typer.Option("--jobs", help="The jobs that a scheduler would be given.")] = False,
 ) -> None:
     """Show what a study would run on a site."""
@@ -73,12 +77,17 @@ def plan(
     from tiercel.runs.jobs_table import print_jobs
     from tiercel.runs.plan_table import print_plan
     from tiercel.runs.planning import make_plan
+    from tiercel.runs.probe import probe
 
     root = project_root()
     project = make_plan(site, study, root)
     if jobs:
         print_jobs(project, root, results_folder(root, site))
         return
+    if probing:
+        if not cost:
+            raise UserError("--probe is for --cost: give both")
+        probe(project, results_folder(root, site))
     if cost:
         print_cost(project, results_folder(root, site), as_json)
         return

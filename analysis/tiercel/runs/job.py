@@ -20,7 +20,7 @@ from tiercel.site.model import Stack
 from tiercel.study.plan import Batch
 
 #: Kept free at the end of a job, so that the last run's records are written.
-_RESERVE_S = 30.0
+RESERVE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Allocation:
 
     def time_for(self, seconds: float) -> bool:
         """Return whether a run that may take `seconds` can still end in time."""
-        return self.end is None or time.monotonic() + seconds + _RESERVE_S <= self.end
+        return self.end is None or time.monotonic() + seconds + RESERVE_S <= self.end
 
 
 def look_at_job(project: Project, batch: Batch, walltime: float | None) -> Allocation:
