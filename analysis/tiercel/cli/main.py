@@ -98,16 +98,24 @@ def run(command: Callable[..., object]) -> int:
     except (KeyboardInterrupt, typer.Abort, Interrupted):
         return _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
     except BrokenPipeError:
-        # Python would complain once more when it closes the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return NOBODY_READS
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # it is what could not be written
+            _drop_output()
         if error.filename is None and error.errno is None:
             return _defect()
         where = f"{error.filename}: " if error.filename is not None else ""
         return _end(f"{where}{error.strerror or error}", MISTAKE)
     except Exception:  # a defect must not look like an answer
         return _defect()
+
+
+def _drop_output() -> None:
+    """Let nothing more be written: Python would complain once more at its end, with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(sentence: str, code: int) -> int:
