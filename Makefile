@@ -61,6 +61,8 @@ $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
+	@command -v $(firstword $(CC)) >/dev/null || { echo 'tiercel: no C compiler ($(CC)), which the native parts need:' \
+	  'install one (Debian: gcc libc6-dev) or name it, as in `make CC=... setup`' >&2; exit 2; }
 	@echo 'tiercel: building $(PARTS)'
 	@for part in $(PARTS); do $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" install || exit 1; done
 	@touch $@
@@ -97,7 +99,7 @@ parallel-hdf5: $(PARALLEL_HDF5)/.done
 
 $(PARALLEL_HDF5)/.done: $(wildcard tools/parallel-hdf5/*) | $(PACKAGES)
 	@echo 'tiercel: building $(PARALLEL_HDF5)'
-	@tools/parallel-hdf5/build $(PARALLEL_HDF5) $(MPI_COMPILER)
+	@tools/parallel-hdf5/build $(PARALLEL_HDF5) "$(MPI_COMPILER)"
 	@touch $@
 
 evaluate: setup
@@ -113,10 +115,10 @@ lint: setup $(DEV_PACKAGES)
 	@for part in $(PARTS) $(if $(wildcard $(LAYERS)),$(LAYER_PARTS)); do \
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
-test: lint
+test: layers lint
 	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
 
-test-nightly: lint
+test-nightly: layers lint
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: setup

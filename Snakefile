@@ -16,6 +16,7 @@ from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site, make_plan
 from tiercel.runs.scheduling import batch_resources
 from tiercel.runs.stamps import AGAIN, stamps_folder
+from tiercel.site.profile import check_named_profile
 from tiercel.stack import prepare
 
 min_version("9.0")
@@ -27,6 +28,8 @@ DRY_RUN = any(re.fullmatch(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*", word) for word in
 
 try:
     ROOT = project_root()
+    if workflow.is_main_process:
+        check_named_profile(SITE, sys.argv[1:], ROOT)
     if workflow.is_main_process and not DRY_RUN:
         prepare(SITE, STUDY, ROOT)
     PROJECT = make_plan(SITE, STUDY, ROOT)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,6 +15,7 @@ import pytest
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
+from . import skipped
 from .single_run import equipment, new_run, stack
 
 __all__ = ["equipment", "new_run", "stack"]
@@ -23,7 +24,24 @@ __all__ = ["equipment", "new_run", "stack"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """End with what was skipped and which command brings it, below pytest's own list."""
+    yield
+    reports = terminalreporter.stats.get("skipped", [])
+    if list_of_skipped := os.environ.get("TIERCEL_SKIPPED"):  # for another user to run them (.ci/run)
+        Path(list_of_skipped).write_text("".join(f"{report.nodeid}\n" for report in reports))
+    for line in skipped.lines(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
+
+
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+#: The sites that come with tiercel. A user's own, beside them, are the user's: no test asks about those.
+SHIPPED = (
+    "frontera", "lassen", "local", "quartz", "ruby", "slurm-virtual", "summit", "theta", "thetagpu", "wombat",
+)  # fmt: skip
 
 TINY = """
 study: tiny

@@ -11,11 +11,13 @@ from pathlib import Path
 LAYERS = (
     {
         "errors",
+        "children",
         "units",
         "quantities",
         "whole",
         "locked",
         "registry",
+        "temporary",
         "documents",
         "programs",
         "project",

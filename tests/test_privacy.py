@@ -119,6 +119,59 @@ def test_the_root_folder_is_nobodys_home() -> None:
     assert "/" not in private({"HOME": "/"}).homes
 
 
+#: How texts hold a path: strace, JSON, settings, messages, lists, addresses, a path of its own line.
+CONTEXTS = (
+    "read(3<{}>, 4096) = 1", '{{"path": "{}"}}', "--folder={}", "{}: No such file or directory", "({})",
+    "a,{},b", "/usr/lib:{}:/opt", "'{}'", "cd {} && ls", "|{}|", "{}", "first\n{}\nlast", "[{};0]",
+)  # fmt: skip
+USERS = st.sampled_from(["alice", "data", "tester", "run"])
+COMPONENTS = st.sampled_from(
+    [
+        "{}",
+        "pytest-of-{}",
+        "x.{}.1",
+        "{}-set",
+        "{}2",
+        "un{}",
+        "plain",
+        "a=b",
+        "a,b",
+        "tiercel-run-{}.r0",
+        "of-{}-{}",
+        "x.{}.{}",
+    ]
+)
+ROOTS = st.sampled_from(["/tmp", "/var/tmp", "/dev/shm", "/p/lustre1", "/nfs/tmp", "/data"])
+PATHS = st.tuples(ROOTS, st.lists(COMPONENTS, min_size=1, max_size=4)).map(lambda p: "/".join([p[0], *p[1]]))
+
+
+@given(USERS, st.lists(PATHS, min_size=1, max_size=4))
+def test_a_path_is_replaced_the_same_wherever_it_stands(user: str, paths: list[str]) -> None:
+    hers = Private(users=(user,), mounts=frozenset({"/data"}))
+    paths = [path.replace("{}", user) for path in paths]
+    texts = [context.format(path) for path in paths for context in CONTEXTS]
+    decided = hers.decide(texts)
+    for path in paths:
+        image = decided.replaced(path)
+        for context in CONTEXTS:
+            assert decided.replaced(context.format(path)) == context.format(image)
+        # A relative path has the same names in it, but for the user's alone: that may be a word.
+        *_, last = path.split("/")
+        if last != user:
+            assert decided.replaced(f'"{last}"') == f'"{image.split("/")[-1]}"'
+        assert decided.replaced(image) == image
+
+
+@given(USERS, st.sampled_from(["/tmp", "/var/tmp", "/dev/shm"]), st.sampled_from(CONTEXTS))
+def test_one_text_decides_for_all_others_of_a_run(user: str, root: str, context: str) -> None:
+    decided = Private(users=(user,)).decide([context.format(f"{root}/pytest-of-{user}/x"), "other"])
+    assert decided.replaced(f'open("pytest-of-{user}/y")') == 'open("pytest-of-$USER/y")'
+    assert decided.replaced(f"pytest-of-{user}s") == f"pytest-of-{user}s"
+    # What was written first, and is clean already, decides too.
+    later = Private(users=(user,)).decide([context.format(f"{root}/pytest-of-$USER/x")])
+    assert later.parts == decided.parts
+
+
 @given(st.text(), st.text(alphabet="/ab. ", max_size=20))
 def test_what_is_clean_stays_and_a_home_never_does(text: str, rest: str) -> None:
     cleaned = ALICE.text(f"{text} /home/alice/{rest}")

@@ -24,4 +24,5 @@ rule batch:
     params:
         call=TIERCEL + ["batch", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} --name {wildcards.batch:q} --stamp {output.stamp:q} " + WALLTIME
+        # In the shell's place, so that it sees Snakemake go.
+        "exec {params.call:q} --parent $PPID --name {wildcards.batch:q} --stamp {output.stamp:q} " + WALLTIME

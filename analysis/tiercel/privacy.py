@@ -4,6 +4,11 @@ Every text that is recorded with results goes through here (results.raw.write_js
 meaningful: ``$HOME/study``, ``/p/lustre1/$USER/run``. A user's or an account's name may be an ordinary word,
 so it is replaced in paths and where a text says that it is one (``user=``, ``--account``, ``name@host``), not
 everywhere.
+
+As a part of a longer name it is replaced in names of temporary folders and files (``/tmp/pytest-of-alice``):
+which names these are is decided first, for all texts of a run together (:meth:`Private.decide`), and then
+they are replaced wherever they stand. A path that was replaced here and left there would hide nothing, and
+who reads both would find two paths.
 """
 
 from __future__ import annotations
@@ -12,10 +17,10 @@ import json
 import os
 import pwd
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +44,18 @@ _SHORTEST_SECRET = 6
 
 #: A whole word of a path ends here.
 _END = r"(?![\w@+-]|\.\w)"
-_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
+#: Where anybody's folders lie, whatever stands before the path; and what may lie between there and a name.
+_TEMPORARY = re.compile(
+    r"(?:(?<![\w.~$-])|(?<=%2F)|(?<=%2f))(?:/|%2F)(?:var(?:/|%2F))?(?:tmp|dev(?:/|%2F)shm)(?:/|%2F)(?:(?![:,;=]/)[^\s\"'<>|])*$",
+    re.IGNORECASE,
+)
+#: Within what tiercel itself named for a run.
+_RUN = "tiercel-run-"
+_OWN = re.compile(r"(?:/|%2[Ff])tiercel-run-[^\s\"'<>|]*$")
+#: The longest name of a file, and path; how much of a name is looked at first.
+_NAME, _PATH, _NEAR = 255, 4096, 16
+#: The rest of a name on either side of a user's in it. (An escaped / ends as %2F does.)
+_HEAD, _TAIL = re.compile(r"(?:%2[Ff])?([\w.+~-]*)$"), re.compile(r"[\w.+~-]*")
 
 _KEY = r"pass(?:word|wd|phrase)|secret|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|token"
 _VALUE = r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s,;&\"'\\}\])]+"
@@ -64,7 +80,7 @@ _ACCOUNT_KEY = r"(?:account|acct|bank|project|wckey|charge)"
 _USER_OPTIONS = ("-u", "--user", "--uid", "-l")
 _ACCOUNT_OPTIONS = ("-A", "-G", "-P", "--account", "--bank", "--project", "--wckey", "--charge")
 
-_ACCOUNT = "$TIERCEL_ACCOUNT"
+_USER, _ACCOUNT = "$USER", "$TIERCEL_ACCOUNT"
 
 
 def _said(key: str, options: tuple[str, ...]) -> re.Pattern[str]:
@@ -76,6 +92,8 @@ def _said(key: str, options: tuple[str, ...]) -> re.Pattern[str]:
 
 _SAID_USER = _said(_USER_KEY, _USER_OPTIONS)
 _SAID_ACCOUNT = _said(_ACCOUNT_KEY, _ACCOUNT_OPTIONS)
+#: Before a path: then it is only the end of a longer one.
+_LONGER = re.compile(r"[\w.~$@+-]")
 #: After a name: then it is only the beginning of a longer word.
 _WHOLE = re.compile(r"[\w@+-]|\.\w")
 
@@ -93,9 +111,24 @@ class Private:
     """(value, the variable that holds it)"""
     mounts: frozenset[str] = frozenset()
     """Mount points that end in a user's or account's name and are not theirs: ``/data`` for user data."""
+    parts: frozenset[tuple[str, str, str]] = frozenset()
+    """Longer names that hold a user's or account's: (what takes its place, what is before it, what after)."""
+
+    def decide(self, texts: Iterable[str]) -> Private:
+        """Return what replaces the same in all `texts`: also where one alone would not show that it must."""
+        found = set(self.parts)
+        for text in texts:
+            for stands, names in ((_USER, self.users), (_ACCOUNT, self.accounts)):
+                for form in (form for name in names for form in (*_forms(name), stands)):
+                    found |= {(stands, *part) for part in _parts(form, text)}
+        return self if found == self.parts else replace(self, parts=frozenset(found))
 
     def text(self, text: str) -> str:
         """Return `text` with everything private replaced; twice is the same as once."""
+        return self.decide((text,)).replaced(text)
+
+    def replaced(self, text: str) -> str:
+        """Return `text` with everything private replaced, by what is decided already."""
         if not self.suspects(text):
             return text
         if "\n" not in text:
@@ -114,14 +147,17 @@ class Private:
 
     def plain(self, value: Any, key: str = "") -> Any:
         """Return what JSON can hold (numbers, words, lists, mappings) with every text replaced."""
+        return self.decide(_texts(value))._plain(value, key)
+
+    def _plain(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
             return self._word(value, key)
         if isinstance(value, Mapping):
-            return {self.text(str(k)): self.plain(v, str(k)) for k, v in value.items()}
+            return {self.replaced(str(k)): self._plain(v, str(k)) for k, v in value.items()}
         if isinstance(value, list | tuple):
             before = ["", *(str(v) for v in value)]
             return [
-                self.plain(v, b if b.startswith("-") else "") for v, b in zip(value, before, strict=False)
+                self._plain(v, b if b.startswith("-") else "") for v, b in zip(value, before, strict=False)
             ]
         return value
 
@@ -137,7 +173,7 @@ class Private:
         if word in self.users and (
             key in _USER_OPTIONS or re.fullmatch(rf"[\w-]*{_USER_KEY}", key, re.IGNORECASE)
         ):
-            return "$USER"
+            return _USER
         if word in self.accounts and (
             key in _ACCOUNT_OPTIONS or re.fullmatch(rf"[\w-]*{_ACCOUNT_KEY}", key, re.IGNORECASE)
         ):
@@ -145,7 +181,7 @@ class Private:
         secret = re.fullmatch(rf"[\w-]*(?:{_KEY})", key, re.IGNORECASE)
         if secret and word and not _harmless(key, word):
             return HIDDEN
-        return self.text(word)
+        return self.replaced(word)
 
     @cached_property
     def _needles(self) -> tuple[str, ...]:
@@ -162,7 +198,7 @@ class Private:
         for home in sorted(self.homes, key=len, reverse=True):
             rules += [(form, re.compile(re.escape(form) + _END), _home) for form in _forms(home)]
         for names, stands, said in (
-            (self.users, "$USER", _SAID_USER),
+            (self.users, _USER, _SAID_USER),
             (self.accounts, _ACCOUNT, _SAID_ACCOUNT),
         ):
             for name in sorted(names, key=len, reverse=True):
@@ -171,26 +207,26 @@ class Private:
         return tuple(rules)
 
     def _name(self, stands: str, said: re.Pattern[str]) -> Callable[[re.Match[str]], str]:
-        def replace(match: re.Match[str]) -> str:
-            before, after = match.string[: match.start()][-4096:], match.string[match.end() :][:2]
+        def name(match: re.Match[str]) -> str:
+            before, after = _before(match.string, match.start()), match.string[match.end() :][:2]
             whole = _WHOLE.match(after) is None
             component = before.endswith(("/", "%2F", "%2f"))
             alone = not before or not (before[-1].isalnum() or before[-1] == "_")
             if whole and component:
                 # What tiercel itself named inside a run's folder stays, and the machine's mount points.
-                path = _path_before(before) + match[0] if self.mounts or "/tiercel-run-" in before else ""
-                return match[0] if "/tiercel-run-" in path or path in self.mounts else stands
+                return match[0] if _own(before) or self._mounted(before + match[0]) else stands
             if whole and (before.endswith("~") or said.search(before[-80:])):
                 return stands
             if alone and len(after) == 2 and after[0] == "@" and after[1].isalnum():
                 return stands
-            ended = not after or not (after[0].isalnum() or after[0] == "_")
-            path = _path_before(before)
-            if alone and ended and path.startswith(_TEMPORARY) and "/tiercel-run-" not in path:
-                return stands  # part of a file's name: /tmp/pip-alice
-            return match[0]
+            around = _around(before, match.string[match.end() : match.end() + _NAME])
+            return stands if around and (stands, *around) in self.parts else match[0]
 
-        return replace
+        return name
+
+    def _mounted(self, text: str) -> bool:
+        """Return whether `text` ends with one of the mount points, and not with a longer path."""
+        return any(text.endswith(m) and not _LONGER.search(text[: -len(m)][-1:]) for m in self.mounts)
 
 
 def private(environment: Mapping[str, str] | None = None) -> Private:
@@ -246,9 +282,57 @@ def _home(match: re.Match[str]) -> str:
     return match[0] if before and (before.isalnum() or before in "_.~$-") else "$HOME"
 
 
-def _path_before(text: str) -> str:
-    """Return the part of a path that `text` ends with."""
-    return re.split(r"[\s\"'=,;]", text)[-1]
+def _before(text: str, start: int) -> str:
+    """Return what stands before a match on its line; of a long one what a path may have."""
+    first = max(0, start - _PATH)
+    return text[max(first, text.rfind("\n", first, start) + 1) : start]
+
+
+def _around(before: str, after: str) -> tuple[str, str] | None:
+    """Return what of a longer name is before and after a name; None where it stands alone or in a word."""
+    head, tail = _ends(before[-_NEAR:], after[:_NEAR])
+    if _NEAR in (len(head), len(tail)):
+        head, tail = _ends(before[-_NAME:], after[:_NAME])
+    tail = tail.rstrip(".")
+    inside = head[-1:].isalnum() or head[-1:] == "_" or tail[:1].isalnum() or tail[:1] == "_"
+    return None if inside or not head + tail else (head, tail)
+
+
+@lru_cache(1 << 14)
+def _ends(before: str, after: str) -> tuple[str, str]:
+    head, tail = _HEAD.search(before), _TAIL.match(after)
+    return head[1] if head else "", tail[0] if tail else ""
+
+
+def _parts(form: str, text: str) -> set[tuple[str, str]]:
+    """Return the names of temporary folders and files that hold `form`: what is before and after it."""
+    found: set[tuple[str, str]] = set()
+    start = -1
+    while (start := text.find(form, start + 1)) >= 0:
+        end = start + len(form)
+        around = _around(text[max(0, start - _NAME) : start], text[end : end + _NAME])
+        if around and around not in found and not f"{around[0]}{form}{around[1]}".startswith(_RUN):
+            line = _before(text, start).removesuffix(around[0])
+            if ("tmp" in line or "shm" in line) and _TEMPORARY.search(line) and not _own(line):
+                found.add(around)
+    return found
+
+
+def _own(before: str) -> bool:
+    """Return whether what follows `before` is in the folder of a run, so named by tiercel itself."""
+    return _RUN in before and _OWN.search(before) is not None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield str(key)
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
 
 
 def _harmless(key: str, value: str) -> bool:

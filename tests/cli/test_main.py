@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -44,6 +45,7 @@ def test_what_cannot_be_printed_is_said() -> None:
         done = subprocess.run(
             [sys.executable, "-m", "tiercel", "site", "list"], stdout=full, stderr=subprocess.PIPE, text=True,
             timeout=120, check=False,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         )  # fmt: skip
     assert done.returncode == MISTAKE and "No space left on device" in done.stderr
 

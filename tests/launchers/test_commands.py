@@ -9,11 +9,12 @@ from tiercel.launchers import launchers, resolve
 
 ARGV = ["engine", "-o", "a file"]
 EXPECTED = {
-    "srun": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --kill-on-bad-exit=1",
+    "srun": "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block --kill-on-bad-exit=1 "
+    "--cpu-bind=none",
     "jsrun": "jsrun --nrs=2 --rs_per_host=1 --tasks_per_rs=4 --cpu_per_rs=ALL_CPUS "
     "--launch_distribution=packed --bind=none",
     "lrun": "lrun -N2 -T4",
-    "flux": "flux run --nodes=2 --ntasks=8 --exclusive",
+    "flux": "flux run --nodes=2 --ntasks=8 --exclusive --setopt=cpu-affinity=off",
     "aprun": "aprun -n 8 -N 4 -cc none",
     "ibrun": "env IBRUN_TASKS_PER_NODE=4 ibrun -n 8",
 }

@@ -50,6 +50,12 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"nodes": 2, "cross_node_fraction": 0.5, "medium": "network"}, ["same-node"]),
         (READ, {"nodes": 2, "cross_node_fraction": 0.0}, []),  # each node's own disk: nobody else can
         (READ, {"others_cpu": 0.26}, ["loaded-machine"]),
+        # What the kernel and its daemons take of a node is no limit; a job's share of a node is one.
+        (READ, {"memory_bytes": 240 * GIB, "site_memory_bytes": 256 * GIB}, []),
+        (READ, {"memory_bytes": 191 * GIB, "site_memory_bytes": 256 * GIB}, ["less-memory"]),
+        (READ, {"memory_bytes": GIB, "site_memory_bytes": None}, []),
+        (READ, {"cores": 44, "processes_per_node": 44}, []),
+        (READ, {"cores": 40, "processes_per_node": 44}, ["fewer-cores"]),
     ],
 )  # fmt: skip
 def test_checks(base: dict[str, Any], change: dict[str, Any], flags: list[str]) -> None:

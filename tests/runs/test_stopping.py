@@ -73,6 +73,7 @@ def test_cost_by_assumption_and_by_likes(small: Project) -> None:
     assert (cost.nodes, cost.jobs, cost.runs, cost.judged) == (1, 2, 4, 0)
     assert cost.seconds == pytest.approx(4 * 12)
     assert cost.core_hours == pytest.approx(4 * 12 * 36 / 3600)
+    assert 0 < cost.least_seconds < cost.seconds / 10  # on a good day
     # Without a scheduler's limit: 3 minutes around 1.5 times two runs of 12 s, 216 s, in whole minutes.
     assert job_minutes(plan, plan.plan.batches[0].runs, *history_of(small, plan)) == 4
 
@@ -89,6 +90,24 @@ def test_cost_by_assumption_and_by_likes(small: Project) -> None:
     assert table["core_hours"] == pytest.approx(cost.core_hours)
     assert table["core_hours_used"] == pytest.approx(sum(durations) * 36 / 3600)
     assert table["core_hours_limit"] is None
+
+
+def test_a_probe_judges_by_runs_that_count(small: Project) -> None:
+    """One run of each experiment on each storage: here one of each, and it is not measured again."""
+    plan = planned(small)
+    shown = small.tiercel("plan", "--study", "tiny", "--cost", "--probe")
+    assert shown.returncode == 0, shown.stderr
+    (raw,) = RawStore(small.results)
+    assert raw.ok and raw.run["run"] in {run.id for run in plan.plan.batches[0].runs}
+    (cost,) = costs(plan, *history_of(small, plan))
+    assert (cost.runs, cost.judged) == (3, 3)
+    assert cost.seconds == cost.least_seconds == pytest.approx(3 * raw.record["duration"])
+    assert "3 runs judged by their likes" in " ".join(shown.stdout.split())
+    again = small.tiercel("plan", "--study", "tiny", "--cost", "--probe")
+    assert again.returncode == 0
+    assert len(RawStore(small.results).ids()) == 1
+    alone = small.tiercel("plan", "--study", "tiny", "--probe")
+    assert alone.returncode == 2 and "--probe is for --cost" in alone.stderr
 
 
 def snakemake(project: Project) -> str:

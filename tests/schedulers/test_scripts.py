@@ -86,7 +86,9 @@ def test_lassen_submits_by_nodes(machine: Machine, jobscript: Path) -> None:
     )  # fmt: skip
     assert done.stdout == "1234\n"
     expected = "bsub -nnodes 4 -W 30 -J tiercel-lassen -o .snakemake/lsf-%J.log -q pbatch -G guests"
-    assert machine.words == [*expected.split(), "-stage", "storage=1400"]
+    assert machine.words == [
+        *expected.split(), "-stage", "storage=1400", "-core_isolation", "0",
+    ]  # fmt: skip
     assert (machine.folder / "input").read_text() == jobscript.read_text()
 
 
@@ -124,9 +126,9 @@ def test_frontera_submits_by_nodes_and_tasks(machine: Machine, jobscript: Path) 
 
 
 def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
-    write_folder(tmp_path / "site", site_files("here", "flux"))
+    write_folder(tmp_path / "here", site_files("here", "flux"))
     done = machine.call(
-        tmp_path / "site" / "submit",
+        tmp_path / "here" / "submit",
         "2",
         "15",
         "pbatch",
@@ -166,8 +168,8 @@ def test_status_of_lsf(machine: Machine, state: str, code: int, expected: str) -
     ],
 )
 def test_status_of_flux(machine: Machine, tmp_path: Path, answer: str, expected: str) -> None:
-    write_folder(tmp_path / "site", site_files("here", "flux"))
-    assert machine.call(tmp_path / "site" / "status", "f1", answer=answer).stdout == expected + "\n"
+    write_folder(tmp_path / "here", site_files("here", "flux"))
+    assert machine.call(tmp_path / "here" / "status", "f1", answer=answer).stdout == expected + "\n"
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,9 @@ def test_lsf_a_killed_snakemake_takes_up_its_job(new_cluster: NewCluster) -> Non
     one, two = cluster.calls("bsub")
     # Two runs' assumed times and three minutes around them make minutes; the rest stands as it is.
     assert one[1:4:2] == ["-nnodes", "-W"] and one[2] == "1" and int(one[4]) >= 3
-    expected = "-J tiercel-lassen -o .snakemake/lsf-%J.log -q pbatch -G guests -stage storage=1400"
+    expected = (
+        "-J tiercel-lassen -o .snakemake/lsf-%J.log -q pbatch -G guests -stage storage=1400 -core_isolation 0"
+    )
     assert one[5:] == two[5:] == expected.split()
     assert cluster.calls("bjobs")[0] == ["bjobs", "-noheader", "-o", "stat", "1"]
     launched = [call for call in cluster.calls("jsrun") if "--phases" in call]

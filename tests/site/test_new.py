@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
 from tiercel.site.model import Storage
 from tiercel.site.new import new_site
+from tiercel.site.profile import check_profile
 from tiercel.site.survey import Survey, survey
 
 from ..conftest import CHECKOUT
@@ -72,7 +74,7 @@ def test_slurm(machine: Machine) -> None:
     assert "# Modules that were loaded: gcc/12.1, openmpi/4.1" in text
     profile = yaml.safe_load((folder / "config.yaml").read_text())
     assert profile["executor"] == "slurm"
-    assert profile["slurm-jobname-prefix"] == "tiercel-newton"
+    check_profile("newton", machine.root)
     assert (machine.root / "newton").readlink() == Path("site-configs/newton")
     assert all(call.split()[0] in ("sinfo", "srun") for call in machine.calls())
     assert "srun --mpi=list" in machine.calls()
@@ -112,9 +114,9 @@ def test_schedulers_with_scripts(
     for name in ("submit", "status", "cancel"):
         script = folder / name
         assert script.stat().st_mode & 0o111
-        assert profile[f"cluster-generic-{name}-cmd"].split()[0] == f"site-configs/other/{name}"
         subprocess.run(["/bin/sh", "-n", str(script)], check=True)
     assert scripts in (folder / "submit").read_text()
+    check_profile("other", machine.root)
 
 
 def test_pbs_is_not_taken_for_cobalt(machine: Machine) -> None:
@@ -163,6 +165,20 @@ def test_names_that_will_not_do(machine: Machine) -> None:
     with pytest.raises(UserError, match="is there already"):
         new_site("taken", machine.root, Survey())
     assert (machine.root / "site-configs" / "twice" / "site.yaml").read_text() == before
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("place", [".", "site-configs"])
+def test_a_checkout_that_may_only_be_read(machine: Machine, place: str) -> None:
+    """Nothing is begun that cannot be ended: neither a folder without its link nor the other way round."""
+    (machine.root / place).chmod(0o555)
+    try:
+        with pytest.raises(UserError, match="cannot be written to: a new site needs a checkout of your own"):
+            new_site("mine", machine.root, Survey())
+        assert not (machine.root / "mine").is_symlink()
+        assert not list((machine.root / "site-configs").iterdir())
+    finally:
+        (machine.root / place).chmod(0o755)
 
 
 def test_the_command_plans_what_it_wrote(tmp_path: Path) -> None:

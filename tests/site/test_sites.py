@@ -8,16 +8,18 @@ import pytest
 import yaml
 
 from tiercel.ceilings import ceiling_of
+from tiercel.ceilings.ceiling import Operation
 from tiercel.errors import UserError
 from tiercel.runs.site_check import problems
 from tiercel.schedulers import scheduler_of
-from tiercel.site import known_sites, load_site
+from tiercel.site import load_site
 from tiercel.site.model import Storage
+from tiercel.site.profile import check_profile
 from tiercel.units import parse_rate
 
-from ..conftest import CHECKOUT
+from ..conftest import CHECKOUT, SHIPPED
 
-SITES = [name for name in known_sites(CHECKOUT) if name != "local"]
+SITES = [name for name in SHIPPED if name != "local"]
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -25,12 +27,38 @@ def test_site_has_link_and_profile(name: str) -> None:
     site = load_site(name, CHECKOUT)
     assert (CHECKOUT / name).readlink() == Path("site-configs") / name
     profile = yaml.safe_load((CHECKOUT / name / "config.yaml").read_text())
-    assert profile["configfile"] == f"site-configs/{name}/site.yaml"
+    check_profile(name, CHECKOUT)
     assert "measuring=1" in profile["resources"]  # never two measurements at a time
     assert "config" not in profile  # --config study=... would replace it whole
     assert site.scheduler is not None
-    if profile["executor"] == "slurm":
-        assert profile["slurm-jobname-prefix"] == f"tiercel-{name}"
+
+
+#: What the papers measured, the storage delivering it: none may lie above the ceiling of its site.
+#: (site, storage, operation, nodes, bytes per second of all nodes, where it stands)
+MEASURED = [
+    ("lassen", "gpfs", "read", 1, 14.5e9, "paper 004, section VII: sequential read per node"),
+    ("lassen", "gpfs", "read", 1, 1.4e9, "paper 004, section VII: random read per node"),
+    ("lassen", "vast", "write", 1, 1e9, "paper 004, section VII: per node with TCP"),
+    ("wombat", "vast", "read", 1, 26.6e9, "paper 004, section V.B: single node, 32 processes"),
+    ("wombat", "vast", "read", 4, 22.5e9, "paper 004, section V.C: random read, maximum at four nodes"),
+    ("wombat", "vast", "write", 1, 5.8e9, "paper 004, section V.A: single node with fsync"),
+    ("wombat", "vast", "read", 1, 9e9, "paper 004, section VII: sequential read per node with RDMA"),
+    ("wombat", "vast", "write", 1, 8e9, "paper 004, section VII: write per node with RDMA"),
+    ("wombat", "nvme", "write", 1, 5.8e9 / 5, "paper 004, section V.A: a fifth of VAST's"),
+    ("theta", "ssd", "write", 1, 500e6, "paper 002, section V.B: a node's cached rate"),
+    ("theta", "lustre", "write", 128, 100e9, "paper 002, section V.B: where it saturates"),
+    ("summit", "nvme", "write", 1, 2e9, "paper 002, section V.B, figure 4: cached rate per node"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("figure", MEASURED, ids=lambda f: f"{f[0]}-{f[1]}-{f[2]}-{f[4] / 1e9:.3g}")
+def test_nothing_that_a_paper_measured_lies_above_the_ceiling(
+    figure: tuple[str, str, Operation, int, float, str],
+) -> None:
+    site, storage, operation, nodes, measured, where = figure
+    ceiling = ceiling_of(load_site(site, CHECKOUT).storages[storage], operation, nodes)
+    if ceiling is not None:  # where no stage has a number there is none
+        assert measured <= ceiling.bandwidth, f"{where}: above what the stage {ceiling.stage.label} carries"
 
 
 def test_lassens_gateway_bounds_vast_from_three_nodes_on() -> None:

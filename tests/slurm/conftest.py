@@ -73,6 +73,14 @@ class Cluster:
     def study(self, text: str) -> None:
         (self.root / "workflows" / "studies" / "tiny.yaml").write_text(text)
 
+    @property
+    def enforces_memory(self) -> bool:
+        """Whether jobs are held to the memory they ask for, which this machine may not let us do."""
+        answer = subprocess.run(
+            [SCRIPT, "enforces"], env=self.environment, capture_output=True, text=True, check=True
+        )
+        return answer.stdout.strip() == "memory"
+
     def begun(self) -> list[Path]:
         """Return the raw folders of runs that have begun and not ended."""
         return [

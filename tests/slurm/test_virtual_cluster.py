@@ -6,6 +6,9 @@ import json
 import time
 from typing import Any
 
+import pandas as pd
+import pytest
+
 from .conftest import Cluster
 
 #: Runs of four seconds at least (the stonewall), so that there is something to kill.
@@ -29,6 +32,23 @@ experiments:
     workloads:
       small-files: {operation: metadata, items_per_process: 20}
 """
+
+#: One job of one node.
+ONE = """
+study: tiny
+title: One node, one workload
+repetitions: {minimum: 1, maximum: 1}
+twins: false
+timeout: 120s
+experiments:
+  scaling:
+    processes_per_node: [2]
+    workloads:
+      write: {operation: write, transfer_size: 64KiB, data_per_process: 1MiB}
+"""
+
+#: As the site's file says: 4000 MiB, all that the nodes have.
+NODE_MEMORY = 4000 * 1024**2
 
 #: Two workloads on two systems, metadata on the shared one only (no two nodes share a tree on the other);
 #: two repetitions of each.
@@ -80,6 +100,7 @@ def test_study_survives_a_killed_snakemake_and_a_killed_node(cluster: Cluster) -
     assert len(interrupted) == 1
     assert all(".r1-" in folder.name for folder in interrupted)
     _check_places(cluster)
+    _check_memory(cluster)
     page = (cluster.results / "report" / "index.html").read_text()
     assert "shared (virtual)" in page
     assert "node-local (virtual)" in page
@@ -101,6 +122,30 @@ def _check_places(cluster: Cluster) -> None:
         # Evicted before the read, on every node.
         assert result["residency"]["fraction"] == 0
     assert fractions == {"lustre1": {1}, "ssd": {0}}
+
+
+def _check_memory(cluster: Cluster) -> None:
+    """Every run had all memory of its nodes, though a job that asks for none gets 500 MB there."""
+    contexts = [json.loads(p.read_text()) for p in cluster.results.glob("raw/*/context.json")]
+    if cluster.enforces_memory:
+        assert {c["memory_limit_bytes"] for c in contexts} == {NODE_MEMORY}
+        assert {c["memory_bytes"] for c in contexts} == {NODE_MEMORY}
+    assert {c["site_memory_bytes"] for c in contexts} == {NODE_MEMORY}
+    flags = pd.read_parquet(cluster.results / "observations.parquet")["flags"]
+    assert "less-memory" not in {flag for row in flags for flag in row}
+
+
+def test_a_job_with_a_part_of_its_nodes_memory_is_flagged(cluster: Cluster) -> None:
+    """A site that lets nobody have all of it, say: the number stays, and is marked."""
+    if not cluster.enforces_memory:
+        pytest.skip("no control groups of memory can be made here")
+    cluster.study(ONE)
+    cluster.environment["SBATCH_MEM_PER_NODE"] = "700M"
+    output, _ = (workflow := cluster.snakemake()).communicate(timeout=600)
+    assert workflow.returncode == 0, output + cluster.logs()
+    observations = pd.read_parquet(cluster.results / "observations.parquet")
+    assert set(observations["memory_limit_bytes"]) == {700 * 1024**2}
+    assert all("less-memory" in flags for flags in observations["flags"])
 
 
 def test_a_partition_that_refuses_ends_the_study_in_words(cluster: Cluster) -> None:

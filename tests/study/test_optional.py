@@ -34,6 +34,31 @@ def test_more_nodes_and_processes_than_there_are() -> None:
     ]
 
 
+def test_numbers_that_double_up_to_what_the_site_has() -> None:
+    """The site has 4 nodes of 8 cores."""
+    found, notes = expanded({"nodes": "doubling to 16", "processes_per_node": ["max"]})
+    assert sorted({c.nodes for c in found}) == [1, 2, 4]
+    assert notes == ["e goes on without 8, 16 nodes: the site has fewer"]
+    found, notes = expanded({"nodes": "doubling", "processes_per_node": "doubling to 3"})
+    assert {(c.nodes, c.processes_per_node) for c in found} == {(n, p) for n in (1, 2, 4) for p in (1, 2)}
+    assert notes == []
+    # Numbers of a list are wanted as they stand.
+    with pytest.raises(UserError, match="8 is more than the 4 of site"):
+        expanded({"nodes": [1, 8]})
+    for wrong in ("doubling to 0", "doubling to many", "all"):
+        with pytest.raises(UserError, match="nodes: must be a list of numbers, doubling"):
+            expanded({"nodes": wrong})
+
+
+def test_a_papers_scales_on_a_smaller_site(checkout: Path) -> None:
+    found = make_plan("slurm-virtual", "vast-2024", checkout)
+    scales = {(c.experiment, c.nodes, c.processes_per_node) for c in found.plan.configurations}
+    assert {n for e, n, _ in scales if e == "scaling"} == {1, 2, 4}
+    assert {p for e, _, p in scales if e == "fsync"} == {1, 2, 4}
+    assert "scaling goes on without 8, 16, 32, 64, 128 nodes: the site has fewer" in found.notes
+    assert "fsync goes on without 8, 16, 32 processes on a node: the site has fewer" in found.notes
+
+
 def test_a_layer_that_is_not_there() -> None:
     found, notes = expanded({"optional": True, "stacks": LAYERED})
     # What a layer costs or gains is the experiment's question: without any, there is nothing to run.

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.caching.kernel import make_samples
+from tiercel.children import killed_with_parent
 from tiercel.errors import UserError
 from tiercel.layers.cachevol import check_loads, settings, throttle
 from tiercel.statistics.summary import summarize
@@ -105,6 +106,7 @@ class Bench:
         answer = subprocess.run(
             [sys.executable, "-m", "tiercel.caching.kernel", json.dumps(spec)],
             capture_output=True, text=True, env=environment, check=False,
+            preexec_fn=killed_with_parent,
         )  # fmt: skip
         if answer.returncode:
             raise _failed(mode, answer.stderr)
@@ -234,6 +236,7 @@ class Reader:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tiercel.caching.kernel", json.dumps(spec)], env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            preexec_fn=killed_with_parent,  # noqa: PLW1509
         )  # fmt: skip
 
     def __enter__(self) -> Reader:

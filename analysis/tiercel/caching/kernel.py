@@ -21,6 +21,7 @@ import h5py
 import numpy as np
 
 from tiercel import pagecache
+from tiercel.children import killed_with_parent
 
 
 def checkpoint(
@@ -134,7 +135,9 @@ def several(spec: dict[str, Any], processes: int) -> list[Any]:
         else:
             own["seed"] += number
         words = [sys.executable, "-m", "tiercel.caching.kernel", json.dumps(own)]
-        children.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        children.append(
+            subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=killed_with_parent)  # noqa: PLW1509
+        )
     answers = [child.communicate()[0] for child in children]
     if any(child.returncode for child in children):
         raise SystemExit(f"a process failed: exit codes {[child.returncode for child in children]}")

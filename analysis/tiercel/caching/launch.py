@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tiercel.errors import UserError
+from tiercel.children import ended_with_parent
+from tiercel.errors import Interrupted, UserError
 from tiercel.layers.cachevol import Options, check_loads, settings
 
 
@@ -48,13 +49,15 @@ def run(command: Sequence[str], storage: Path, options: Options) -> int:
     check_loads(environment)
     if shutil.which(command[0]) is None:
         raise UserError(f"{command[0]}: no such program")
-    child = subprocess.Popen(command, env=environment)
+    child = subprocess.Popen(command, env=environment, preexec_fn=ended_with_parent)  # noqa: PLW1509
     while True:
         try:
             code = child.wait()
             break
         except KeyboardInterrupt:  # the terminal told the program too; it decides
             continue
+        except Interrupted:
+            child.terminate()
     if code < 0:
         print(f"tiercel: {command[0]} was ended by {signal.Signals(-code).name}", file=sys.stderr)
         return 128 - code

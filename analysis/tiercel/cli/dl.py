@@ -78,19 +78,20 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a workload once: generate its dataset, train, report utilisation and throughput."""
-    from tempfile import TemporaryDirectory
+    from tempfile import gettempdir
 
     from tiercel.dl.running import deep_learning, place, run_once
     from tiercel.dl.workload import overrides_of
     from tiercel.errors import UserError
+    from tiercel.temporary import temporary_folder
 
     if trace and output is None:
         raise UserError("--trace needs --output, the folder that keeps the trace")
     if cold not in ("none", "first", "every"):
         raise UserError(f"--cold {cold}: must be none, first or every")
     chosen = deep_learning(workload, overrides_of(overrides or []), scale, cold=cold)
-    with TemporaryDirectory(prefix="tiercel-dl-output-") as temporary, place(folder) as data:
-        where = output or Path(temporary)
+    with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
+        where = output or temporary
         where.mkdir(parents=True, exist_ok=True)
         ran = run_once(chosen, engine, data, where.resolve(), processes, trace)
         if as_json:
@@ -130,16 +131,17 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Make the dataset of a workload, and nothing else."""
-    from tempfile import TemporaryDirectory
+    from tempfile import gettempdir
 
     from tiercel.dl.generating import generate_only
     from tiercel.dl.running import deep_learning, place
     from tiercel.dl.workload import overrides_of
+    from tiercel.temporary import temporary_folder
     from tiercel.units import format_bandwidth, format_size
 
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
-    with TemporaryDirectory(prefix="tiercel-dl-output-") as temporary, place(folder) as data:
-        made = generate_only(chosen, data, Path(temporary), processes)
+    with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
+        made = generate_only(chosen, data, temporary, processes)
     if as_json:
         print_json(made)
         return

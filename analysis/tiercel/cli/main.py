@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import typer
 import typer.exceptions
 
 import tiercel
+from tiercel.children import interrupt
 from tiercel.cli import (
     advise,
     cache,
@@ -76,6 +78,8 @@ MISTAKE, DEFECT, INTERRUPTED, NOBODY_READS = 2, 3, 130, 141
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake or the machine's trouble, 3 an
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, interrupt)
     sys.exit(run(app))
 
 
@@ -96,16 +100,24 @@ def run(command: Callable[..., object]) -> int:
     except (KeyboardInterrupt, typer.Abort, Interrupted):
         return _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
     except BrokenPipeError:
-        # Python would complain once more when it closes the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return NOBODY_READS
     except OSError as error:
+        try:
+            sys.stdout.flush()
+        except OSError:  # it is what could not be written
+            _drop_output()
         if error.filename is None and error.errno is None:
             return _defect()
         where = f"{error.filename}: " if error.filename is not None else ""
         return _end(f"{where}{error.strerror or error}", MISTAKE)
     except Exception:  # a defect must not look like an answer
         return _defect()
+
+
+def _drop_output() -> None:
+    """Let nothing more be written: Python would complain once more at its end, with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(sentence: str, code: int) -> int:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tiercel.children import end_with
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.panels import EVALUATE
@@ -40,16 +41,12 @@ def evaluate(
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
+    from tiercel.site.profile import check_profile
     from tiercel.stack import prepare
 
     root = project_root()
     load_site(site, root)  # an unknown one is told with those that there are
-    if not (root / site / "config.yaml").is_file():
-        profiles = sorted(p.parent.name for p in root.glob("*/config.yaml"))
-        raise UserError(
-            f"site {site}: no Snakemake profile {site}/config.yaml in {root}: link it with "
-            f"`ln -s site-configs/{site} {site}` (there are: {', '.join(profiles)})"
-        )
+    check_profile(site, root)
     prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
@@ -71,14 +68,28 @@ def plan(
     study: Study = "quick",
     as_json: Json = False,
     cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
+    probing: Annotated[
+        bool,
+        typer.Option("--probe", help="With --cost: judge by a minute of the study's own runs, which count."),
+    ] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="The jobs that a scheduler would be given.")] = False,
 ) -> None:
     """Show what a study would run on a site."""
     from tiercel.runs.cost_table import print_cost
+    from tiercel.runs.jobs_table import print_jobs
     from tiercel.runs.plan_table import print_plan
     from tiercel.runs.planning import make_plan
+    from tiercel.runs.probe import probe
 
     root = project_root()
     project = make_plan(site, study, root)
+    if jobs:
+        print_jobs(project, root, results_folder(root, site))
+        return
+    if probing:
+        if not cost:
+            raise UserError("--probe is for --cost: give both")
+        probe(project, results_folder(root, site))
     if cost:
         print_cost(project, results_folder(root, site), as_json)
         return
@@ -106,12 +117,17 @@ def batch(
     name: Annotated[str, typer.Option()],
     stamp: Annotated[Path, typer.Option(help="Written when the batch is done.")],
     minutes: Annotated[float | None, typer.Option(help="What the job has; it stops cleanly before.")] = None,
+    parent: Annotated[
+        int | None, typer.Option(help="The Snakemake that started it: it ends with it.")
+    ] = None,
 ) -> None:
     """Carry out one job of the plan (called by Snakemake)."""
     from tiercel.runs.batch import OutOfTime, run_batch
     from tiercel.runs.execute import JobBroken
     from tiercel.runs.planning import make_plan
 
+    if parent is not None:
+        end_with(parent)
     root = project_root()
     project = make_plan(site, study, root)
     chosen = project.plan.batch(name)

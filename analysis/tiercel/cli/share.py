@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiercel.children import ended_with_parent
 from tiercel.cli import share_simulate
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
@@ -140,7 +141,11 @@ def run(
         servers = ",".join(str(each.resolve()) for each in sockets)
         environment = client_environment(programs.library, prefix.rstrip("/"), servers, ticket)
         try:
-            code = subprocess.call(command, env={**os.environ, **environment})
+            code = subprocess.call(
+                command,
+                env={**os.environ, **environment},
+                preexec_fn=ended_with_parent,
+            )
         except OSError as error:
             raise UserError(f"{command[0]}: {error.strerror}") from None
     raise typer.Exit(code if code >= 0 else 128 - code)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import UserError
 from tiercel.study.deep_learning.spec import dataset_spec_of
 from tiercel.study.workloads import DeepLearningWorkload
@@ -28,7 +29,7 @@ def generate_only(
         sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec), "--data", str(folder),
         "--output", str(output), "--processes", str(processes),
     ]  # fmt: skip
-    answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=killed_with_parent)
     if answer.returncode:
         lines = answer.stderr.strip().splitlines() or [f"dlkernel ended with exit code {answer.returncode}"]
         raise UserError(lines[-1])

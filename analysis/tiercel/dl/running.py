@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from tiercel.children import killed_with_parent
 from tiercel.dl.workload import Scale
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
 from tiercel.runs.execute import last_words
 from tiercel.study.workloads import DeepLearningWorkload
+from tiercel.temporary import temporary_folder
 
 _TIMEOUT_S = 6 * 3600.0
 
@@ -93,8 +94,8 @@ def place(folder: Path | None) -> Iterator[Path]:
             raise UserError(f"{folder}: cannot be made: {error.strerror}") from None
         yield folder.resolve()
         return
-    with TemporaryDirectory(prefix="tiercel-dl-", dir=os.environ.get("TMPDIR", "/var/tmp")) as made:
-        yield Path(made)
+    with temporary_folder("tiercel-dl-data-", Path(os.environ.get("TMPDIR", "/var/tmp"))) as made:
+        yield made
 
 
 def run_once(
@@ -161,6 +162,7 @@ def _carry_out(
     ):
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            preexec_fn=killed_with_parent,  # noqa: PLW1509
             env={**os.environ, **launcher.environment(), **step.environment, **environment},
         )  # fmt: skip
         try:

@@ -15,4 +15,5 @@ class Flux(Launcher):
 
     def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:
         head = ["flux", "run", f"--nodes={nodes}", f"--ntasks={nodes * processes_per_node}", "--exclusive"]
-        return [*head, *self.options, *argv]
+        # Unbound, as everywhere: bound to a core, a process with threads of its own would share it.
+        return [*head, "--setopt=cpu-affinity=off", *self.options, *argv]

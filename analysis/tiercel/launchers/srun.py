@@ -17,4 +17,5 @@ class Srun(Launcher):
         head = ["srun", f"--nodes={nodes}", f"--ntasks={nodes * processes_per_node}"]
         # Block: neighbours in rank share a node, so that a shift by a node's processes leaves it.
         head += [f"--ntasks-per-node={processes_per_node}", "--distribution=block", "--kill-on-bad-exit=1"]
-        return [*head, *self.options, *argv]
+        # Unbound, as everywhere: bound to a core, a process with threads of its own would share it.
+        return [*head, "--cpu-bind=none", *self.options, *argv]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tiercel.children import killed_with_parent
 from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
 from tiercel.placement.recipe import Recipe
@@ -65,7 +66,7 @@ def carry_out(argv: Sequence[str], timeout: float, inherit: tuple[int, ...] = ()
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-            stdin=subprocess.DEVNULL, pass_fds=inherit,
+            stdin=subprocess.DEVNULL, pass_fds=inherit, preexec_fn=killed_with_parent,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise RunFailed(f"not done after {timeout:.0f} s") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -20,17 +21,26 @@ _ENCODING, _ERRORS = "utf-8", "surrogateescape"
 
 
 def clean_folder(folder: Path, private: Private) -> None:
-    """Clean every file in `folder` and below; each is replaced whole or not at all."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            clean_file(path, private)
+    """Clean every file in `folder` and below alike; each is replaced whole or not at all."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    for path in paths:
+        with suppress(OSError, EOFError):  # as below
+            private = private.decide(_blocks(path, path.suffix == ".gz"))
+    for path in paths:
+        _clean(path, private)
 
 
 def clean_file(path: Path, private: Private) -> bool:
     """Clean one file; return whether anything was found in it."""
+    with suppress(OSError, EOFError):
+        private = private.decide(_blocks(path, path.suffix == ".gz"))
+    return _clean(path, private)
+
+
+def _clean(path: Path, private: Private) -> bool:
     packed = path.suffix == ".gz"
     try:
-        found = any(private.text(text) != text for text in _blocks(path, packed))
+        found = any(private.replaced(text) != text for text in _blocks(path, packed))
     except (OSError, EOFError):  # a torn archive of a tracer that was killed: its reader says so, too
         return False
     if not found:
@@ -38,7 +48,7 @@ def clean_file(path: Path, private: Private) -> bool:
     draft = path.with_name(f".{path.name}.clean")
     with draft.open("wb") as out:
         for text in _blocks(path, packed):
-            content = private.text(text).encode(_ENCODING, _ERRORS)
+            content = private.replaced(text).encode(_ENCODING, _ERRORS)
             # A member for each block, as tracers write them: readers take them in parallel.
             out.write(gzip.compress(content, compresslevel=6, mtime=0) if packed else content)
     shutil.copystat(path, draft)

@@ -28,6 +28,9 @@ class Flag:
 COLD = 0.01
 #: Above this share of the cores in other hands a number is of a loaded machine.
 LOADED = 0.25
+#: Below this share of the memory that the site file says, a run had less than its node: the rest is the
+#: system's (kernel, daemons, a file system's own page pool).
+LESS_MEMORY = 0.75
 #: A phase shorter than this is mostly start-up and clock.
 SHORT_S = 0.05
 #: A clock difference above this share of the phase distorts its times.
@@ -152,6 +155,27 @@ def _clock_skew(row: Row) -> bool:
 )  # fmt: skip
 def _loaded_machine(row: Row) -> bool:
     return row["others_cpu"] is not None and row["others_cpu"] > LOADED
+
+
+@check(
+    "less-memory", "caution", "Less memory than its node has",
+    f"The job or its container may hold less than {LESS_MEMORY:.0%} of the memory that the site file gives a "
+    "node, page cache included, so caches were smaller than a user's would be. Let jobs ask for all "
+    "of it, or correct memory_per_node.",
+)  # fmt: skip
+def _less_memory(row: Row) -> bool:
+    memory, said = row["memory_bytes"], row["site_memory_bytes"]
+    return None not in (memory, said) and memory < LESS_MEMORY * said
+
+
+@check(
+    "fewer-cores", "caution", "More processes than cores",
+    "The processes of a node had fewer cores than they are, and took turns. Use fewer processes, or let jobs "
+    "have all cores of their nodes, unbound (bsub -core_isolation 0, srun --cpu-bind=none).",
+)  # fmt: skip
+def _fewer_cores(row: Row) -> bool:
+    cores, processes = row["cores"], row["processes_per_node"]
+    return None not in (cores, processes) and cores < processes
 
 
 @check(

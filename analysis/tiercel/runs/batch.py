@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from types import FrameType
 
-from tiercel.errors import Interrupted
+from tiercel.children import interrupt
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.estimate import seconds_of
@@ -39,7 +38,7 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
     again.
     """
     store = RawStore(results)
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt)
     counts: Counter[str] = Counter()
     started = False  # the first run always goes: what it took so far may have been bad luck
     try:
@@ -143,7 +142,3 @@ def _time_left(history: History, runs: Iterable[Run]) -> float | None:
                 return None
             total += seconds
     return total
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise Interrupted

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiercel.site.machine import cores, memory
+from tiercel.site.machine import cores, memory, memory_limit
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
 
@@ -56,6 +56,7 @@ def surroundings(stack: Stack) -> dict[str, Any]:
         "mount_options": mount.options if mount else "",
         "free_bytes": space.f_bavail * space.f_frsize,
         "memory_bytes": memory(),
+        "memory_limit_bytes": memory_limit(),
         "cores": cores(),
         "autogroup": _flag("/proc/sys/kernel/sched_autogroup_enabled"),
     }

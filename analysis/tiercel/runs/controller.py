@@ -29,6 +29,8 @@ def take_over(project: Project, root: Path, results: Path) -> None:
     if scheduler is None:
         return
     _lock(results / ".controller", site)
+    for name, value in scheduler.environment().items():
+        os.environ.setdefault(name, value)
     jobs = scheduler.left_behind(site, root)
     waiting = [job for job in jobs if not job.running]
     if waiting:

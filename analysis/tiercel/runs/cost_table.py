@@ -43,17 +43,25 @@ def print_cost(project: Project, results: Path, as_json: bool = False) -> None:
         parts = [f"{row.judged} runs judged by their likes"] * bool(row.judged)
         parts += [f"{assumed} assumed"] * bool(assumed)
         table.add_row(
-            str(row.nodes), str(row.jobs), str(row.runs), format_duration(row.seconds),
+            str(row.nodes), str(row.jobs), str(row.runs), _range(row.least_seconds, row.seconds),
             f"{row.core_hours:,.1f}", ", ".join(parts) or "done",
         )  # fmt: skip
     console.print(table)
     seconds = sum(row.seconds for row in rows)
+    assumed = any(row.runs > row.judged for row in rows)
     console.print(
-        f"{format_duration(seconds)} and {total:,.1f} core-hours ({plan.site.cores} cores a node) for "
+        f"{_range(sum(row.least_seconds for row in rows), seconds)} and "
+        f"{'at most ' * assumed}{total:,.1f} core-hours ({plan.site.cores} cores a node) for "
         "what is certain to run, without waiting in queues; further repetitions follow the spread."
     )
-    if any(row.runs > row.judged for row in rows):
+    if assumed:
         console.print(f"Assumed where nothing was measured: {assumptions()}.", markup=False)
     if limit is not None:
         state = "used up: no further run begins" if over_budget(project, history) else "then it stops cleanly"
         console.print(f"limits.core_hours: {used:,.1f} of {limit:,.1f} used; {state}.")
+
+
+def _range(least: float, most: float) -> str:
+    """Return a time, or from when to when it is where what is assumed leaves that open."""
+    low, high = format_duration(least), format_duration(most)
+    return high if low == high else f"{low} to {high}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tiercel.runs.history import History
 from tiercel.runs.planning import Project, certain
-from tiercel.study.assumptions import ASSUMED, assumed_seconds
+from tiercel.study.assumptions import BAD, GOOD, assumed_seconds
 from tiercel.study.plan import Run
 
 #: A job asks for this many times what its runs are expected to take, and for so much to begin and end.
@@ -27,12 +27,19 @@ class Cost:
     """Of these, by how long their likes took; the others by assumption."""
     seconds: float
     core_hours: float
+    least_seconds: float
+    """Where what is assumed of the others is a good day's; `seconds` is a bad one's."""
 
 
 def seconds_of(run: Run, history: History) -> float:
     """Return how long `run` will take: as its likes did, else as assumed (study.assumptions)."""
     likes = history.seconds_of_likes(run)
     return assumed_seconds(run.configuration) if likes is None else likes
+
+
+def _least_seconds_of(run: Run, history: History) -> float:
+    likes = history.seconds_of_likes(run)
+    return assumed_seconds(run.configuration, GOOD) if likes is None else likes
 
 
 def wanted_runs(runs: Iterable[Run], history: History, done: set[str]) -> list[Run]:
@@ -58,6 +65,7 @@ def costs(project: Project, history: History, done: set[str]) -> list[Cost]:
         }
         runs = [run for each in left.values() for run in each]
         seconds = sum(seconds_of(run, history) for run in runs)
+        least = sum(_least_seconds_of(run, history) for run in runs)
         found.append(
             Cost(
                 nodes=nodes,
@@ -66,6 +74,7 @@ def costs(project: Project, history: History, done: set[str]) -> list[Cost]:
                 judged=sum(history.seconds_of_likes(run) is not None for run in runs),
                 seconds=seconds,
                 core_hours=seconds * nodes * site.cores / 3600,
+                least_seconds=least,
             )
         )
     return found
@@ -73,4 +82,4 @@ def costs(project: Project, history: History, done: set[str]) -> list[Cost]:
 
 def assumptions() -> str:
     """Return in one sentence what is assumed where no run has been measured."""
-    return ASSUMED
+    return f"{BAD}; on a good day {GOOD}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import resource
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
+from tiercel.children import killed_with_parent
 from tiercel.engines import Engine, Installation, Measurement, Step, Task
 from tiercel.errors import RunFailed, one_line
 from tiercel.launchers import Launcher
@@ -38,8 +38,6 @@ _TELLING = re.compile(r"error|^iokernel: |exit string", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: ")
 
 _GRACE_S = 5.0
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that the child between fork and exec need not
 
 
 class JobBroken(Exception):
@@ -95,7 +93,8 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         if problem:
             raise RunFailed(problem)
         with scratch_of(run.configuration.stack, run.id, nodes, _footprint_of_node(run)) as scratch:
-            around = {**({} if nodes else surroundings(run.configuration.stack)), **equipment.around}
+            around = {**_said(equipment), **({} if nodes else surroundings(run.configuration.stack))}
+            around |= equipment.around
             before = Sample.take()
             try:
                 with _through_layers(run, equipment, scratch.data, folder) as view:
@@ -129,6 +128,12 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         },
     )  # fmt: skip
     return outcome
+
+
+def _said(equipment: Equipment) -> dict[str, Any]:
+    """Return what the site file says of a node, to be held against what a run finds."""
+    site = equipment.site
+    return {"site_memory_bytes": site.memory_per_node} if site and site.memory_per_node else {}
 
 
 def _on_service(equipment: Equipment) -> bool:
@@ -205,7 +210,7 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: P
         try:
             process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder,
-                start_new_session=True, pass_fds=equipment.inherit, preexec_fn=_die_with_parent,  # noqa: PLW1509 (only prctl is called)
+                start_new_session=True, pass_fds=equipment.inherit, preexec_fn=killed_with_parent,  # noqa: PLW1509
             )  # fmt: skip
         except OSError as error:
             raise RunFailed(f"{step.name}: {argv[0]} does not start: {error.strerror}") from None
@@ -290,11 +295,6 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
         os.close(descriptor)
     process.wait()
     return True
-
-
-def _die_with_parent() -> None:
-    """In the child: be killed when tiercel is, so that a killed harness leaves no I/O behind."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _worth_recording(environment: Mapping[str, str]) -> dict[str, str]:

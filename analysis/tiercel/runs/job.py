@@ -20,7 +20,7 @@ from tiercel.site.model import Stack
 from tiercel.study.plan import Batch
 
 #: Kept free at the end of a job, so that the last run's records are written.
-_RESERVE_S = 30.0
+RESERVE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Allocation:
 
     def time_for(self, seconds: float) -> bool:
         """Return whether a run that may take `seconds` can still end in time."""
-        return self.end is None or time.monotonic() + seconds + _RESERVE_S <= self.end
+        return self.end is None or time.monotonic() + seconds + RESERVE_S <= self.end
 
 
 def look_at_job(project: Project, batch: Batch, walltime: float | None) -> Allocation:
@@ -76,7 +76,11 @@ def _common(nodes: Nodes, stack: Stack, on_service: bool) -> dict[str, Any]:
     except RunFailed as failure:
         raise UserError(f"storage {stack.name}: {failure}") from None
     found: dict[str, Any] = {"hosts": [answer["host"] for answer in answers]}
+    around = [answer["around"] for answer in answers]
     if on_service or not stack.storage.shared:
-        found |= answers[0]["around"]
-        found["free_bytes"] = min(answer["around"]["free_bytes"] for answer in answers)
+        found |= around[0]
+        found["free_bytes"] = min(each["free_bytes"] for each in around)
+    # As a process sees them that the launcher started: this one may be bound, or limited, otherwise.
+    for key in ("memory_bytes", "memory_limit_bytes", "cores"):
+        found[key] = min((each[key] for each in around if each[key] is not None), default=None)
     return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 from tiercel.launchers import resolve
 from tiercel.runs.scratch import check_scratch
@@ -14,6 +12,7 @@ from tiercel.schedulers import scheduler_of
 from tiercel.schedulers.base import account
 from tiercel.site.model import Site, Stack
 from tiercel.site.mounts import read_mounts
+from tiercel.site.profile import check_profile
 
 
 def problems(site: Site, root: Path) -> list[str]:
@@ -28,7 +27,7 @@ def problems(site: Site, root: Path) -> list[str]:
         if problem:
             found.append(problem)
 
-    attempt(lambda: _profile(site, root))
+    attempt(lambda: check_profile(site.site, root))
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler, settings = scheduler_of(site), site.scheduler
     if scheduler is None or settings is None:
@@ -40,21 +39,6 @@ def problems(site: Site, root: Path) -> list[str]:
         if not site.node_local(storage):  # those are looked at in the job
             attempt(lambda name=name, storage=storage: _mounted(Stack(name, storage), scheduler is not None))  # type: ignore[misc]
     return found
-
-
-def _profile(site: Site, root: Path) -> str | None:
-    """Return what is wrong with the Snakemake profile, its link and its scripts."""
-    path = root / site.site / "config.yaml"
-    if not path.is_file():
-        return f"no Snakemake profile {site.site}/config.yaml: ln -s site-configs/{site.site} {site.site}"
-    profile = read_yaml(path)
-    if profile.get("configfile") != f"site-configs/{site.site}/site.yaml":
-        return f"{path}: configfile: must be site-configs/{site.site}/site.yaml"
-    for key in ("submit", "status", "cancel"):
-        command = str(profile.get(f"cluster-generic-{key}-cmd", "")).split()
-        if command and not os.access(root / command[0], os.X_OK):
-            return f"{path}: {command[0]}: is not there, or not executable"
-    return None
 
 
 def _mounted(stack: Stack, elsewhere: bool) -> str | None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import Interrupted
 
 
@@ -17,6 +18,9 @@ def run_workflow(command: list[str], root: Path) -> int:
 
     Asked to terminate, Snakemake waits for its running jobs, which may take hours; interrupted, it ends them.
     So SIGTERM (of a scheduler, of kill) and SIGINT reach the workflow and its local jobs as SIGINT.
+
+    Where this process is killed, so is Snakemake, and with it what it runs on this machine (`tiercel batch`);
+    jobs of a scheduler go on, and the next Snakemake waits for them (runs.controller).
     """
     process: subprocess.Popen[bytes] | None = None
     asked = False
@@ -31,7 +35,7 @@ def run_workflow(command: list[str], root: Path) -> int:
     # Handled here also where a shell had it ignored (`&` in a script): else Snakemake's jobs would ignore it.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        process = subprocess.Popen(command, cwd=root, process_group=0)
+        process = subprocess.Popen(command, cwd=root, process_group=0, preexec_fn=killed_with_parent)  # noqa: PLW1509
         if asked:  # while it was being started
             os.killpg(process.pid, signal.SIGINT)
         code = process.wait()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,10 @@ class Scheduler(ABC):
     @abstractmethod
     def resources(self, request: Request) -> dict[str, int | str]:
         """Return the Snakemake resources of a job."""
+
+    def environment(self) -> Mapping[str, str]:
+        """Return variables for the programs that submit; what the user has set already stands."""
+        return {}
 
     def left_behind(self, site: str, folder: Path) -> list[Job]:
         """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`."""

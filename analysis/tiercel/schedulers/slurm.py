@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tiercel.errors import UserError
@@ -29,6 +29,8 @@ class Slurm(Scheduler):
             # The executor refuses an MPI job of one task; runs take what they need of these by srun.
             "tasks_per_node": max(2, request.site.processes_per_node),
             "runtime": request.minutes,
+            # No --mem from the executor (else Snakemake's default of 1,000 MB): see environment().
+            "mem_mb": 0,
             "mpi": "srun",  # the executor then starts the batch itself, without an srun around it
             "slurm_extra": " ".join(shlex.quote(word) for word in extra),
         }
@@ -37,6 +39,14 @@ class Slurm(Scheduler):
         if settings.account:
             found["slurm_account"] = account(settings)
         return found
+
+    def environment(self) -> Mapping[str, str]:
+        """All memory of the nodes (sbatch --mem=0): `--exclusive` gives cores alone, and with
+        ConstrainRAMSpace the page cache would be held to the partition's default.
+
+        As a variable, because the executor keeps `--mem` to itself and leaves a zero out.
+        """
+        return {"SBATCH_MEM_PER_NODE": "0"}
 
     def left_behind(self, site: str, folder: Path) -> list[Job]:
         # The executor names jobs <prefix>_<uuid of its run>, a site's own script <prefix>: the site's name.

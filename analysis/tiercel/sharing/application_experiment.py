@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.sharing.applications import APPLICATIONS
@@ -167,7 +168,7 @@ def _timed(
     try:
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            errors="replace", timeout=workload.longest,
+            errors="replace", timeout=workload.longest, preexec_fn=killed_with_parent,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise RunFailed(

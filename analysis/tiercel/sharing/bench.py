@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.programs import Programs, required_programs
 from tiercel.layers.fairshare.protocol import Job
@@ -181,6 +182,7 @@ def _limit(programs: Programs, size: int, extent: int, seconds: float) -> float:
             str(programs.limit), "--size", str(size), "--extent", str(extent), "--seconds", f"{seconds:g}",
         ],
         capture_output=True, text=True, check=False, timeout=seconds + 60,
+        preexec_fn=killed_with_parent,
     )  # fmt: skip
     if done.returncode:
         raise UserError(f"fairshare-limit: {done.stderr.strip() or f'exit code {done.returncode}'}")

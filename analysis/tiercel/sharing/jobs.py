@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
 
@@ -109,7 +110,7 @@ def start_load(place: Place, load: Load, interval: float, at: float) -> subproce
         argv += ["--delay", f"{load.delay:g}"]
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment,
+        env=environment, preexec_fn=killed_with_parent,  # noqa: PLW1509
     )  # fmt: skip
 
 

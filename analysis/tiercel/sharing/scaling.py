@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import client_environment
@@ -85,7 +86,7 @@ def _measure(
         environment = client_environment(programs.library, PREFIX, ",".join(sockets))
         done = subprocess.run(
             argv, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=False, timeout=head + 2 * _GRACE_S,
+            check=False, timeout=head + 2 * _GRACE_S, preexec_fn=killed_with_parent,
         )  # fmt: skip
     if done.returncode:
         raise RunFailed(

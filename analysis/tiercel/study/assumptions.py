@@ -6,36 +6,51 @@ then goes on where it was).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tiercel.study.plan import Configuration
 from tiercel.units import format_size
 
-#: Bytes per second of one node, and of all nodes together, on a storage in bad weather.
-_OF_NODE, _OF_ALL = 200 * 1024**2, 5 * 1024**3
-#: Metadata operations per second, all processes together.
-_OPERATIONS = 1000.0
-#: To start the processes of each step.
-_START_S = 5.0
 
-ASSUMED = (
-    f"{format_size(_OF_NODE)}/s for each node, {format_size(_OF_ALL)}/s for all on shared storage, "
-    f"{_OPERATIONS:,.0f} metadata operations per second, {_START_S:g} s to start"
-)
+@dataclass(frozen=True)
+class Weather:
+    """What a storage that nobody has measured may give."""
+
+    of_node: float
+    """Bytes per second of one node."""
+    of_all: float
+    """Of all nodes together on shared storage."""
+    operations: float
+    """Metadata operations per second, all processes together."""
+    start: float
+    """Seconds to start the processes of each step."""
+
+    def __str__(self) -> str:
+        return (
+            f"{format_size(self.of_node)}/s for each node, {format_size(self.of_all)}/s for all on shared "
+            f"storage, {self.operations:,.0f} metadata operations per second, {self.start:g} s to start"
+        )
 
 
-def assumed_seconds(c: Configuration) -> float:
+#: What jobs are cut by and ask for, and what a good day is like.
+BAD = Weather(200 * 1024**2, 5 * 1024**3, 1000.0, 5.0)
+GOOD = Weather(4 * 1024**3, 400 * 1024**3, 50_000.0, 0.1)
+
+
+def assumed_seconds(c: Configuration, weather: Weather = BAD) -> float:
     """Return the assumed duration of one run of `c`, in seconds."""
     workload = c.workload
-    bandwidth: float = c.nodes * _OF_NODE
+    bandwidth: float = c.nodes * weather.of_node
     if c.stack.storage.shared:
-        bandwidth = min(bandwidth, _OF_ALL)
+        bandwidth = min(bandwidth, weather.of_all)
     # Written once, and read or written again at most twice (the access types RAR, WAW).
     passes = 3 if getattr(workload, "access", None) in ("RAR", "WAW", "WAR") else 2
     transfer = passes * workload.footprint(c.nodes, c.processes_per_node) / bandwidth
     items = getattr(workload, "items_per_process", 0) * c.processes
     stonewall = getattr(workload, "stonewall", None)
-    creating = items / _OPERATIONS
+    creating = items / weather.operations
     if stonewall is not None and items:
         creating = min(creating, stonewall)
         transfer = min(transfer, stonewall)
     operations = creating * len(getattr(workload, "phases", ()) or (1,)) * 2 if items else 0.0
-    return 2 * _START_S + transfer + operations
+    return 2 * weather.start + transfer + operations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Stack
-from tiercel.study.model import Experiment, Study
+from tiercel.study.model import Doubling, Experiment, Study
 from tiercel.study.node_local import node_local
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
@@ -145,15 +145,18 @@ def _scales(
     wanted = [int(words.get(p, p)) if isinstance(p, str) else p for p in experiment.processes_per_node]
     many_nodes = _too_many(experiment.nodes, site.nodes)
     many_processes = _too_many(wanted, site.processes_per_node)
-    if many_nodes and not experiment.optional:
+    if many_nodes and not _goes_on(experiment, experiment.nodes):
         raise UserError(f"{where}.nodes: {many_nodes[0]} is more than the {site.nodes} of site {site.site}")
-    if many_processes and not experiment.optional:
+    if many_processes and not _goes_on(experiment, experiment.processes_per_node):
         raise UserError(
             f"{where}.processes_per_node: {many_processes[0]} is more than the "
             f"{site.processes_per_node} of site {site.site}"
         )
-    for numbers, what in ((many_nodes, "nodes"), (many_processes, "processes on a node")):
-        if numbers:
+    for numbers, of, what in (
+        (many_nodes, experiment.nodes, "nodes"),
+        (many_processes, experiment.processes_per_node, "processes on a node"),
+    ):
+        if numbers and getattr(of, "bounded", True):
             said = ", ".join(map(str, numbers))
             note(
                 notes,
@@ -162,6 +165,11 @@ def _scales(
     for nodes in dict.fromkeys(n for n in experiment.nodes if n not in many_nodes):
         for processes in dict.fromkeys(p for p in wanted if p not in many_processes):
             yield nodes, processes
+
+
+def _goes_on(experiment: Experiment, wanted: object) -> bool:
+    """Return whether what a site has fewer of is left out, rather than refused."""
+    return experiment.optional or isinstance(wanted, Doubling)
 
 
 def _too_many(numbers: Iterable[int], most: int) -> list[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from tiercel.documents import Document
 from tiercel.quantities import Duration
@@ -14,6 +15,30 @@ from tiercel.study.workloads import AnyWorkload, Workload
 
 Count = Annotated[int, Field(ge=1)]
 Processes = Literal["half", "max"] | Count
+
+
+class Doubling(list[int]):
+    """Numbers written as ``doubling`` (up to what the site has) or ``doubling to 128``.
+
+    Those beyond what a site has are left out there; of the second form that is said.
+    """
+
+    bounded = True
+
+
+def _or_doubling(value: Any, otherwise: ValidatorFunctionWrapHandler) -> Any:
+    if not isinstance(value, str):
+        return otherwise(value)
+    match = re.fullmatch(r"doubling(?: to (\d{1,7}))?", value)
+    if match is None or match[1] == "0":
+        raise ValueError(f"must be a list of numbers, doubling, or doubling to a number (given: {value!r})")
+    most = int(match[1] or 10**6)
+    numbers = Doubling(2**n for n in range(most.bit_length()))
+    numbers.bounded = match[1] is not None
+    return numbers
+
+
+Scales = WrapValidator(_or_doubling)
 
 
 class Repetitions(Document):
@@ -48,8 +73,8 @@ class Experiment(Document):
     """Workloads over scales."""
 
     title: str = ""
-    nodes: list[Count] = Field(default=[1], min_length=1)
-    processes_per_node: list[Processes] = Field(default=["max"], min_length=1)
+    nodes: Annotated[list[Count], Scales] = Field(default=[1], min_length=1)
+    processes_per_node: Annotated[list[Processes], Scales] = Field(default=["max"], min_length=1)
     launcher: Literal["site", "fork"] = Field(
         default="site", description="fork: the engine starts its own processes, on one node and without MPI"
     )

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.children import killed_with_parent
 from tiercel.dl.workload import DLWorkload, Scale
 from tiercel.engines import Task, engines
 from tiercel.engines.dlio import DLIO
@@ -180,7 +181,7 @@ def _start(argv: list[str], environment: Mapping[str, str], output: Path, name: 
     with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=output,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=killed_with_parent,  # noqa: PLW1509
         )  # fmt: skip
         try:
             code = process.wait(_TIMEOUT_S)

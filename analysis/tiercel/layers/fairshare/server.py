@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.children import ended_with_parent
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs
 
@@ -20,8 +20,6 @@ from tiercel.layers.fairshare.programs import Programs
 _SOCKET_PATH = 107
 _START_S = 15.0
 _END_S = 10.0
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def running_server(
             process = subprocess.Popen(
                 [str(programs.server), "--data", str(data), "--socket", str(socket), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 (only prctl is called)
+                preexec_fn=ended_with_parent,  # noqa: PLW1509
             )  # fmt: skip
         finally:
             if log:
@@ -96,11 +94,6 @@ def end(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
-
-
-def _die_with_parent() -> None:
-    """In the child: end with tiercel, so that a killed one leaves no server behind."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def memory_folder() -> Path | None:

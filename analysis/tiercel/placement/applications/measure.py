@@ -19,6 +19,7 @@ from typing import Any
 
 import tiercel
 from tiercel import pagecache
+from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed, UserError, suggest
 from tiercel.placement.applications.base import Application, Variant, applications
 from tiercel.programs import program
@@ -143,7 +144,7 @@ def _traced(application: Application, variant: Variant, data: Path, folder: Path
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder,
-            timeout=_TIMEOUT_S, check=False,
+            timeout=_TIMEOUT_S, check=False, preexec_fn=killed_with_parent,
         )  # fmt: skip
     seconds = time.monotonic() - began
     if done.returncode:

@@ -1,0 +1,42 @@
+"""Programs that tiercel starts end with it, however it ends: whoever goes on must not measure beside them.
+
+As ``preexec_fn`` of subprocess: the kernel then sends the child a signal when the thread that started it is
+gone, a killed one too (PR_SET_PDEATHSIG, prctl(2)). Only prctl is called there, so that threads do no harm.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from types import FrameType
+
+from tiercel.errors import Interrupted
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that a child between fork and exec need not
+
+
+def killed_with_parent() -> None:
+    """In the child: be killed when tiercel is gone. For programs that have nothing to put in order."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def ended_with_parent() -> None:
+    """In the child: be asked to end when tiercel is gone. For servers, and programs of the user."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def end_with(parent: int) -> None:
+    """Let this process be interrupted when `parent`, which started it, is gone.
+
+    Raises Interrupted where that is so already.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        raise Interrupted
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Handler of SIGTERM: unwind as at Ctrl-C, so that what was started ends and what was made is removed."""
+    raise Interrupted

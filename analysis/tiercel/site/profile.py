@@ -1,0 +1,81 @@
+"""The Snakemake profile of a site: that it is the site's own.
+
+``snakemake --profile NAME`` takes the name of a folder, and which site is measured stands in the file that
+the profile names as its ``configfile``. A profile that was copied from another site would measure that one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tiercel.documents import read_yaml
+from tiercel.errors import UserError
+from tiercel.site.load import known_sites
+
+
+def check_profile(site: str, root: Path) -> None:
+    """Raise UserError unless `root`/`site` is a profile that measures `site`, with scripts that are there."""
+    path = root / site / "config.yaml"
+    if not path.is_file():
+        raise UserError(
+            f"no Snakemake profile {site}/config.yaml in {root}: "
+            f"link it with `ln -s site-configs/{site} {site}`"
+        )
+    profile, own = read_yaml(path), root / "site-configs" / site
+    if (own / "site.yaml").resolve() not in {file.resolve() for file in _files(profile, path.parent, root)}:
+        named = profile.get("configfile", "nothing")
+        raise UserError(f"{path}: configfile: must be site.yaml, the site's own (it names {named})")
+    prefix = profile.get("slurm-jobname-prefix", f"tiercel-{site}")
+    if prefix != f"tiercel-{site}":
+        raise UserError(f"{path}: slurm-jobname-prefix: must be tiercel-{site} (it is {prefix})")
+    for key in ("submit", "status", "cancel"):
+        command = str(profile.get(f"cluster-generic-{key}-cmd", "")).split()
+        if not command:
+            continue
+        script = _file(command[0], path.parent, root)
+        if script.resolve().parent != own.resolve():
+            raise UserError(
+                f"{path}: cluster-generic-{key}-cmd: must be the site's own, site-configs/{site}/{key}"
+            )
+        if not os.access(script, os.X_OK):
+            raise UserError(f"{path}: {command[0]}: is not there, or not executable")
+
+
+def check_named_profile(site: str, arguments: Sequence[str], root: Path) -> None:
+    """Raise UserError where Snakemake's `arguments` name the profile of another site than `site`.
+
+    `site` is what the profile's configfile says, so what would be measured.
+    """
+    sites = known_sites(root)
+    for named in _named(arguments, os.environ):
+        for path in (Path(named), (root / named).resolve()):  # as it is called, and where it lies
+            other = path.parent.name if path.suffix == ".yaml" else path.name
+            if other in sites and other != site:
+                raise UserError(
+                    f"profile {named}: would measure site {site}: its configfile: must be site.yaml, the "
+                    "site's own, and nothing on the command line may name another"
+                )
+
+
+def _named(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--profile", action="append")
+    known, _ = parser.parse_known_args(list(arguments))
+    return known.profile or [name for name in (environment.get("SNAKEMAKE_PROFILE", ""),) if name]
+
+
+def _files(profile: Mapping[str, Any], folder: Path, root: Path) -> list[Path]:
+    """Return the files that Snakemake reads as this profile's configuration."""
+    named = profile.get("configfile", [])
+    if isinstance(named, list):  # as it is: only a single name is looked for in the profile's folder
+        return [root / str(name) for name in named]
+    return [_file(str(named), folder, root)]
+
+
+def _file(named: str, folder: Path, root: Path) -> Path:
+    """Return what a name in a profile means: a file of the profile's folder, else one of the project's."""
+    return folder / named if (folder / named).exists() else root / named

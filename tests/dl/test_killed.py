@@ -1,0 +1,79 @@
+"""`tiercel dl run` that is ended or killed: nothing goes on measuring, and no folder stays for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+#: Hours of computation: it ends because it is told to.
+RUN = [
+    sys.executable, "-m", "tiercel", "dl", "run", "resnet50-vast", "--engine", "dlkernel", "--scale", "0.01",
+    "-n", "2", "--set", "train.computation_time=60",
+]  # fmt: skip
+
+
+def start(tmp: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """Start a training in `tmp`; return it and its kernel's processes once they have begun to train."""
+    process = subprocess.Popen(
+        RUN, env={**os.environ, "TMPDIR": str(tmp)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        kernels = [
+            p
+            for p in psutil.Process(process.pid).children(recursive=True)
+            if "tiercel.dl.kernel" in _words(p)
+        ]
+        if len(kernels) >= 2 and list(tmp.glob("tiercel-dl-data-*/dataset/dataset.json")):
+            return process, kernels
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError(f"no training: {process.communicate()[1].decode()}")
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    _, still = psutil.wait_procs(processes, timeout=20)
+    return not still
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_ended_it_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
+    process, kernels = start(tmp_path)
+    process.send_signal(how)
+    assert process.wait(30) == 130
+    assert gone(kernels)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_its_kernel_ends_and_the_next_one_removes_its_folders(tmp_path: Path) -> None:
+    process, kernels = start(tmp_path)
+    process.kill()
+    process.wait(30)
+    assert gone(kernels)
+    left = set(tmp_path.iterdir())
+    assert {p.name.rsplit("-", 1)[0] for p in left} == {"tiercel-dl-data", "tiercel-dl-output"}
+
+    second, kernels = start(tmp_path)
+    third, more = start(tmp_path)  # while somebody is at work, his folders stay
+    during = set(tmp_path.iterdir())
+    for each in (second, third):
+        each.terminate()
+        assert each.wait(30) == 130
+    assert gone([*kernels, *more])
+    assert not left & during
+    assert len(during) == 4
+    assert list(tmp_path.iterdir()) == []

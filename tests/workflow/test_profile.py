@@ -1,0 +1,117 @@
+"""What is measured is the site that the command names: a profile copied from another site is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.site.profile import check_profile
+
+from ..conftest import CHECKOUT, Project, needs_iokernel
+
+pytestmark = needs_iokernel
+
+SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+
+
+def snakemake(project: Project, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*SNAKEMAKE, *words], cwd=project.root, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def copied(project: Project) -> Project:
+    """A project with a second site, `blind`, whose folder is a copy of `local`'s with its name changed."""
+    sites = project.root / "site-configs"
+    shutil.copytree(sites / "local", sites / "blind")  # follows links: the profile is a file of its own
+    site = sites / "blind" / "site.yaml"
+    site.write_text(site.read_text().replace("site: local", "site: blind"))
+    (project.root / "blind").symlink_to("site-configs/blind")
+    return project
+
+
+def profile(project: Project, old: str, new: str) -> None:
+    path = project.root / "site-configs" / "blind" / "config.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def refused(answer: subprocess.CompletedProcess[str], *words: str) -> None:
+    lines = [line for line in answer.stderr.splitlines() if line.startswith("tiercel: ")]
+    assert answer.returncode == 2, answer.stderr
+    assert len(lines) == 1
+    assert all(word in lines[0] for word in words), lines
+
+
+def test_a_copied_profile_is_the_copys_own(copied: Project) -> None:
+    answer = copied.tiercel("evaluate", "--site", "blind", "--study", "tiny")
+    assert answer.returncode == 0, answer.stderr
+    assert (copied.root / "results" / "blind" / "report" / "index.html").exists()
+    assert not copied.results.exists()  # those of site local
+
+
+@pytest.mark.parametrize(
+    "named", ["site-configs/local/site.yaml", "../local/site.yaml", "[site-configs/local/site.yaml]"]
+)
+def test_a_profile_that_names_another_sites_file_is_refused(copied: Project, named: str) -> None:
+    profile(copied, "configfile: site.yaml", f"configfile: {named}")
+    refused(
+        copied.tiercel("evaluate", "--site", "blind", "--study", "tiny"),
+        "blind",
+        "configfile: must be site.yaml",
+    )
+    said = "would measure site local"
+    for words in (
+        ["--profile", "blind"],
+        ["--profile=site-configs/blind/"],
+        ["--profile", "blind/config.yaml"],
+    ):
+        refused(snakemake(copied, *words, "--config", "study=tiny"), "blind", said)
+    refused(snakemake(copied, "-n", SNAKEMAKE_PROFILE="blind"), "blind", said)
+    assert not (copied.root / "results").exists()
+
+
+def test_a_profile_without_a_configfile_measures_no_other_site(copied: Project) -> None:
+    profile(copied, "configfile: site.yaml", "")
+    refused(copied.tiercel("evaluate", "--site", "blind", "--study", "tiny"), "it names nothing")
+    refused(snakemake(copied, "--profile", "blind", "--config", "study=tiny"), "would measure site local")
+
+
+def test_the_command_line_names_no_other_site_than_the_profile(copied: Project) -> None:
+    other = ["--configfile", "site-configs/local/site.yaml"]
+    refused(
+        snakemake(copied, "--profile", "blind", *other, "--config", "study=tiny"), "would measure site local"
+    )
+    refused(
+        snakemake(copied, "--profile", "blind", "--config", "study=tiny", "site=local"),
+        "would measure site local",
+    )
+
+
+def test_another_sites_scripts_and_jobs_names_are_refused(tmp_path: Path) -> None:
+    """Jobs are found again by the site's name, and submitted with the site's own options."""
+    for name in ("lassen", "ruby"):
+        shutil.copytree(CHECKOUT / "site-configs" / name, tmp_path / "site-configs" / name)
+        shutil.copytree(CHECKOUT / "site-configs" / name, tmp_path / "site-configs" / f"new-{name}")
+        (tmp_path / f"new-{name}").symlink_to(f"site-configs/new-{name}")
+    with pytest.raises(UserError, match="slurm-jobname-prefix: must be tiercel-new-ruby"):
+        check_profile("new-ruby", tmp_path)
+    with pytest.raises(UserError, match="cluster-generic-submit-cmd: must be the site's own"):
+        check_profile("new-lassen", tmp_path)
+    config = tmp_path / "new-lassen" / "config.yaml"
+    config.write_text(
+        config.read_text().replace("site-configs/lassen/submit", "site-configs/new-lassen/submit")
+    )
+    check_profile("new-lassen", tmp_path)
+    (tmp_path / "new-lassen" / "cancel").chmod(0o644)
+    with pytest.raises(UserError, match="cancel: is not there, or not executable"):
+        check_profile("new-lassen", tmp_path)
