@@ -6,6 +6,7 @@ import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from tiercel.dl.kernel.comm import Comm
@@ -74,13 +75,15 @@ def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
     return found
 
 
-def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> None:
+def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> int | None:
     """Compare this process' share of the files with the workload; Failure that names the first wrong one.
 
-    Every size is compared where the workload determines it; headers of some files where it does not.
+    Every size is compared where the workload determines it; headers of some files where it does not. Returns
+    the bytes of the smallest data file of the share, None where it is empty.
     """
     if not spec.reads_files:
-        return
+        return None
+    smallest: int | None = None
     ours = read_manifest(folder) == spec.dataset_key()
     looked = 0
     for number in range(comm.rank, len(split.paths), comm.size):
@@ -93,11 +96,13 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
             raise Failure(f"{error.filename}: {error.strerror}") from None
         if min(sizes) == 0:
             raise Failure(f"{path}: is empty")
+        smallest = min(sizes[0], smallest or sizes[0])
         if expected is not None and sizes[0] != expected:
             raise Failure(f"{path}: has {sizes[0]} bytes where the workload's samples make {expected}")
         if expected is None and looked < _LOOK_AT:
             looked += 1
             _look(spec, handler, path, file.sample_bytes)
+    return smallest
 
 
 def _look(spec: Spec, handler: Format, path: str, expected: int) -> None:
@@ -139,16 +144,25 @@ def order(spec: Spec, split: Split, epoch: int, nonce: int) -> list[int]:
 def share(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> array[int]:
     """Return this process' samples of an epoch, as file * samples in a file + sample.
 
-    As in DLIO a process owns a run of consecutive samples, and shuffles within it.
+    As in DLIO a process owns a run of consecutive samples, as long as the others' (what is left over is not
+    read), and shuffles within it. A loader that goes through the files in turn shuffles within each.
     """
     files = order(spec, split, epoch, nonce)
-    each = -(-split.samples // comm.size)
-    mine = range(comm.rank * each, min((comm.rank + 1) * each, split.samples))
+    each = split.samples // comm.size
+    mine = range(comm.rank * each, (comm.rank + 1) * each)
     # Sample numbers go along the files as they are ordered in this epoch.
     found = array("q", (files[n // split.per_file] * split.per_file + n % split.per_file for n in mine))
-    if spec.sample_shuffle != "off":
-        _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}").shuffle(found)
-    return found
+    if spec.sample_shuffle == "off":
+        return found
+    draw, whole = _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}"), array("q")
+    if spec.sampler == "index":
+        draw.shuffle(found)
+        return found
+    for _, numbers in groupby(list(found), key=lambda number: number // split.per_file):
+        one = list(numbers)
+        draw.shuffle(one)
+        whole.extend(one)
+    return whole
 
 
 def files_of(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> Sequence[int]:

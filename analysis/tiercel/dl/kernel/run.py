@@ -26,6 +26,9 @@ from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency, evict, residency
 
+#: Share of a compressed file that its samples have at least; the rest is labels, index and padding.
+_OF_A_FILE = 0.8
+
 
 @dataclass(frozen=True)
 class Places:
@@ -95,6 +98,7 @@ class _Job:
         self.generated: Generated | None = None
         self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
         self.startup = 0.0
+        self.packed = {"train": 0.0, "valid": 0.0}
 
     def carry_out(self) -> None:
         spec = self.spec
@@ -118,7 +122,9 @@ class _Job:
         self.comm.barrier()  # all processes agree that the dataset is right before anybody trains
         self.startup = _since_start() - (self.generated.seconds if self.generated else 0.0)
         loaders = {
-            name: loader_for(Work(spec, split, self.handler, self.comm, self.calls, self.nonce))
+            name: loader_for(
+                Work(spec, split, self.handler, self.comm, self.calls, self.nonce, self.packed[name])
+            )
             for name, split in splits.items()
         }
         try:
@@ -135,7 +141,10 @@ class _Job:
 
     def _split(self, name: str) -> Split:
         split = find(self.spec, self.places.data, self.comm, name)
-        check(self.spec, self.handler, split, self.places.data, self.comm)
+        smallest = check(self.spec, self.handler, split, self.places.data, self.comm)
+        if self.handler.packs(self.spec):
+            sizes = [n for n in self.comm.gather(smallest) if n is not None]
+            self.packed[name] = _OF_A_FILE * min(sizes) / split.per_file
         return split
 
     def _train(self, number: int, steps: int, loader: Loader, split: Split) -> None:

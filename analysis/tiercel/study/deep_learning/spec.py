@@ -65,7 +65,7 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "loader": loader,
         "sampler": sampler
         if sampler in ("index", "iterative")
-        else ("index" if _LOADERS[workload.loader] == "processes" else "iterative"),
+        else ("index" if workload.loader in ("pytorch", "dali") else "iterative"),
         "batch": reader.batch_size,
         "batch_eval": reader.batch_size_eval,
         "read_threads": reader.read_threads,
