@@ -202,6 +202,7 @@ class _Job:
         paths = node_share(self.spec, split, self.comm)
         wanted = self.places.cold == "every" or (self.places.cold == "first" and number == 1)
         if wanted:
+            self.comm.barrier()  # nobody drops what another still reads
             evict(paths)
             self.comm.barrier()
         return residency(paths)
