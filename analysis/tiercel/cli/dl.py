@@ -92,7 +92,8 @@ def run(
     with TemporaryDirectory(prefix="tiercel-dl-output-") as temporary, place(folder) as data:
         where = output or Path(temporary)
         where.mkdir(parents=True, exist_ok=True)
-        ran = run_once(chosen, engine, data, where.resolve(), processes, trace)
+        here = Path.cwd() if folder is None else None
+        ran = run_once(chosen, engine, data, where.resolve(), processes, trace, here=here)
         if as_json:
             print(json.dumps(ran.as_dict()))
         else:
@@ -103,6 +104,8 @@ def _show(ran: Any) -> None:
     from tiercel.units import format_bandwidth, format_duration
 
     print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
+    if ran.dataset is not None:
+        print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
     for m in ran.measurements:
         seconds = m.total_time or 0.0
         parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]

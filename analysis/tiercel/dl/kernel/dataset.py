@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.generate import MANIFEST, companions, read_manifest
+from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
 
-#: Files whose headers each process looks at, where sizes alone do not tell.
+#: Files that each process looks into: headers where sizes alone do not tell, and samples of what was there.
 _LOOK_AT = 4
 #: Share by which a sample of foreign files may differ from the workload's (their shape is drawn).
 _TOLERANCE = 0.02
@@ -56,7 +57,7 @@ def find(spec: Spec, folder: Path, comm: Comm, split: str) -> Split:
 def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
     where, count, ending = folder / split, file_count(spec, split), "." + extension(spec)
     known = read_manifest(folder)
-    if known is not None and known != spec.dataset_key():
+    if known is not None and known.key != spec.dataset_key():
         raise Failure(
             f"{folder}: holds a dataset of other parameters than the workload ({MANIFEST}): generate it anew "
             "in an empty folder, or name the right one"
@@ -84,7 +85,8 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
     if not spec.reads_files:
         return None
     smallest: int | None = None
-    ours = read_manifest(folder) == spec.dataset_key()
+    known = read_manifest(folder)
+    ours = known is not None and known.key == spec.dataset_key()
     looked = 0
     for number in range(comm.rank, len(split.paths), comm.size):
         path = split.paths[number]
@@ -103,6 +105,25 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
             looked += 1
             _look(spec, handler, path, file.sample_bytes)
     return smallest
+
+
+def read_some(spec: Spec, handler: Format, split: Split, comm: Comm) -> None:
+    """Read a sample of some files of this process' share, as training would; Failure for a damaged one."""
+    if not spec.reads_files:
+        return
+    mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), IO()
+    for path in mine[:: max(1, len(mine) // _LOOK_AT)][:_LOOK_AT]:
+        try:
+            if handler.streams:
+                seen = next(iter(handler.stream(path, alone, calls)), (0, 0))[0]
+                if not seen:
+                    raise Failure(f"{path}: holds no sample")
+                continue
+            opened = handler.open(path, alone, calls)
+            opened.read(split.per_file - 1)
+            opened.close()
+        except OSError as error:
+            raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _look(spec: Spec, handler: Format, path: str, expected: int) -> None:

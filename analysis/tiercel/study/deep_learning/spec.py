@@ -7,7 +7,7 @@ from typing import Any
 from tiercel.errors import UserError
 from tiercel.study.deep_learning.dataset import ELEMENT_BYTES
 from tiercel.study.deep_learning.model import DLWorkload
-from tiercel.study.deep_learning.parts import Duration
+from tiercel.study.deep_learning.parts import Duration, Transformer
 from tiercel.study.deep_learning.scale import Scale
 
 #: Loaders by how they read: processes as PyTorch's, threads as tf.data's.
@@ -80,6 +80,8 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "direct": reader.odirect,
         "preprocess": _time(reader.preprocess_time),
         "generate": workload.workflow.generate_data,
+        "existing": not workload.workflow.generate_data,
+        "data_seed": train.seed,
         "train": workload.workflow.train,
         "evaluate": workload.workflow.evaluation,
         "checkpoint": workload.workflow.checkpoint,
@@ -95,13 +97,19 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "ckpt_epochs": checkpoint.epochs_between_checkpoints,
         "ckpt_steps": max(0, checkpoint.steps_between_checkpoints),
         "ckpt_type": checkpoint.type,
+        "ckpt_subset": checkpoint.mode == "subset",
+        "ckpt_random": checkpoint.randomize_tensor,
         "ckpt_fsync": checkpoint.fsync,
         "ckpt_sync_ranks": checkpoint.rank_sync,
         "ckpt_between": _time(checkpoint.time_between_checkpoints),
         "ckpt_write": max(0, checkpoint.num_checkpoints_write),
         "ckpt_read": max(0, checkpoint.num_checkpoints_read),
         "ckpt_shift": checkpoint.recovery_rank_shift,
-        "model": workload.model.model_dump(),
+        "model": {
+            **workload.model.model_dump(),
+            "parameters": workload.model.parameters,
+            "transformer": (workload.model.transformer or Transformer()).model_dump(),
+        },
         "exclude_start": workload.output.metric.exclude_start_steps,
         "exclude_end": workload.output.metric.exclude_end_steps,
         "au": workload.metric.au,
@@ -109,11 +117,16 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     }
 
 
+def needs_dataset(workload: DLWorkload) -> bool:
+    """Return whether the workload reads or makes files of samples (one that only checkpoints does not)."""
+    work = workload.workflow
+    return workload.dataset.format != "synthetic" and (work.generate_data or work.train or work.evaluation)
+
+
 def dataset_spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     """Return the values with which dlkernel makes the dataset of `workload` and does nothing else."""
-    work = {"generate_data": True, "train": False, "checkpoint": False}
-    only = workload.model_copy(update={"workflow": workload.workflow.model_copy(update=work)})
-    return {**spec_of(only, scale), "evaluate": False}
+    only = {"generate": True, "train": False, "evaluate": False, "checkpoint": False}
+    return {**spec_of(workload, scale), **only}
 
 
 def _time(time: Duration) -> dict[str, Any]:
