@@ -109,3 +109,9 @@ def _note(seen: Seen, parts: re.Match[str], call: str, where: str) -> None:
     else:
         seen.bytes[files[0]] += returned
         seen.sizes.append(returned)
+
+
+def sizes_of_reads(text: str, path: str) -> list[int]:
+    """Return the bytes of each read of `path` in a log of one process, without the empty ones at its end."""
+    parts = [_PARTS.match(line.split(None, 1)[1]) for line in text.splitlines() if f"<{path}>" in line]
+    return [size for p in parts if p and (size := int(p["returned"], 0)) > 0]

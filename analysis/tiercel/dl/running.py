@@ -13,8 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tiercel.dl.kernel.comm import launched
 from tiercel.dl.places import places_of
-from tiercel.dl.workload import Scale
+from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
@@ -44,6 +45,8 @@ class Ran:
     """Where the dataset lies; None where the workload has none."""
     found_dataset: bool = False
     """Whether it was there before."""
+    without_effect: list[str] = field(default_factory=list)
+    """Keys of the workload file that do nothing on this engine."""
 
     def of(self, operation: str) -> Measurement:
         """Return the measurement of an operation; RunFailed where there is none."""
@@ -65,6 +68,7 @@ class Ran:
             "cpu_seconds": self.cpu,
             "dataset": None if self.dataset is None else str(self.dataset),
             "found_dataset": self.found_dataset,
+            "without_effect": self.without_effect,
             "measurements": [
                 {k: v for k, v in asdict(m).items() if v is not None} for m in self.measurements
             ],
@@ -89,6 +93,21 @@ def installed(name: str) -> tuple[Engine, Installation]:
     if installation is None:
         raise UserError(f"engine {name} is not installed: see docs/deep-learning.md")
     return engine, installation
+
+
+def alone() -> None:
+    """Raise UserError where a launcher started this command several times: each would do all of the work."""
+    if launched() > 1:
+        raise UserError(
+            f"a launcher started this command {launched()} times: start it once, with -n {launched()} for as "
+            "many processes"
+        )
+
+
+def output_of(workload: DeepLearningWorkload, folder: Path) -> Path | None:
+    """Return where the workload file wants its results (relative: below `folder`); None without a word."""
+    found, _ = workload.resolved()
+    return None if found.output.folder is None else folder / found.output.folder
 
 
 @contextmanager
@@ -151,6 +170,7 @@ def run_once(
     return Ran(
         workload, engine_name, installation.version, processes, scale, measurements, seconds, output, cpu,
         _details(output), places.dataset if used_dataset else None, had,
+        without_effect(found) if engine_name == "dlkernel" else [],
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ Three kinds of models, by their keys:
 - nothing stated: the five files of the DLIO paper (section IV.B.4), written by process 0;
 - `layer_parameters` without parallelism: a file of the model and one of each layer (DLIO 2.0);
 - layers with parallelism (tensor, pipeline, data, ZeRO): the files of DLIO's main branch, as MLPerf Storage
-  has them. With ZeRO 1 and 2 the first replica writes the weights: one file for each layer and model rank where
-  a pipeline has several stages, else one for each model rank; the optimizer's state is shared by all. With
-  ZeRO 3 all processes share both. Without ZeRO the first replica writes everything.
+  has them. With ZeRO 1 and 2 the first replica writes the weights: one file for each layer and model rank
+  where a pipeline has several stages, else one for each model rank; the optimizer's state is shared by all.
+  With ZeRO 3 all processes share both. Without ZeRO the first replica writes everything.
 """
 
 from __future__ import annotations

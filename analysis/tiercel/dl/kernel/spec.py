@@ -33,6 +33,7 @@ class Spec:
     stdev: int
     chunk_bytes: int
     chunk_dims: list[int]
+    max_shape: list[int]
     datasets: int
     compression: str
     compression_level: int
@@ -91,8 +92,8 @@ class Spec:
     def dataset_key(self) -> str:
         """Return a hash of what the files of the dataset are; their content may be of any seed."""
         names = ("format", "prefix", "files", "files_eval", "per_file", "subfolders", "subfolders_eval",
-                 "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "datasets", "compression",
-                 "compression_level")  # fmt: skip
+                 "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "max_shape", "datasets",
+                 "compression", "compression_level")  # fmt: skip
         image = {"record_length": self.record_length} if self.format in ("jpeg", "png") else {}
         text = json.dumps({**{n: getattr(self, n) for n in names}, **image}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -112,7 +112,7 @@ class Transformer(Document):
     num_kv_heads: Positive = 8
 
     def parameters(self, layers: int) -> int:
-        """Return the parameters of so many layers (grouped keys, gated feed-forward) with embedding and head."""
+        """Return the parameters of so many layers (grouped keys, gated feed-forward), embedding and head."""
         hidden, feed = self.hidden_size, self.ffn_hidden_size
         keys = hidden // self.num_attention_heads * self.num_kv_heads
         layer = 2 * hidden + hidden * (hidden + 2 * keys) + hidden * hidden + 3 * hidden * feed

@@ -6,6 +6,7 @@ from typing import Any
 
 from tiercel.errors import UserError
 from tiercel.study.deep_learning.dataset import ELEMENT_BYTES
+from tiercel.study.deep_learning.keys import refusals
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.parts import Duration, Transformer
 from tiercel.study.deep_learning.scale import Scale
@@ -17,19 +18,7 @@ _LOADERS = {"pytorch": "processes", "tensorflow": "threads", "dali": "threads", 
 
 def cannot(workload: DLWorkload) -> str | None:
     """Return why dlkernel cannot run `workload`, or None."""
-    if workload.storage.storage_type in ("s3", "aistore"):
-        return f"storage.storage_type: {workload.storage.storage_type} is not a file system"
-    classes = {
-        "reader.data_loader_classname": workload.reader.data_loader_classname,
-        "reader.reader_classname": workload.reader.reader_classname,
-        "checkpoint.checkpoint_mechanism_classname": workload.checkpoint.checkpoint_mechanism_classname,
-    }
-    for key, value in classes.items():
-        if value:
-            return f"{key}: {value} is a class for DLIO itself: use engine dlio"
-    if workload.loader == "custom":
-        return "reader.data_loader: custom is for DLIO itself: use engine dlio"
-    return None
+    return next((f"{key}: {reason}" for key, reason in refusals(workload).items()), None)
 
 
 def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
@@ -58,6 +47,7 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "stdev": data.record_length_bytes_stdev,
         "chunk_bytes": data.chunk_size if data.enable_chunking else 0,
         "chunk_dims": list(data.hdf5.chunk_dims),
+        "max_shape": list(data.hdf5.max_shape),
         "datasets": data.hdf5.num_dset_per_record,
         "compression": data.compression,
         "compression_level": data.compression_level,
