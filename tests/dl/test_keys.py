@@ -174,7 +174,7 @@ def test_a_launcher_around_it_is_refused_in_a_sentence(tmp_path: Path) -> None:
     )
     assert answer.returncode != 0
     assert "a launcher started this command 2 times: start it once, with -n 2" in answer.stderr
-    assert not place.exists()
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"])
