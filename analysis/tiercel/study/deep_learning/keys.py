@@ -68,6 +68,7 @@ KEYS: dict[str, Key] = {
     "workflow.evaluation": _done(),
     "workflow.checkpoint": _done(),
     "workflow.profiling": _refused("true: trace the run instead (`--trace`, or a trace of the study)"),
+    "workflow.debug": _nothing("DLIO's own files have it, and DLIO reads it nowhere"),
     "dataset.format": _done(),
     "dataset.data_folder": _done(_OWN),
     "dataset.file_prefix": _done(),

@@ -168,6 +168,7 @@ class Workflow(Document):
     evaluation: bool = False
     checkpoint: bool = False
     profiling: bool = False
+    debug: bool = Field(default=False, description="in some files of DLIO, which reads it nowhere")
 
 
 class Reader(Document):
