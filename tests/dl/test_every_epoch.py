@@ -111,6 +111,18 @@ def test_samples_of_a_file_stay_together_for_an_iterative_loader(tmp_path: Path)
     assert [row["opens"] for row in rows(tmp_path)] == [100, 100]
 
 
+def test_a_reader_reads_the_index_of_a_file_once(tmp_path: Path) -> None:
+    """As DLIO: an index of millions of samples is not read for each of them."""
+    answer = run(
+        tmp_path, 1, dataset={"format": "indexed_binary", "num_samples_per_file": 5},
+        reader={"read_threads": 1, "batch_size": 5}, train={"epochs": 2},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    first, second = rows(tmp_path)
+    assert (first["opens"], second["opens"]) == (12 * 5 + 2 * 12, 12 * 5)
+    assert first["bytes"] == second["bytes"] + 12 * 5 * 16  # two numbers of 64 bits for each sample
+
+
 def test_memory_is_read_once_and_that_is_no_fault(tmp_path: Path) -> None:
     answer = run(tmp_path, 1, reader={"read_type": "memory"}, train={"epochs": 2})
     assert answer.returncode == 0, answer.stderr

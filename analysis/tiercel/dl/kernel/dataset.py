@@ -112,6 +112,7 @@ def read_some(spec: Spec, handler: Format, split: Split, comm: Comm) -> None:
     if not spec.reads_files:
         return
     mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), IO()
+    handler = type(handler)()  # one of its own: what it remembers is not for the epochs
     for path in mine[:: max(1, len(mine) // _LOOK_AT)][:_LOOK_AT]:
         try:
             if handler.streams:
