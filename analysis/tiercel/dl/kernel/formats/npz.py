@@ -21,6 +21,7 @@ from tiercel.dl.kernel.formats.npy import dimensions, header, parse_header
 from tiercel.dl.kernel.io import IO, RawFile
 from tiercel.dl.kernel.spec import Spec
 
+_ARRAY = "x.npy"
 #: Bytes by which numpy tells its own files from archives.
 _MAGIC = 6
 _WHEN = (1980, 1, 1, 0, 0, 0)
@@ -44,7 +45,10 @@ class NPZ(Format):
         try:
             samples, each = _direct(path, spec, calls) if spec.direct else _read(path, spec, calls)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
-            raise Failure(f"{path}: damaged: {str(error).strip(chr(39)) or type(error).__name__}") from None
+            said = str(error).strip(chr(39)) or type(error).__name__
+            if said.startswith("Bad CRC-32"):
+                said = f"the checksum of {_ARRAY} is wrong"
+            raise Failure(f"{path}: damaged: {said}") from None
         return Whole(path, samples, each)
 
     def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
