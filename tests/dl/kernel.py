@@ -15,7 +15,7 @@ from tiercel.documents import parse
 from tiercel.study.deep_learning.spec import spec_of
 
 
-def workload(**parts: dict[str, Any]) -> DLWorkload:
+def workload(**parts: Any) -> DLWorkload:
     """Return a small workload; `parts` are its groups of keys, over these."""
     content: dict[str, dict[str, Any]] = {
         "dataset": {"format": "npz", "num_files_train": 12, "record_length_bytes": 10_000},
@@ -23,7 +23,8 @@ def workload(**parts: dict[str, Any]) -> DLWorkload:
         "train": {"epochs": 1, "computation_time": 0.001},
         "workflow": {"generate_data": True, "train": True},
     }
-    framework = "tensorflow" if parts.get("dataset", {}).get("format") == "tfrecord" else "pytorch"
+    default = "tensorflow" if parts.get("dataset", {}).get("format") == "tfrecord" else "pytorch"
+    framework = parts.pop("framework", default)
     for name, keys in parts.items():
         content[name] = {**content.get(name, {}), **keys}
     return parse(DLWorkload, {"framework": framework, **content}, "test")

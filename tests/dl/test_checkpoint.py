@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tiercel.dl.kernel.checkpoint import shards
 from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec, read_spec
 from tiercel.dl.workload import load_workload
+from tiercel.errors import UserError
 from tiercel.study.deep_learning.spec import spec_of
 
-from .kernel import spec
+from .kernel import result, rows, run, spec
 
 SMALL = {
     "vocab_size": 100,
@@ -24,8 +26,8 @@ SMALL = {
 }
 
 
-def of_file(name: str) -> Spec:
-    return read_spec(json.dumps(spec_of(load_workload(name))))
+def of_file(name: str, overrides: dict[str, Any] | None = None) -> Spec:
+    return read_spec(json.dumps(spec_of(load_workload(name, overrides))))
 
 
 def test_five_files_of_the_paper() -> None:
@@ -56,14 +58,15 @@ def test_a_transformer_on_one_process() -> None:
     # gated feed-forward 3*8*16. Embedding and head 100*8 each, last norm 8.
     layer = 16 + 8 * 16 + 64 + 384
     total = 3 * layer + 2 * 800 + 8
-    assert [n for _, n in shards(transformer(), 0, 1)] == [2 * total, 3 * 4 * total]  # fp16; three of fp32
+    # Weights in fp16; of the optimizer, in fp32, three tensors of all and three of five times the width.
+    assert [n for _, n in shards(transformer(), 0, 1)] == [2 * total, 3 * 4 * (total + 5 * 8)]
 
 
 def test_zero_stage_3_shares_everything() -> None:
     one = sum(n for _, n in shards(transformer(), 0, 1))
     four = [sum(n for _, n in shards(transformer(zero_stage=3), rank, 4)) for rank in range(4)]
     assert max(four) - min(four) <= 16
-    assert sum(four) == pytest.approx(one, rel=0.01)
+    assert sum(four) == one + 3 * (3 * 4 * 5 * 8)  # the small tensors are not shared
 
 
 def test_stages_of_a_pipeline_share_layers() -> None:
@@ -75,3 +78,118 @@ def test_stages_of_a_pipeline_share_layers() -> None:
 def test_processes_that_are_no_multiple_of_the_group_are_refused() -> None:
     with pytest.raises(Failure, match="no multiple"):
         shards(transformer(tensor=2, pipeline=2), 0, 6)
+
+
+#: Files and bytes of a checkpoint, counted on DLIO's own code (its main branch, June 2026): the model,
+#: processes, files, GiB of tensors.
+UPSTREAM = [
+    ("llama3-8b", 8, 16, 104.70),
+    ("llama3-70b", 64, 128, 911.21),
+    ("llama3-405b", 512, 1544, 5292.25),
+    ("llama3-1t", 1024, 2072, 15426.59),
+]
+
+
+@pytest.mark.parametrize(("name", "processes", "files", "gib"), UPSTREAM)
+def test_mlperf_storages_checkpoints(name: str, processes: int, files: int, gib: float) -> None:
+    one = of_file(name)
+    found = [shard for rank in range(processes) for shard in shards(one, rank, processes)]
+    assert len({n for n, _ in found}) == len(found) == files
+    assert sum(n for _, n in found) / 1024**3 == pytest.approx(gib, abs=0.005)
+
+
+def test_a_pipeline_writes_a_file_for_each_layer() -> None:
+    """Llama 70B with 8 * 4 model ranks: (80 layers, embedding, head, norm) * 8, and 32 optimizers."""
+    one = of_file("llama3-70b", {"model.parallelism": {"tensor": 8, "pipeline": 4, "zero_stage": 1}})
+    every = [shards(one, rank, 32) for rank in range(32)]
+    assert sum(len(found) for found in every) == 83 * 8 + 32 == 696
+    names = [n for n, _ in every[0]]
+    assert names[0] == "layer_0-model_0_model_states"
+    assert names[-2:] == ["layer_20-model_0_model_states", "zero_pp_rank_0_mp_rank_0_optim_states"]
+    assert [n for n, _ in every[31]][-4:-1] == [f"layer_{n}-model_31_model_states" for n in (80, 81, 82)]
+    # Embedding over eight tensor ranks, fp16; a layer's tensors each divided by eight, its two norms whole.
+    assert every[0][0][1] == 8192 * 128256 // 8 * 2
+    keys = 8192 // 128 * 8
+    matrices = [8192 * (8192 + 2 * keys), 8192 * 8192, 8192 * 2 * 28672, 8192 * 28672]
+    assert every[0][1][1] == 2 * (2 * 8192 + sum(n // 8 for n in matrices))
+    # A second replica has its own share of the optimizer, and no weights.
+    assert [n for n, _ in shards(one, 32, 64)] == ["zero_pp_rank_1_mp_rank_0_optim_states"]
+
+
+def test_layers_that_do_not_divide_go_to_the_first_stages() -> None:
+    one = spec(
+        model={"num_layers": 5, "layer_parameters": [10], "parallelism": {"pipeline": 3, "zero_stage": 1}}
+    )
+    found = [[n for n, _ in shards(one, rank, 3)] for rank in range(3)]
+    assert found == [[f"layer_{n}-model_{rank}_model_states" for n in layers]
+                     for rank, layers in enumerate(((1, 2), (3, 4), (5,)))]  # fmt: skip
+
+
+def test_without_zero_the_first_replica_writes_all() -> None:
+    one = transformer(tensor=2)
+    assert [n for n, _ in shards(one, 1, 4)] == [
+        "zero_pp_rank_0_mp_rank_1_model_states", "zero_pp_rank_0_mp_rank_1_optim_states",
+    ]  # fmt: skip
+    assert shards(one, 2, 4) == []
+
+
+def test_a_subset_is_what_its_processes_write_of_the_whole() -> None:
+    whole = of_file("llama3-70b")
+    part = of_file("llama3-70b", {"checkpoint.mode": "subset", "model.parallelism.data": 8})
+    assert [shards(part, rank, 8) for rank in range(8)] == [shards(whole, rank, 64) for rank in range(8)]
+    with pytest.raises(Failure, match=r"128 processes are more than the whole job has .* = 64"):
+        shards(part, 0, 128)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "telling"),
+    [
+        ({"checkpoint.mode": "subset"}, "checkpoint.mode: subset needs model.parallelism.data"),
+        ({"model.parallelism.data": 2}, "model.parallelism.data: 2 needs checkpoint.mode: subset"),
+        ({"checkpoint.ksm": {}}, "checkpoint.ksm needs checkpoint.randomize_tensor: false"),
+    ],
+)
+def test_contradictions_are_refused_by_name(overrides: dict[str, Any], telling: str) -> None:
+    with pytest.raises(UserError, match=telling):
+        load_workload("llama3-8b", overrides)
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {p.stem: p.stat().st_size for p in folder.rglob("*.ckpt")}
+
+
+SMALL_MODEL = {"type": "transformer", "num_layers": 3, "transformer": SMALL,
+               "parallelism": {"pipeline": 2, "zero_stage": 1}}  # fmt: skip
+
+
+def test_what_is_written_is_what_the_shards_say_and_is_read_back(tmp_path: Path) -> None:
+    parts: dict[str, Any] = {
+        "model": SMALL_MODEL, "workflow": {"train": False, "generate_data": False, "checkpoint": True},
+        "checkpoint": {"num_checkpoints_write": 2, "num_checkpoints_read": 1, "fsync": True},
+    }  # fmt: skip
+    answer = run(tmp_path, 4, **parts)
+    assert answer.returncode == 0, answer.stderr
+    expected = dict(shard for rank in range(4) for shard in shards(spec(**parts), rank, 4))
+    assert len(expected) == 6 + 4
+    for step in (1, 2):
+        assert files(tmp_path / "checkpoints" / f"global_epoch1_step{step}") == expected
+    assert [row["bytes"] for row in rows(tmp_path, "checkpoint-write")] == [sum(expected.values())] * 2
+    assert [row["bytes"] for row in rows(tmp_path, "checkpoint-read")] == [sum(expected.values())]
+    assert result(tmp_path)["generated"] is None
+    # Read by a run of its own, as after a restart.
+    again = {**parts, "checkpoint": {"num_checkpoints_write": 0, "num_checkpoints_read": 2}}
+    answer = run(tmp_path, 4, **again)
+    assert answer.returncode == 0, answer.stderr
+    assert [row["kind"] for row in result(tmp_path)["rows"]] == ["checkpoint-read"] * 2
+
+
+def test_tensors_of_ones(tmp_path: Path) -> None:
+    model = {**SMALL_MODEL, "model_datatype": "bf16"}
+    answer = run(
+        tmp_path, 2, model=model, workflow={"train": False, "generate_data": False, "checkpoint": True},
+        checkpoint={"num_checkpoints_write": 1, "randomize_tensor": False},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    for path in (tmp_path / "checkpoints").rglob("*.ckpt"):
+        one = b"\x00\x00\x80\x3f" if "optim" in path.name else b"\x80\x3f"  # 1.0 as fp32, as bf16
+        assert path.read_bytes() == one * (path.stat().st_size // len(one))

@@ -33,7 +33,9 @@ def test_run_tells_scale_and_utilisation(tmp_path: Path) -> None:
     assert found["scale"]["asked"] == 0.01
     assert {m["operation"] for m in found["measurements"]} == {"generate", "train"}
     assert found["summary"]["metric"]["train_au_meet_expectation"] in ("success", "fail")
-    assert (tmp_path / "d" / "dataset" / "dataset.json").exists()
+    # The file's data_folder, below the folder that was named.
+    assert found["dataset"] == str(tmp_path / "d" / "data" / "cosmoflow-vast")
+    assert (tmp_path / "d" / "data" / "cosmoflow-vast" / "dataset.json").exists()
 
 
 def test_generate_goes_on(tmp_path: Path) -> None:

@@ -9,24 +9,25 @@ from tiercel.dl.kernel.epoch import Block, Epoch
 from .kernel import spec
 
 
-def block(steps: int, load: float = 1.0, compute: float = 3.0) -> Block:
-    return Block(0.0, steps * (load + compute), [load] * steps, [load + compute] * steps, [compute] * steps)
+def block(steps: int, load: float = 1.0, compute: float = 3.0, samples: int = 1) -> Block:
+    ended = steps * (load + compute)
+    return Block(0.0, ended, [load] * steps, [load + compute] * steps, [compute] * steps, [samples] * steps)
 
 
 def test_the_first_step_is_left_out() -> None:
-    slow = block(5)
+    slow = block(5, samples=2)
     slow.proc[0], slow.ended = 14.0, slow.ended + 10
     # Four steps of 3 s computation in 30 - 14 = 16 s; two samples each.
-    assert slow.utilisation(1, 0, 2) == (0.75, 0.5, 4)
+    assert slow.utilisation(1, 0) == (0.75, 0.5, 4)
 
 
 def test_the_last_steps_too() -> None:
     # Of five steps the middle three count: 9 s computation in 12 s.
-    assert block(5).utilisation(1, 1, 1) == (0.75, 0.25, 3)
+    assert block(5).utilisation(1, 1) == (0.75, 0.25, 3)
 
 
 def test_too_few_steps_count_all() -> None:
-    assert block(1).utilisation(1, 0, 1) == (0.75, 0.25, 1)
+    assert block(1).utilisation(1, 0) == (0.75, 0.25, 1)
 
 
 def test_blocks_weigh_by_their_steps() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiercel.dl.kernel.shards import shards
+from tiercel.dl.kernel.spec import read_spec
 from tiercel.dl.workload import DLWorkload, known_workloads, load_workload, scaled
 from tiercel.errors import UserError
+from tiercel.study.deep_learning.spec import spec_of
 
 
 def per_step(w: DLWorkload) -> float:
@@ -28,7 +33,7 @@ def test_what_a_second_of_computation_reads_stays(name: str, factor: float, proc
     assert small.dataset.sample_bytes <= whole.dataset.sample_bytes
     assert scale.asked == factor
     assert 0 < scale.compute <= 1
-    if whole.dataset.format != "synthetic":
+    if whole.workflow.train and whole.dataset.format != "synthetic":
         # Sides of samples are whole numbers, so a sample of a few kilobytes is some per cent off.
         assert per_step(small) == pytest.approx(per_step(whole), rel=0.1)
         assert scale.data == pytest.approx(scale.compute, rel=0.1)
@@ -64,6 +69,18 @@ def test_full_size_is_unchanged() -> None:
 def test_checkpoints_shrink_too() -> None:
     small, _ = scaled(load_workload("unet3d-h100"), 0.01)
     assert small.model.model_size_bytes == 4991532
+
+
+def test_the_share_of_a_workload_that_only_checkpoints_is_that_of_its_checkpoints() -> None:
+    whole = load_workload("llama3-8b")
+    small, scale = scaled(whole, 0.01)
+    files = [
+        sum(n for _, n in shards(read_spec(json.dumps(spec_of(w))), 0, 1)) for w in (whole, small)
+    ]  # fmt: skip
+    assert scale.data == pytest.approx(files[1] / files[0], rel=0.01)
+    # A hundredth of a matrix is a tenth of its sides, in whole heads: norms and embeddings shrink less.
+    assert 0.008 < scale.data < 0.02
+    assert "of the checkpoints" in str(scale)
 
 
 @pytest.mark.parametrize("factor", [0, -1, 1.5])

@@ -64,7 +64,10 @@ def write(folder: Path, text: str) -> str:
         ("reader: {red_threads: 2}", "reader.red_threads: unknown key: did you mean read_threads?"),
         ("datset: {}", "datset: unknown key: did you mean dataset?"),
         ("framework: pytorch\nreader: {data_loader: tensorflow}", "contradicts framework: pytorch"),
-        ("framework: pytorch\ndataset: {format: tfrecord}", "tfrecord needs reader.data_loader"),
+        (
+            "framework: pytorch\nreader: {data_loader: pytorch}\ndataset: {format: tfrecord}",
+            "tfrecord needs reader.data_loader",
+        ),
         ("dataset: {format: jpeg, num_samples_per_file: 4}", "one sample a file"),
         ("dataset: {format: npz, compression: gzip}", "compression: gzip does not go with format: npz"),
         ("dataset: {format: npz, enable_chunking: true, chunk_size: 64}", "chunks need format: hdf5"),

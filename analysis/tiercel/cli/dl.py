@@ -80,20 +80,22 @@ def run(
     """Run a workload once: generate its dataset, train, report utilisation and throughput."""
     from tempfile import gettempdir
 
-    from tiercel.dl.running import deep_learning, place, run_once
+    from tiercel.dl.running import alone, deep_learning, output_of, place, run_once
     from tiercel.dl.workload import overrides_of
     from tiercel.errors import UserError
     from tiercel.temporary import temporary_folder
 
+    alone()
     if trace and output is None:
         raise UserError("--trace needs --output, the folder that keeps the trace")
     if cold not in ("none", "first", "every"):
         raise UserError(f"--cold {cold}: must be none, first or every")
     chosen = deep_learning(workload, overrides_of(overrides or []), scale, cold=cold)
     with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
-        where = output or temporary
+        where = output or output_of(chosen, data) or temporary
         where.mkdir(parents=True, exist_ok=True)
-        ran = run_once(chosen, engine, data, where.resolve(), processes, trace)
+        here = Path.cwd() if folder is None else None
+        ran = run_once(chosen, engine, data, where.resolve(), processes, trace, here=here)
         if as_json:
             print_json(ran.as_dict())
         else:
@@ -104,6 +106,10 @@ def _show(ran: Any) -> None:
     from tiercel.units import format_bandwidth, format_duration
 
     print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
+    if ran.dataset is not None:
+        print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
+    if ran.without_effect:
+        print(f"  without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)")
     for m in ran.measurements:
         seconds = m.total_time or 0.0
         parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
@@ -122,6 +128,40 @@ def _show(ran: Any) -> None:
 
 
 @app.command()
+def check(
+    workload: Annotated[str | None, typer.Argument(help="A workload; default: all keys there are.")] = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Say what dlkernel makes of each key of a workload file; exit code 2 where it refuses one."""
+    from tiercel.dl.workload import KEYS, load_workload, markdown, overrides_of, refusals, stated
+
+    if workload is None:
+        rows = [{"key": key, "outcome": k.outcome, "note": k.note} for key, k in KEYS.items()]
+        print(json.dumps(rows) if as_json else markdown(), end="\n" if as_json else "")
+        return
+    found = load_workload(workload, overrides_of(overrides or []))
+    refused = refusals(found)
+    rows = []
+    for key, value in stated(found):
+        outcome = "refused" if key in refused else KEYS[key].outcome
+        note = refused.get(key, KEYS[key].note)
+        rows.append({"key": key, "value": f"{value}", "outcome": outcome, "note": note})
+    if as_json:
+        print(json.dumps(rows))
+    else:
+        table = Table("key", "value", "", "")
+        for row in rows:
+            table.add_row(row["key"], row["value"], row["outcome"], row["note"])
+        out = Console()
+        out.print(table)
+        words = [f"{key}: {reason}" for key, reason in refused.items()]
+        out.print("refused: " + "; ".join(words) if refused else "runs as it is", markup=False)
+    if refused:
+        raise typer.Exit(2)
+
+
+@app.command()
 def generate(
     workload: Workload,
     folder: Annotated[Path, typer.Option("--folder", help="Where the dataset goes; goes on if interrupted.")],
@@ -134,11 +174,12 @@ def generate(
     from tempfile import gettempdir
 
     from tiercel.dl.generating import generate_only
-    from tiercel.dl.running import deep_learning, place
+    from tiercel.dl.running import alone, deep_learning, place
     from tiercel.dl.workload import overrides_of
     from tiercel.temporary import temporary_folder
     from tiercel.units import format_bandwidth, format_size
 
+    alone()
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
     with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
         made = generate_only(chosen, data, temporary, processes)

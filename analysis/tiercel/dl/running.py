@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.children import killed_with_parent
-from tiercel.dl.workload import Scale
+from tiercel.dl.kernel.comm import launched
+from tiercel.dl.places import places_of
+from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
 from tiercel.runs.execute import last_words
+from tiercel.study.deep_learning.spec import needs_dataset
 from tiercel.study.workloads import DeepLearningWorkload
 from tiercel.temporary import temporary_folder
 
@@ -39,6 +42,12 @@ class Ran:
     cpu: float = 0.0
     """CPU seconds of all its processes, start included."""
     details: dict[str, Any] = field(default_factory=dict)
+    dataset: Path | None = None
+    """Where the dataset lies; None where the workload has none."""
+    found_dataset: bool = False
+    """Whether it was there before."""
+    without_effect: list[str] = field(default_factory=list)
+    """Keys of the workload file that do nothing on this engine."""
 
     def of(self, operation: str) -> Measurement:
         """Return the measurement of an operation; RunFailed where there is none."""
@@ -58,6 +67,9 @@ class Ran:
             "overrides": self.workload.overrides,
             "seconds": self.seconds,
             "cpu_seconds": self.cpu,
+            "dataset": None if self.dataset is None else str(self.dataset),
+            "found_dataset": self.found_dataset,
+            "without_effect": self.without_effect,
             "measurements": [
                 {k: v for k, v in asdict(m).items() if v is not None} for m in self.measurements
             ],
@@ -84,6 +96,21 @@ def installed(name: str) -> tuple[Engine, Installation]:
     return engine, installation
 
 
+def alone() -> None:
+    """Raise UserError where a launcher started this command several times: each would do all of the work."""
+    if launched() > 1:
+        raise UserError(
+            f"a launcher started this command {launched()} times: start it once, with -n {launched()} for as "
+            "many processes"
+        )
+
+
+def output_of(workload: DeepLearningWorkload, folder: Path) -> Path | None:
+    """Return where the workload file wants its results (relative: below `folder`); None without a word."""
+    found, _ = workload.resolved()
+    return None if found.output.folder is None else folder / found.output.folder
+
+
 @contextmanager
 def place(folder: Path | None) -> Iterator[Path]:
     """Yield a folder for datasets: the one named, which stays, or a new one, which goes."""
@@ -106,8 +133,11 @@ def run_once(
     processes: int = 1,
     trace: bool = False,
     seed: int = 1,
+    here: Path | None = None,
 ) -> Ran:
-    """Run a workload with its dataset in `folder` and the engine's files in `output`.
+    """Run a workload with its data in `folder` (see `places_of`, also for `here`), results in `output`.
+
+    A dataset that is there is checked and used, another made first.
 
     Raises UserError for an engine that cannot do it, and for whatever the engine says is wrong.
     """
@@ -115,9 +145,14 @@ def run_once(
     reason = engine.unsupported(workload, 1)
     if reason:
         raise UserError(f"workload {workload.workload}: {reason}")
-    _check_space(workload, folder, processes)
+    found, scale = workload.resolved(1, processes)
+    places = places_of(found, folder, here)
+    used_dataset = needs_dataset(found)
+    had = used_dataset and places.has_dataset
+    _check_space(workload, folder, processes, had)
     launcher = resolve("auto" if engine.needs_mpi else "fork")
-    task = Task(workload, 1, processes, folder, output, seed, launcher.name)
+    task = Task(workload, 1, processes, folder, output, seed, launcher.name,
+                {"dataset": places.dataset, "checkpoints": places.checkpoints})  # fmt: skip
     environment: dict[str, str] = {}
     if trace:
         own = engine.tracing(output)
@@ -132,17 +167,19 @@ def run_once(
         measurements = engine.parse(task, output)
     except RunFailed as failure:
         raise UserError(f"workload {workload.workload}: {failure}") from None
-    _, scale = workload.resolved(1, processes)
     cpu = after.children_user + after.children_system - used.children_user - used.children_system
     return Ran(
         workload, engine_name, installation.version, processes, scale, measurements, seconds, output, cpu,
-        _details(output),
+        _details(output), places.dataset if used_dataset else None, had,
+        without_effect(found) if engine_name == "dlkernel" else [],
     )  # fmt: skip
 
 
-def _check_space(workload: DeepLearningWorkload, folder: Path, processes: int) -> None:
+def _check_space(workload: DeepLearningWorkload, folder: Path, processes: int, had: bool) -> None:
     space = os.statvfs(folder)
     free, needed = space.f_bavail * space.f_frsize, workload.footprint(1, processes)
+    if had:
+        needed -= workload.dataset_footprint(1, processes)
     if needed > free:
         raise UserError(
             f"{folder}: {free / 1024**3:.1f} GiB are free and workload {workload.workload} needs "

@@ -9,6 +9,7 @@ Source of the schema: argonne-lcf/dlio_benchmark; of the values in ``workflows/d
 from __future__ import annotations
 
 from tiercel.study.deep_learning.dataset import ELEMENT_BYTES, Dataset, Hdf5
+from tiercel.study.deep_learning.keys import KEYS, markdown, refusals, stated, without_effect
 from tiercel.study.deep_learning.load import (
     FOLDER,
     known_workloads,
@@ -21,7 +22,27 @@ from tiercel.study.deep_learning.parts import Checkpoint, Duration, Evaluation, 
 from tiercel.study.deep_learning.scale import Scale, scaled
 
 __all__ = [
-    "ELEMENT_BYTES", "FOLDER", "Checkpoint", "DLWorkload", "Dataset", "Duration", "Evaluation", "Hdf5",
-    "Model", "Reader", "Scale", "Train", "Workflow", "known_workloads", "load_workload", "overrides_of",
-    "scaled", "workload_path",
+    "ELEMENT_BYTES",
+    "FOLDER",
+    "KEYS",
+    "Checkpoint",
+    "DLWorkload",
+    "Dataset",
+    "Duration",
+    "Evaluation",
+    "Hdf5",
+    "Model",
+    "Reader",
+    "Scale",
+    "Train",
+    "Workflow",
+    "known_workloads",
+    "load_workload",
+    "markdown",
+    "overrides_of",
+    "refusals",
+    "scaled",
+    "stated",
+    "without_effect",
+    "workload_path",
 ]  # fmt: skip

@@ -36,6 +36,12 @@ class Task:
     seed: int
     launcher: str
     """Name of the launcher that will start the parallel steps."""
+    elsewhere: Mapping[str, Path] = field(default_factory=dict)
+    """Parts of the data (dataset, checkpoints) that do not lie below `data` by their names."""
+
+    def place(self, part: str) -> Path:
+        """Return the folder of a part of the data."""
+        return self.elsewhere.get(part, self.data / part)
 
     @property
     def processes(self) -> int:

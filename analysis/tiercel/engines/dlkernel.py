@@ -16,7 +16,7 @@ from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, 
 from tiercel.errors import RunFailed, UserError
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.scale import Scale
-from tiercel.study.deep_learning.spec import cannot, dataset_spec_of, spec_of
+from tiercel.study.deep_learning.spec import cannot, dataset_spec_of, needs_dataset, spec_of
 from tiercel.study.workloads import DeepLearningWorkload, Workload
 
 _MODULE = "tiercel.dl.kernel"
@@ -60,17 +60,17 @@ class DLKernel(Engine):
         """Return the command of a run; `cold` in place of the workload's."""
         workload = deep_learning_of(task.workload, self.name)
         found, scale = workload.resolved(task.nodes, task.processes_per_node)
-        # A run's folder is its own and empty, so the dataset is made first.
-        generates = found.workflow.model_copy(update={"generate_data": True})
-        spec = spec_of(found.model_copy(update={"workflow": generates}), scale)
-        more = "--checkpoints", str(task.data / "checkpoints"), "--cold", cold or workload.cold
+        # The dataset is made first, where it is not there: a run of a study has an empty folder of its own.
+        spec = {**spec_of(found, scale), "generate": needs_dataset(found)}
+        more = "--checkpoints", str(task.place("checkpoints")), "--cold", cold or workload.cold
         return _step("train", task, spec, task.output, *more)
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         content = _content(output / "dlkernel.json")
         workload = deep_learning_of(task.workload, self.name)
         try:
-            return _measurements(content, workload)
+            found, _ = workload.resolved(task.nodes, task.processes_per_node)
+            return _measurements(content, workload, found)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise RunFailed(f"dlkernel.json is not a whole result: {error!r}") from None
 
@@ -84,8 +84,8 @@ def _step(name: str, task: Task, spec: Mapping[str, Any], output: Path, *more: s
     mpi = task.launcher != "fork" and has_mpi4py()
     argv = [
         sys.executable, "-m", _MODULE,
-        "--spec", json.dumps({**spec, "seed": task.seed}, separators=(",", ":")),
-        "--data", str(task.data / "dataset"), "--output", str(output), *more,
+        "--spec", json.dumps({**spec, "seed": task.seed, "data_seed": task.seed}, separators=(",", ":")),
+        "--data", str(task.place("dataset")), "--output", str(output), *more,
         *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
     ]  # fmt: skip
     return Step(name, tuple(argv), launch="parallel" if mpi else "once")
@@ -126,17 +126,21 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
-def _measurements(content: dict[str, Any], workload: DeepLearningWorkload) -> list[Measurement]:
+def _measurements(
+    content: dict[str, Any], workload: DeepLearningWorkload, whole: DLWorkload
+) -> list[Measurement]:
     """Return the dataset's generation, the first epoch, the later ones together, evaluations, checkpoints.
 
     The first epoch is apart because it alone reads from a cold storage.
     """
     found: list[Measurement] = []
-    made = content["generated"]
-    if made and made["files"]:
+    made, work = content["generated"], whole.workflow
+    only = work.generate_data and not (work.train or work.evaluation or work.checkpoint)
+    if made and (made["files"] or only):
         found.append(
             Measurement(
-                "generate", "setup", bandwidth=made["bytes"] / made["seconds"], bytes_moved=made["bytes"],
+                "generate", "setup", bytes_moved=made["bytes"],
+                bandwidth=made["bytes"] / made["seconds"] if made["files"] else None,
                 operations=made["files"], total_time=made["seconds"],
             )
         )  # fmt: skip
@@ -150,7 +154,7 @@ def _measurements(content: dict[str, Any], workload: DeepLearningWorkload) -> li
             one = _together(operation, group, content, cold or operation == "checkpoint-read")
             one.phase = len(found)
             found.append(one)
-    if len(found) <= bool(made and made["files"]):
+    if not rows and not only:
         raise RunFailed("dlkernel reported no epoch and no checkpoint")
     return found
 

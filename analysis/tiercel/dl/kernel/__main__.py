@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tiercel.dl.kernel.comm import MPI, Comm, forked
+from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
 from tiercel.dl.kernel.formats import format_of
 from tiercel.dl.kernel.run import Places, run
@@ -60,6 +60,13 @@ def main() -> int:
     places = Places(given.data, checkpoints, given.output, given.cold, trace)
     if given.mpi:
         return _work(spec, places, MPI())
+    if launched() > 1:
+        print(
+            f"dlkernel: error: a launcher started {launched()} processes that know nothing of each other: "
+            "add --mpi, or start one with --processes",
+            file=sys.stderr,
+        )
+        return 2
     try:
         format_of(spec.format).prepare()  # once, before the others are forked
     except Failure as failure:

@@ -1,87 +1,24 @@
-"""Checkpoints: files of the sizes that the model gives, written and read back by the processes that would.
-
-Without a model's size these are the five files of the DLIO paper (section IV.B.4), written by process 0. A
-model of `model_size_bytes` and layers gives one file of the model and one of each layer (DLIO 2.0); a
-transformer gives a shard of its layers and one of its optimizer to each process, by its parallelism (DLIO 3).
-"""
+"""Checkpoints: files as `shards` says, written and read back by the processes that would."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
-from typing import Any
 
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import content
 from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec
 from tiercel.pagecache import Residency, evict, residency
 
-#: Two of 1 KB, one of 4 KB, one of 64 KB, one of 4 MB.
-PAPER = (("meta", 1024), ("index", 1024), ("graph", 4096), ("variables-index", 65536),
-         ("variables-data", 4 * 1024**2))  # fmt: skip
-_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8, "int8": 1, "uint8": 1}
 _PIECE = 16 * 1024**2
-Shards = list[tuple[str, int]]
-
-
-def shards(spec: Spec, rank: int, size: int) -> Shards:
-    """Return (name, bytes) of the files that a process writes in one checkpoint."""
-    model = spec.model
-    layers, stated = model["num_layers"], model["model_size_bytes"] is not None
-    if model["transformer"] and layers > 0:
-        return _transformer(model, rank, size)
-    if not stated and layers <= 0 and not model["optimization_groups"]:
-        return [(name, length) for name, length in PAPER] if rank == 0 else []
-    if rank and spec.ckpt_type == "rank_zero":
-        return []
-    found: Shards = []
-    if model["model_size_bytes"]:
-        found.append((f"model_states-{rank}", model["model_size_bytes"]))
-    for layer in range(max(0, layers)):
-        length = sum(n // model["parallelism"]["tensor"] for n in model["layer_parameters"])
-        if length:
-            found.append((f"layer-{layer}-{rank}_model_states", length))
-    if model["optimization_groups"]:  # two tensors of each group and all groups in one, as DLIO has them
-        found.append((f"optimizer_states-{rank}", 3 * sum(model["optimization_groups"])))
-    return found
-
-
-def _transformer(model: dict[str, Any], rank: int, size: int) -> Shards:
-    """Return a process' shards of a transformer: weights, and optimizer state in full precision.
-
-    Sizes: embedding and head, and for each layer norms, attention (with grouped keys and values), output
-    projection and a gated feed-forward block. Source: DLIO's checkpointing of LLMs.
-    """
-    t, parallel, layers = model["transformer"], model["parallelism"], model["num_layers"]
-    tensor, pipeline, zero = parallel["tensor"], parallel["pipeline"], parallel["zero_stage"]
-    group = tensor * pipeline
-    if size % group and parallel["data"] <= 0:
-        raise Failure(f"model.parallelism: {size} processes are no multiple of tensor * pipeline = {group}")
-    replicas = parallel["data"] if parallel["data"] > 0 else size // group
-    replica, stage = rank // group, rank // tensor % pipeline
-    hidden, feed = t["hidden_size"], t["ffn_hidden_size"]
-    keys = hidden // t["num_attention_heads"] * t["num_kv_heads"]
-    layer = 2 * hidden + hidden * (hidden + 2 * keys) + hidden * hidden + 3 * hidden * feed
-    embedding = t["vocab_size"] * hidden
-    total = 2 * embedding + layers * layer + hidden
-    mine = layers // pipeline + (1 if stage < layers % pipeline else 0)
-    weights = mine * layer // tensor
-    weights += embedding // tensor if stage == 0 else 0
-    weights += embedding // tensor + hidden if stage == pipeline - 1 else 0
-    found: Shards = []
-    place = f"zero_pp_rank_{replica}_mp_rank_{rank % group}"
-    if zero == 3:
-        found.append((f"{place}_model_states", weights // replicas * _BYTES[model["model_datatype"]]))
-    elif replica == 0:
-        found.append((f"model_{rank % group}_model_states", weights * _BYTES[model["model_datatype"]]))
-    if zero > 0 or replica == 0:
-        share = total // (replicas * group if zero > 0 else group)
-        found.append((f"{place}_optim_states", 3 * share * _BYTES[model["optimizer_datatype"]]))
-    return found
+#: The number one, as the types of a model have it in memory.
+_ONE = {"fp16": b"\x00\x3c", "bf16": b"\x80\x3f", "fp32": b"\x00\x00\x80\x3f",
+        "fp64": b"\x00\x00\x00\x00\x00\x00\xf0\x3f", "int8": b"\x01", "uint8": b"\x01"}  # fmt: skip
 
 
 @dataclass
@@ -157,7 +94,7 @@ class Checkpoints:
     def _write(self, path: str, seed: str, length: int) -> None:
         descriptor = self._calls.create(path)
         try:
-            for piece in _pieces(content(self._spec, seed, length)):
+            for piece in _pieces(self._content(path, seed, length)):
                 done = 0
                 while done < len(piece):
                     done += self._calls.write(descriptor, path, piece[done:])
@@ -165,6 +102,18 @@ class Checkpoints:
                 self._calls.fsync(descriptor, path)
         finally:
             self._calls.close(descriptor, path)
+
+    def _content(self, path: str, seed: str, length: int) -> Iterator[memoryview]:
+        """Yield what a file holds: random, or ones everywhere. No checkpoint is ever whole in memory."""
+        if self._spec.ckpt_random:
+            yield from content(self._spec, seed, length)
+            return
+        kind = "optimizer_datatype" if "optim" in Path(path).name else "model_datatype"
+        one = _ONE[self._spec.model[kind]]
+        piece = memoryview(one * (min(_PIECE, length + len(one)) // len(one)))
+        while length > 0:
+            yield piece[:length]
+            length -= len(piece[:length])
 
     def _read(self, path: str, length: int) -> None:
         buffer = memoryview(bytearray(min(_PIECE, max(1, length))))
@@ -178,5 +127,5 @@ class Checkpoints:
             raise Failure(f"{path}: has {have} bytes where {length} were written")
 
 
-def _pieces(parts: Sequence[memoryview]) -> list[memoryview]:
-    return [part[n : n + _PIECE] for part in parts for n in range(0, len(part), _PIECE)]
+def _pieces(parts: Iterable[memoryview]) -> Iterator[memoryview]:
+    return (part[n : n + _PIECE] for part in parts for n in range(0, len(part), _PIECE))

@@ -132,6 +132,15 @@ class MPI(Comm):
         self._comm.Abort(1)
 
 
+#: Variables in which launchers say how many processes they started: MPICH and its kin, Open MPI, Slurm.
+_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
+def launched() -> int:
+    """Return how many processes a launcher of parallel programs started of this one; 1 without a launcher."""
+    return max([1, *(int(n) for name in _STARTED if (n := os.environ.get(name, "")).isdigit())])
+
+
 def forked(processes: int, work: Callable[[Comm], int]) -> int:
     """Fork `processes` - 1 times, call `work` in each of the processes, and return the worst exit code."""
     if processes == 1:

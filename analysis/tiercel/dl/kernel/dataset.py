@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
 from tiercel.dl.kernel.comm import Comm
@@ -13,9 +14,10 @@ from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.generate import MANIFEST, companions, read_manifest
+from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
 
-#: Files whose headers each process looks at, where sizes alone do not tell.
+#: Files that each process looks into: headers where sizes alone do not tell, and samples of what was there.
 _LOOK_AT = 4
 #: Share by which a sample of foreign files may differ from the workload's (their shape is drawn).
 _TOLERANCE = 0.02
@@ -55,7 +57,7 @@ def find(spec: Spec, folder: Path, comm: Comm, split: str) -> Split:
 def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
     where, count, ending = folder / split, file_count(spec, split), "." + extension(spec)
     known = read_manifest(folder)
-    if known is not None and known != spec.dataset_key():
+    if known is not None and known.key != spec.dataset_key():
         raise Failure(
             f"{folder}: holds a dataset of other parameters than the workload ({MANIFEST}): generate it anew "
             "in an empty folder, or name the right one"
@@ -74,14 +76,17 @@ def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
     return found
 
 
-def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> None:
+def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> int | None:
     """Compare this process' share of the files with the workload; Failure that names the first wrong one.
 
-    Every size is compared where the workload determines it; headers of some files where it does not.
+    Every size is compared where the workload determines it; headers of some files where it does not. Returns
+    the bytes of the smallest data file of the share, None where it is empty.
     """
     if not spec.reads_files:
-        return
-    ours = read_manifest(folder) == spec.dataset_key()
+        return None
+    smallest: int | None = None
+    known = read_manifest(folder)
+    ours = known is not None and known.key == spec.dataset_key()
     looked = 0
     for number in range(comm.rank, len(split.paths), comm.size):
         path = split.paths[number]
@@ -93,11 +98,33 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
             raise Failure(f"{error.filename}: {error.strerror}") from None
         if min(sizes) == 0:
             raise Failure(f"{path}: is empty")
+        smallest = min(sizes[0], smallest or sizes[0])
         if expected is not None and sizes[0] != expected:
             raise Failure(f"{path}: has {sizes[0]} bytes where the workload's samples make {expected}")
         if expected is None and looked < _LOOK_AT:
             looked += 1
             _look(spec, handler, path, file.sample_bytes)
+    return smallest
+
+
+def read_some(spec: Spec, handler: Format, split: Split, comm: Comm) -> None:
+    """Read a sample of some files of this process' share, as training would; Failure for a damaged one."""
+    if not spec.reads_files:
+        return
+    mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), IO()
+    handler = type(handler)()  # one of its own: what it remembers is not for the epochs
+    for path in mine[:: max(1, len(mine) // _LOOK_AT)][:_LOOK_AT]:
+        try:
+            if handler.streams:
+                seen = next(iter(handler.stream(path, alone, calls)), (0, 0))[0]
+                if not seen:
+                    raise Failure(f"{path}: holds no sample")
+                continue
+            opened = handler.open(path, alone, calls)
+            opened.read(split.per_file - 1)
+            opened.close()
+        except OSError as error:
+            raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _look(spec: Spec, handler: Format, path: str, expected: int) -> None:
@@ -139,16 +166,25 @@ def order(spec: Spec, split: Split, epoch: int, nonce: int) -> list[int]:
 def share(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> array[int]:
     """Return this process' samples of an epoch, as file * samples in a file + sample.
 
-    As in DLIO a process owns a run of consecutive samples, and shuffles within it.
+    As in DLIO a process owns a run of consecutive samples, as long as the others' (what is left over is not
+    read), and shuffles within it. A loader that goes through the files in turn shuffles within each.
     """
     files = order(spec, split, epoch, nonce)
-    each = -(-split.samples // comm.size)
-    mine = range(comm.rank * each, min((comm.rank + 1) * each, split.samples))
+    each = split.samples // comm.size
+    mine = range(comm.rank * each, (comm.rank + 1) * each)
     # Sample numbers go along the files as they are ordered in this epoch.
     found = array("q", (files[n // split.per_file] * split.per_file + n % split.per_file for n in mine))
-    if spec.sample_shuffle != "off":
-        _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}").shuffle(found)
-    return found
+    if spec.sample_shuffle == "off":
+        return found
+    draw, whole = _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}"), array("q")
+    if spec.sampler == "index":
+        draw.shuffle(found)
+        return found
+    for _, numbers in groupby(list(found), key=lambda number: number // split.per_file):
+        one = list(numbers)
+        draw.shuffle(one)
+        whole.extend(one)
+    return whole
 
 
 def files_of(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> Sequence[int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.draw import wait
+from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Usage
 from tiercel.dl.kernel.spans import Pairs, Spans
@@ -29,8 +30,9 @@ class Block:
     load: list[float] = field(default_factory=list)
     proc: list[float] = field(default_factory=list)
     compute: list[float] = field(default_factory=list)
+    samples: list[int] = field(default_factory=list)
 
-    def utilisation(self, start: int, end: int, batch: int) -> tuple[float, float, int]:
+    def utilisation(self, start: int, end: int) -> tuple[float, float, int]:
         """Return utilisation (0 to 1), samples per second, and the steps that they are of."""
         steps = len(self.compute)
         if steps <= start + end:  # too few to leave any out
@@ -40,7 +42,8 @@ class Block:
         seconds = self.ended - self.began - sum(self.proc[:start]) - sum(self.proc[last:])
         if not counted or seconds <= 0:
             return 0.0, 0.0, 0
-        return min(1.0, sum(self.compute[start:last]) / seconds), counted * batch / seconds, counted
+        samples = sum(self.samples[start:last])
+        return min(1.0, sum(self.compute[start:last]) / seconds), samples / seconds, counted
 
 
 @dataclass
@@ -60,8 +63,7 @@ class Epoch:
 
     def utilisation(self, spec: Spec) -> tuple[float, float]:
         """Return utilisation and this process' samples per second, over the blocks by their steps."""
-        batch = spec.batch if self.kind == "train" else spec.batch_eval
-        parts = [b.utilisation(spec.exclude_start, spec.exclude_end, batch) for b in self.blocks]
+        parts = [b.utilisation(spec.exclude_start, spec.exclude_end) for b in self.blocks]
         steps = sum(n for _, _, n in parts)
         if not steps:
             return 0.0, 0.0
@@ -69,11 +71,10 @@ class Epoch:
 
     def as_output(self, spec: Spec) -> dict[str, Any]:
         """Return DLIO's entry for an epoch in ``<rank>_output.json``."""
-        batch = spec.batch if self.kind == "train" else spec.batch_eval
         names = ["eval"] if self.kind == "eval" else [f"block{n + 1}" for n in range(len(self.blocks))]
         found: dict[str, Any] = {"load": {}, "proc": {}, "throughput": {}, "au": {}, "compute": {}}
         for name, block in zip(names, self.blocks, strict=True):
-            au, rate, _ = block.utilisation(spec.exclude_start, spec.exclude_end, batch)
+            au, rate, _ = block.utilisation(spec.exclude_start, spec.exclude_end)
             content = asdict(block)
             for key in ("load", "proc", "compute"):
                 found[key][name] = content[key]
@@ -93,8 +94,7 @@ class Runner:
         after_step: Callable[[int], bool] = lambda _: False,
     ) -> Epoch:  # fmt: skip
         """Run one epoch. `after_step` may save a checkpoint, and says whether it did."""
-        spec, comm, calls = self._spec, self._comm, self._calls
-        batch = spec.batch if kind == "train" else spec.batch_eval
+        comm, calls = self._comm, self._calls
         loader.usage()  # what went before (validation, residency) is not the epoch's
         comm.barrier()
         epoch, computed = Epoch(kind, number, time()), Spans()
@@ -102,8 +102,11 @@ class Runner:
         batches = iter(loader.epoch(number, steps))
         for step in range(1, steps + 1):
             asked = time()
-            epoch.batch_bytes += next(batches)
+            samples, size = next(batches)
             loaded = time()
+            epoch.samples += samples
+            epoch.batch_bytes += size
+            block.samples.append(samples)
             if calls.tracer:
                 calls.span("loop.iter", "dlio_benchmark", asked, {"epoch": number, "step": step})
             wait(draw())
@@ -125,10 +128,20 @@ class Runner:
         block.ended = time()
         if block.compute:
             epoch.blocks.append(block)
-        epoch.ended, epoch.steps, epoch.samples = time(), steps, steps * batch
+        epoch.ended, epoch.steps = time(), steps
         if calls.tracer:
             name = "_train" if kind == "train" else "_eval"
             calls.span(f"DLIOBenchmark.{name}", "dlio_benchmark", epoch.began, {"epoch": number})
         epoch.compute = computed.merged()
         epoch.usage = loader.usage()
+        _check_read(epoch, loader.work.owed(number, epoch.samples, epoch.batch_bytes), comm.rank)
         return epoch
+
+
+def _check_read(epoch: Epoch, owed: int, rank: int) -> None:
+    """Failure where fewer bytes were read than the samples have: utilisation would be that of no storage."""
+    if epoch.usage.bytes < owed:
+        raise Failure(
+            f"{epoch.kind} epoch {epoch.number}: process {rank} read {epoch.usage.bytes} bytes, and its "
+            f"{epoch.samples} samples have at least {owed}: this is no measurement of the storage"
+        )

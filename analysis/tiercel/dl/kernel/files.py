@@ -55,7 +55,7 @@ def path_of(spec: Spec, split: str, number: int) -> str:
 
 def file_spec(spec: Spec, split: str, number: int) -> FileSpec:
     """Return file `number`. Its shape is drawn from the seed and its number (as DLIO, one for a file)."""
-    seed = f"{spec.seed}:{split}:{number}"
+    seed = f"{spec.data_seed}:{split}:{number}"
     return FileSpec(path_of(spec, split, number), spec.per_file, _shape(spec, seed), spec.element_bytes, seed)
 
 
@@ -83,7 +83,7 @@ def _pool(seed: int) -> memoryview:
 
 def content(spec: Spec, seed: str, length: int) -> Sequence[memoryview]:
     """Return `length` random bytes as pieces of one buffer that is made once: generating costs no time."""
-    pool = _pool(spec.seed)
+    pool = _pool(spec.data_seed)
     start = random.Random(seed).randrange(len(pool))
     pieces = []
     while length > 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
@@ -98,12 +99,12 @@ def _prepare(spec: Spec, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         known = read_manifest(folder)
-        if known is None and any((folder / split).is_dir() and _any(folder / split) for split in SPLITS):
+        if known is None and holds_files(folder):
             raise Failure(
                 f"{folder}: holds files that were not generated here: choose an empty folder, or set "
                 "workflow.generate_data to false to read them"
             )
-        if known is not None and known != spec.dataset_key():
+        if known is not None and known.key != spec.dataset_key():
             raise Failure(f"{folder}: holds another dataset ({MANIFEST}): remove it or choose another folder")
         for split in SPLITS:
             (folder / split).mkdir(exist_ok=True)  # DLIO looks into both, even where it does not evaluate
@@ -111,23 +112,46 @@ def _prepare(spec: Spec, folder: Path) -> None:
                 (folder / path_of(spec, split, number)).parent.mkdir(parents=True, exist_ok=True)
                 if (spec.subfolders if split == "train" else spec.subfolders_eval) <= 1:
                     break
-        text = json.dumps({"dataset": spec.dataset_key(), "name": spec.name, "format": spec.format})
+        manifest = {"dataset": spec.dataset_key(), "seed": spec.data_seed, "name": spec.name,
+                    "format": spec.format}  # fmt: skip
+        text = json.dumps(manifest)
         (folder / f"{MANIFEST}.part").write_text(text)
         (folder / f"{MANIFEST}.part").rename(folder / MANIFEST)
     except OSError as error:
         raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
 
 
-def _any(folder: Path) -> bool:
-    return any(True for _ in folder.iterdir())
+def holds_files(folder: Path) -> bool:
+    """Return whether there is something in the folder of a split."""
+    return any((folder / split).is_dir() and any((folder / split).iterdir()) for split in SPLITS)
 
 
-def read_manifest(folder: Path) -> str | None:
-    """Return the key of the dataset that was generated in `folder`, None where nothing says so."""
+@dataclass(frozen=True)
+class Manifest:
+    """Which dataset was generated in a folder (see `Spec.dataset_key`), and by which seed."""
+
+    key: str
+    seed: int
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return what was generated in `folder`, None where nothing says so."""
     try:
-        return str(json.loads((folder / MANIFEST).read_text())["dataset"])
+        content = json.loads((folder / MANIFEST).read_text())
+        return Manifest(str(content["dataset"]), int(content["seed"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def remove(folder: Path) -> None:
+    """Remove a dataset. Failure where that cannot be done."""
+    try:
+        for split in SPLITS:
+            if (folder / split).is_dir():
+                shutil.rmtree(folder / split)
+        (folder / MANIFEST).unlink(missing_ok=True)
+    except OSError as error:
+        raise Failure(f"{error.filename or folder}: cannot be removed: {error.strerror}") from None
 
 
 def companions(path: str, spec: Spec) -> list[str]:

@@ -140,8 +140,10 @@ class RawFile(io.RawIOBase):
     def __init__(self, calls: IO, path: str) -> None:
         self._calls, self._path = calls, path
         self._descriptor = calls.open(path)
-        self._size = os.fstat(self._descriptor).st_size
-        self._position = 0
+        known = os.fstat(self._descriptor)
+        self._size, self._position = known.st_size, 0
+        self.block = known.st_blksize if known.st_blksize > 1 else io.DEFAULT_BUFFER_SIZE
+        """Bytes of the buffer that Python's own open() gives a file."""
 
     def readable(self) -> bool:
         return True

@@ -6,7 +6,7 @@ import importlib
 import os
 import random
 import resource
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime, time
 from typing import Any
@@ -14,17 +14,20 @@ from typing import Any
 from tiercel.dl.kernel import report
 from tiercel.dl.kernel.checkpoint import Checkpoints
 from tiercel.dl.kernel.comm import Comm
-from tiercel.dl.kernel.dataset import Split, check, find, node_share, steps_of
+from tiercel.dl.kernel.dataset import Split, check, find, node_share, read_some, steps_of
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.epoch import Epoch, Runner
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.formats import Format, format_of
-from tiercel.dl.kernel.generate import Generated, generate
+from tiercel.dl.kernel.generate import SPLITS, Generated, generate, holds_files, read_manifest, remove
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Work, loader_for
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency, evict, residency
+
+#: Share of a compressed file that its samples have at least; the rest is labels, index and padding.
+_OF_A_FILE = 0.8
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,21 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
     if places.trace:
         tracer = Tracer(places.output / "trace", comm.rank, comm.size)
     calls = IO(tracer)
+    spec = _seeded(spec, places.data, comm)
     began = time()
     try:
         _Job(spec, places, comm, handler, calls, began).carry_out()
     finally:
         if tracer:
             tracer.close()
+
+
+def _seeded(spec: Spec, folder: Path, comm: Comm) -> Spec:
+    """Return `spec` with the seed of the dataset that is there, where it is the workload's."""
+    known = comm.gather(read_manifest(folder) if comm.rank == 0 else None)[0]
+    if known is None or known.key != spec.dataset_key():
+        return spec
+    return replace(spec, data_seed=known.seed)
 
 
 def _make(places: Places) -> None:
@@ -95,17 +107,43 @@ class _Job:
         self.generated: Generated | None = None
         self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
         self.startup = 0.0
+        self.packed = {"train": 0.0, "valid": 0.0}
 
     def carry_out(self) -> None:
         spec = self.spec
         if spec.generate and spec.reads_files:
-            self.generated = generate(spec, self.handler, self.places.data, self.comm)
+            self._have_dataset()
         if spec.train or spec.evaluate:
             self._learn()
         elif spec.checkpoint:
             self._checkpoints_only()
         self.calls.span("DLIOBenchmark.run", "dlio_benchmark", self.began)
         self._report()
+        if self._made_all() and not spec.keep_files:
+            self.comm.barrier()
+            if self.comm.rank == 0:
+                remove(self.places.data)
+
+    def _have_dataset(self) -> None:
+        """Make what is missing of the dataset; files of others are only checked."""
+        spec, folder = self.spec, self.places.data
+        foreign = False
+        if spec.existing and self.comm.rank == 0:
+            foreign = read_manifest(folder) is None and holds_files(folder)
+        if self.comm.gather(foreign)[0]:
+            kept = [len(self._split(name).paths[self.comm.rank :: self.comm.size]) for name in self._splits()]
+            self.generated = Generated(0, 0, sum(kept), 0.0)
+        else:
+            self.generated = generate(spec, self.handler, folder, self.comm)
+
+    def _splits(self) -> list[str]:
+        return [name for name in SPLITS if name == "train" or self.spec.files_eval]
+
+    def _made_all(self) -> bool:
+        """Return whether all of the dataset is of this run."""
+        return bool(self.generated) and not any(
+            self.comm.gather(self.generated.kept if self.generated else 0)
+        )
 
     def _learn(self) -> None:
         spec = self.spec
@@ -118,7 +156,9 @@ class _Job:
         self.comm.barrier()  # all processes agree that the dataset is right before anybody trains
         self.startup = _since_start() - (self.generated.seconds if self.generated else 0.0)
         loaders = {
-            name: loader_for(Work(spec, split, self.handler, self.comm, self.calls, self.nonce))
+            name: loader_for(
+                Work(spec, split, self.handler, self.comm, self.calls, self.nonce, self.packed[name])
+            )
             for name, split in splits.items()
         }
         try:
@@ -135,7 +175,12 @@ class _Job:
 
     def _split(self, name: str) -> Split:
         split = find(self.spec, self.places.data, self.comm, name)
-        check(self.spec, self.handler, split, self.places.data, self.comm)
+        smallest = check(self.spec, self.handler, split, self.places.data, self.comm)
+        if not self._made_all():
+            read_some(self.spec, self.handler, split, self.comm)
+        if self.handler.packs(self.spec):
+            sizes = [n for n in self.comm.gather(smallest) if n is not None]
+            self.packed[name] = _OF_A_FILE * min(sizes) / split.per_file
         return split
 
     def _train(self, number: int, steps: int, loader: Loader, split: Split) -> None:
@@ -181,10 +226,10 @@ class _Job:
             wait(between())
             self.comm.barrier()
             self._save(1, step)
-        for epoch, step in self.checkpoints.written[: spec.ckpt_read]:
+        for step in range(1, spec.ckpt_read + 1):  # of this run, or of one before in the same folder
             wait(between())
             self.comm.barrier()
-            self._add(report.checkpoint_row(self.comm, self.checkpoints.load(epoch, step)))
+            self._add(report.checkpoint_row(self.comm, self.checkpoints.load(1, step)))
 
     def _cold(self, number: int, split: Split) -> Residency | None:
         """Drop the dataset from the page cache where the epoch is to be cold; return what is in it."""
@@ -193,6 +238,7 @@ class _Job:
         paths = node_share(self.spec, split, self.comm)
         wanted = self.places.cold == "every" or (self.places.cold == "first" and number == 1)
         if wanted:
+            self.comm.barrier()  # nobody drops what another still reads
             evict(paths)
             self.comm.barrier()
         return residency(paths)

@@ -12,7 +12,10 @@ from tiercel.dl.kernel.failure import Failure
 
 @dataclass(frozen=True)
 class Spec:
-    """Sizes in bytes, times in seconds (as distributions, see `draw`). Names: see the workload's keys."""
+    """Sizes in bytes, times in seconds (as distributions, see `draw`). Names: see the workload's keys.
+
+    `generate` makes what is missing of the dataset; with `existing`, files of others are taken as they are.
+    """
 
     name: str
     framework: str
@@ -30,6 +33,7 @@ class Spec:
     stdev: int
     chunk_bytes: int
     chunk_dims: list[int]
+    max_shape: list[int]
     datasets: int
     compression: str
     compression_level: int
@@ -50,6 +54,8 @@ class Spec:
     direct: bool
     preprocess: dict[str, Any]
     generate: bool
+    existing: bool
+    data_seed: int
     train: bool
     evaluate: bool
     checkpoint: bool
@@ -65,6 +71,8 @@ class Spec:
     ckpt_epochs: int
     ckpt_steps: int
     ckpt_type: str
+    ckpt_subset: bool
+    ckpt_random: bool
     ckpt_fsync: bool
     ckpt_sync_ranks: bool
     ckpt_between: dict[str, Any]
@@ -82,10 +90,10 @@ class Spec:
         return self.format != "synthetic"
 
     def dataset_key(self) -> str:
-        """Return a hash of everything that determines the files of the dataset."""
+        """Return a hash of what the files of the dataset are; their content may be of any seed."""
         names = ("format", "prefix", "files", "files_eval", "per_file", "subfolders", "subfolders_eval",
-                 "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "datasets", "compression",
-                 "compression_level", "seed")  # fmt: skip
+                 "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "max_shape", "datasets",
+                 "compression", "compression_level")  # fmt: skip
         image = {"record_length": self.record_length} if self.format in ("jpeg", "png") else {}
         text = json.dumps({**{n: getattr(self, n) for n in names}, **image}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -82,6 +82,8 @@ class Dataset(Document):
             )
         if (self.enable_chunking or self.hdf5.chunk_dims) and not hdf5:
             raise ValueError(f"chunks need format: hdf5 (given: {self.format})")
+        if self.hdf5.max_shape:
+            self._check_max_shape(hdf5)
         if self.enable_chunking and not (self.chunk_size or self.hdf5.chunk_dims):
             raise ValueError("enable_chunking needs chunk_size (bytes) or hdf5.chunk_dims")
         if self.chunk_size and not self.enable_chunking:
@@ -104,6 +106,17 @@ class Dataset(Document):
         if self.record_dims and self.record_dims[0] % self.hdf5.num_dset_per_record:
             raise ValueError("record_dims[0] must be a multiple of hdf5.num_dset_per_record")
         return self
+
+    def _check_max_shape(self, hdf5: bool) -> None:
+        """Raise ValueError where the largest shape of a dataset is none of its sample's."""
+        if not hdf5:
+            raise ValueError(f"hdf5.max_shape needs format: hdf5 (given: {self.format})")
+        first, *others = self.shape
+        part = (max(1, first // self.hdf5.num_dset_per_record), *others)
+        if len(part) != len(self.hdf5.max_shape) or any(
+            most < size for size, most in zip(part, self.hdf5.max_shape, strict=False)
+        ):
+            raise ValueError(f"hdf5.max_shape must hold a sample of {'x'.join(map(str, part))} elements")
 
     @property
     def shape(self) -> tuple[int, ...]:

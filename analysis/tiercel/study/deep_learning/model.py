@@ -56,6 +56,8 @@ class DLWorkload(Document):
         return self
 
     def _loader_problem(self) -> str | None:
+        if not (self.workflow.train or self.workflow.evaluation):
+            return None  # nothing is loaded
         loader, other = self.reader.data_loader, {"tensorflow": "pytorch", "pytorch": "tensorflow"}
         if loader == other[self.framework]:
             return f"reader.data_loader: {loader} contradicts framework: {self.framework}"
@@ -66,6 +68,8 @@ class DLWorkload(Document):
         return None
 
     def _access_problem(self) -> str | None:
+        if not (self.workflow.train or self.workflow.evaluation):
+            return None
         access, data = self.reader.file_access, self.dataset
         if access != "multi" and data.num_files_train != 1:
             return (
@@ -86,8 +90,23 @@ class DLWorkload(Document):
             return "workflow: nothing to do: train, evaluation, checkpoint or generate_data must be true"
         if work.evaluation and not self.dataset.num_files_eval:
             return "workflow.evaluation needs dataset.num_files_eval"
-        if not work.train and work.checkpoint and self.checkpoint.num_checkpoints_write < 1:
-            return "workflow: checkpoint without train needs checkpoint.num_checkpoints_write"
+        point = self.checkpoint
+        if (
+            not work.train
+            and work.checkpoint
+            and max(point.num_checkpoints_write, point.num_checkpoints_read) < 1
+        ):
+            return "workflow: checkpoint without train needs checkpoint.num_checkpoints_write (or _read)"
+        subset = self.checkpoint.mode == "subset"
+        if work.checkpoint and subset and parallel.data < 1:
+            return "checkpoint.mode: subset needs model.parallelism.data (replicas of the whole job)"
+        if work.checkpoint and not subset and parallel.data > 0:
+            return (
+                f"model.parallelism.data: {parallel.data} needs checkpoint.mode: subset (as in DLIO; by "
+                "default it follows from the number of processes)"
+            )
+        if self.checkpoint.ksm is not None and self.checkpoint.randomize_tensor:
+            return "checkpoint.ksm needs checkpoint.randomize_tensor: false (as in DLIO)"
         if parallel.pipeline > 1 and parallel.zero_stage == 3:
             return "model.parallelism: zero_stage: 3 excludes pipeline above 1"
         if 0 < self.model.num_layers < parallel.pipeline:
@@ -105,5 +124,7 @@ class DLWorkload(Document):
 
     @property
     def loader(self) -> Loader:
-        """Return the loader: the file's, else the framework's."""
-        return self.reader.data_loader or self.framework
+        """Return the loader: the file's, else the framework's. DLIO's own default for TFRecord is tf.data."""
+        return self.reader.data_loader or (
+            "tensorflow" if self.dataset.format == "tfrecord" else self.framework
+        )

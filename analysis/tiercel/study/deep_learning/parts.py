@@ -93,6 +93,10 @@ def _with_stdev(content: Any, key: str) -> Any:
     return found
 
 
+#: Bytes of a number, by the names of types in models.
+DATATYPE_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8, "int8": 1, "uint8": 1}
+
+
 class Parallelism(Document):
     tensor: Positive = 1
     pipeline: Positive = 1
@@ -106,6 +110,13 @@ class Transformer(Document):
     ffn_hidden_size: Positive = 8192
     num_attention_heads: Positive = 32
     num_kv_heads: Positive = 8
+
+    def parameters(self, layers: int) -> int:
+        """Return the parameters of so many layers (grouped keys, gated feed-forward), embedding and head."""
+        hidden, feed = self.hidden_size, self.ffn_hidden_size
+        keys = hidden // self.num_attention_heads * self.num_kv_heads
+        layer = 2 * hidden + hidden * (hidden + 2 * keys) + hidden * hidden + 3 * hidden * feed
+        return 2 * self.vocab_size * hidden + layers * layer + hidden
 
 
 class Model(Document):
@@ -127,6 +138,21 @@ class Model(Document):
     def _renamed(cls, content: Any) -> Any:
         return renamed(content, {"model_size": "model_size_bytes"})
 
+    @property
+    def parameters(self) -> int:
+        """Return the parameters of a transformer; 0 for a model whose sizes are stated."""
+        if self.num_layers <= 0 or self.layer_parameters:
+            return 0
+        return (self.transformer or Transformer()).parameters(self.num_layers)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Return about the bytes of one replica's checkpoint: weights, and three tensors of the optimizer."""
+        stated = (self.model_size_bytes or 0) + 3 * sum(self.optimization_groups)
+        stated += max(0, self.num_layers) * sum(self.layer_parameters)
+        each = DATATYPE_BYTES[self.model_datatype] + 3 * DATATYPE_BYTES[self.optimizer_datatype]
+        return stated + self.parameters * each
+
 
 class Storage(Document):
     storage_type: Literal["local_fs", "parallel_fs", "s3", "aistore"] = "local_fs"
@@ -142,6 +168,7 @@ class Workflow(Document):
     evaluation: bool = False
     checkpoint: bool = False
     profiling: bool = False
+    debug: bool = Field(default=False, description="in some files of DLIO, which reads it nowhere")
 
 
 class Reader(Document):

@@ -35,6 +35,8 @@ class Scale:
     """Bytes that an epoch reads, as a share of the file's."""
     compute: float = 1.0
     """Computation of an epoch over all processes, as a share of the file's."""
+    of: str = "data"
+    """What `data` is the share of: checkpoints, where a workload reads nothing else."""
 
     @property
     def full(self) -> bool:
@@ -46,7 +48,9 @@ class Scale:
     def __str__(self) -> str:
         if self.full:
             return "full size"
-        return f"scale {self.asked:g}: {self.data:.2%} of the data, {self.compute:.2%} of the computation"
+        return (
+            f"scale {self.asked:g}: {self.data:.2%} of the {self.of}, {self.compute:.2%} of the computation"
+        )
 
 
 def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLWorkload, Scale]:
@@ -88,6 +92,10 @@ def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLW
             "model": _model(workload, factor),
         }
     )
+    if not (workload.workflow.train or workload.workflow.evaluation or workload.workflow.generate_data):
+        whole = workload.model.checkpoint_bytes
+        share = changed.model.checkpoint_bytes / whole if whole else 1.0
+        return changed, Scale(factor, 1.0, 1.0, share, factor, "checkpoints")
     content = smaller.sample_bytes / data.sample_bytes
     return changed, Scale(factor, samples, record, done * content, done * time)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from tiercel.errors import UserError
 from tiercel.study.deep_learning.dataset import ELEMENT_BYTES
+from tiercel.study.deep_learning.keys import refusals
 from tiercel.study.deep_learning.model import DLWorkload
-from tiercel.study.deep_learning.parts import Duration
+from tiercel.study.deep_learning.parts import Duration, Transformer
 from tiercel.study.deep_learning.scale import Scale
 
 #: Loaders by how they read: processes as PyTorch's, threads as tf.data's.
@@ -17,19 +18,7 @@ _LOADERS = {"pytorch": "processes", "tensorflow": "threads", "dali": "threads", 
 
 def cannot(workload: DLWorkload) -> str | None:
     """Return why dlkernel cannot run `workload`, or None."""
-    if workload.storage.storage_type in ("s3", "aistore"):
-        return f"storage.storage_type: {workload.storage.storage_type} is not a file system"
-    classes = {
-        "reader.data_loader_classname": workload.reader.data_loader_classname,
-        "reader.reader_classname": workload.reader.reader_classname,
-        "checkpoint.checkpoint_mechanism_classname": workload.checkpoint.checkpoint_mechanism_classname,
-    }
-    for key, value in classes.items():
-        if value:
-            return f"{key}: {value} is a class for DLIO itself: use engine dlio"
-    if workload.loader == "custom":
-        return "reader.data_loader: custom is for DLIO itself: use engine dlio"
-    return None
+    return next((f"{key}: {reason}" for key, reason in refusals(workload).items()), None)
 
 
 def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
@@ -58,6 +47,7 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "stdev": data.record_length_bytes_stdev,
         "chunk_bytes": data.chunk_size if data.enable_chunking else 0,
         "chunk_dims": list(data.hdf5.chunk_dims),
+        "max_shape": list(data.hdf5.max_shape),
         "datasets": data.hdf5.num_dset_per_record,
         "compression": data.compression,
         "compression_level": data.compression_level,
@@ -65,7 +55,7 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "loader": loader,
         "sampler": sampler
         if sampler in ("index", "iterative")
-        else ("index" if _LOADERS[workload.loader] == "processes" else "iterative"),
+        else ("index" if workload.loader in ("pytorch", "dali") else "iterative"),
         "batch": reader.batch_size,
         "batch_eval": reader.batch_size_eval,
         "read_threads": reader.read_threads,
@@ -80,6 +70,8 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "direct": reader.odirect,
         "preprocess": _time(reader.preprocess_time),
         "generate": workload.workflow.generate_data,
+        "existing": not workload.workflow.generate_data,
+        "data_seed": train.seed,
         "train": workload.workflow.train,
         "evaluate": workload.workflow.evaluation,
         "checkpoint": workload.workflow.checkpoint,
@@ -95,13 +87,19 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "ckpt_epochs": checkpoint.epochs_between_checkpoints,
         "ckpt_steps": max(0, checkpoint.steps_between_checkpoints),
         "ckpt_type": checkpoint.type,
+        "ckpt_subset": checkpoint.mode == "subset",
+        "ckpt_random": checkpoint.randomize_tensor,
         "ckpt_fsync": checkpoint.fsync,
         "ckpt_sync_ranks": checkpoint.rank_sync,
         "ckpt_between": _time(checkpoint.time_between_checkpoints),
         "ckpt_write": max(0, checkpoint.num_checkpoints_write),
         "ckpt_read": max(0, checkpoint.num_checkpoints_read),
         "ckpt_shift": checkpoint.recovery_rank_shift,
-        "model": workload.model.model_dump(),
+        "model": {
+            **workload.model.model_dump(),
+            "parameters": workload.model.parameters,
+            "transformer": (workload.model.transformer or Transformer()).model_dump(),
+        },
         "exclude_start": workload.output.metric.exclude_start_steps,
         "exclude_end": workload.output.metric.exclude_end_steps,
         "au": workload.metric.au,
@@ -109,11 +107,16 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     }
 
 
+def needs_dataset(workload: DLWorkload) -> bool:
+    """Return whether the workload reads or makes files of samples (one that only checkpoints does not)."""
+    work = workload.workflow
+    return workload.dataset.format != "synthetic" and (work.generate_data or work.train or work.evaluation)
+
+
 def dataset_spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     """Return the values with which dlkernel makes the dataset of `workload` and does nothing else."""
-    work = {"generate_data": True, "train": False, "checkpoint": False}
-    only = workload.model_copy(update={"workflow": workload.workflow.model_copy(update=work)})
-    return {**spec_of(only, scale), "evaluate": False}
+    only = {"generate": True, "train": False, "evaluate": False, "checkpoint": False}
+    return {**spec_of(workload, scale), **only}
 
 
 def _time(time: Duration) -> dict[str, Any]:

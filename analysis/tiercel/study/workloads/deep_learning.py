@@ -20,6 +20,7 @@ from tiercel.documents import parse
 from tiercel.study.deep_learning.load import load_workload
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.scale import Scale, scaled
+from tiercel.study.deep_learning.spec import needs_dataset
 from tiercel.study.workloads.base import Workload, workload_kinds
 
 #: Files are a little larger than their samples, and so are metadata.
@@ -75,15 +76,21 @@ class DeepLearningWorkload(Workload):
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes of dataset and checkpoints, generously."""
         found, _ = self.resolved(nodes, processes_per_node)
+        checkpoints = _checkpoints(found, nodes * processes_per_node)
+        return self.dataset_footprint(nodes, processes_per_node) + checkpoints
+
+    def dataset_footprint(self, nodes: int, processes_per_node: int) -> int:
+        """Return the bytes of the dataset alone, generously."""
+        found, _ = self.resolved(nodes, processes_per_node)
         data = found.dataset
         content, files = 0, 0
-        if data.format != "synthetic":
+        if needs_dataset(found):
             content = (data.samples_train + data.samples_eval) * data.sample_bytes
             files = data.num_files_train + data.num_files_eval
             if data.format == "csv":
                 content = round(content * _AS_TEXT[data.sample_bytes // _elements(found)])
                 content += files * _elements(found) * _COLUMN_NAME
-        return round(content * _AROUND) + files * _INODE + _checkpoints(found, nodes * processes_per_node)
+        return round(content * _AROUND) + files * _INODE
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         found, scale = self.resolved(nodes, processes_per_node)
@@ -119,13 +126,12 @@ def _checkpoints(found: DLWorkload, processes: int) -> int:
     if not found.workflow.checkpoint:
         return 0
     model, train, point = found.model, found.train, found.checkpoint
-    size = (model.model_size_bytes or 0) + 3 * sum(model.optimization_groups)
-    size += max(0, model.num_layers) * sum(model.layer_parameters)
-    if model.transformer and model.num_layers > 0:
-        t = model.transformer
-        layer = 4 * t.hidden_size**2 + 3 * t.hidden_size * t.ffn_hidden_size
-        size = 18 * (2 * t.vocab_size * t.hidden_size + model.num_layers * layer)
-    elif point.type == "all_ranks":
+    size, parallel = model.checkpoint_bytes, model.parallelism
+    group = parallel.tensor * parallel.pipeline
+    if model.parameters:
+        whole = parallel.data * group if point.mode == "subset" else processes
+        size = round(_AROUND * size * min(1, processes / whole))
+    elif point.type == "all_ranks" or group > 1 or parallel.zero_stage:
         size *= processes
     size = max(size, 5 * 1024**2)
     if not found.workflow.train:

@@ -37,6 +37,10 @@ class Format(ABC):
     library: str | None = None
     """The Python package that it needs."""
 
+    def packs(self, spec: Spec) -> bool:
+        """Return whether a sample may have fewer bytes in the file than in memory."""
+        return spec.compression != "none"
+
     def missing(self) -> str | None:
         """Return the package that is needed and not installed, or None."""
         if self.library and importlib.util.find_spec(self.library) is None:

@@ -32,7 +32,7 @@ _BROKEN = (OSError, EOFError, zipfile.BadZipFile, lzma.LZMAError, ValueError)
 @register("csv")
 class CSV(Format):
     def write(self, path: str, file: FileSpec, spec: Spec) -> None:
-        words, columns = _words(spec.element, spec.seed), file.sample_bytes // file.element_bytes
+        words, columns = _words(spec.element, spec.data_seed), file.sample_bytes // file.element_bytes
         with _writer(path, spec) as out:
             out.write(b",".join(b"%d" % column for column in range(columns)) + b"\n")
             for sample in range(file.samples):

@@ -67,6 +67,8 @@ class HDF5(Format):
 
         shape = (file.samples, *_part(file, spec))
         options: dict[str, Any] = {"chunks": chunks_of(file, spec)}
+        if spec.max_shape:
+            options["maxshape"] = (file.samples, *spec.max_shape)
         if spec.compression != "none":
             options["compression"] = spec.compression
             if spec.compression == "gzip":

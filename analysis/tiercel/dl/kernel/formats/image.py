@@ -31,6 +31,9 @@ class ImageFile(Format):
 
         Image.preinit()
 
+    def packs(self, spec: Spec) -> bool:
+        return True
+
     def write(self, path: str, file: FileSpec, spec: Spec) -> None:
         data = _png(file, spec) if spec.format == "png" else _jpeg(file, spec)
         descriptor = create(path)

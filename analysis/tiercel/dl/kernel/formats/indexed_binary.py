@@ -21,6 +21,10 @@ OFFSETS, SIZES = ".off.idx", ".sz.idx"
 
 @register("indexed_binary", "mmap_indexed_binary")
 class IndexedBinary(Format):
+    def __init__(self) -> None:
+        # As DLIO's readers: an index is read once by each of them, and not for every sample.
+        self._indices: dict[str, tuple[array[int], array[int]]] = {}
+
     def write(self, path: str, file: FileSpec, spec: Spec) -> None:
         size = file.sample_bytes
         _put(path, content(spec, file.seed, file.samples * size))
@@ -33,7 +37,9 @@ class IndexedBinary(Format):
         return file.samples * file.sample_bytes
 
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
-        offsets, sizes = (_index(path + suffix, calls) for suffix in (OFFSETS, SIZES))
+        known = self._indices.get(path)
+        offsets, sizes = known or (_index(path + OFFSETS, calls), _index(path + SIZES, calls))
+        self._indices[path] = offsets, sizes
         if len(offsets) != len(sizes):
             raise Failure(f"{path}: its index files differ: {len(offsets)} offsets, {len(sizes)} sizes")
         if spec.access == "collective":

@@ -1,6 +1,6 @@
 """NPY files: one array of all samples, the sample number its last dimension (as DLIO writes it).
 
-Opening one reads it whole, as ``numpy.load`` does: a small read for the header and one large for the rest.
+Opening one reads it whole, with the system calls of ``numpy.load`` (see `_pieces`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import ast
 import math
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from tiercel.dl.kernel.direct import whole_file
@@ -90,17 +91,45 @@ class NPY(Format):
 
 
 def _read(path: str, spec: Spec, calls: IO) -> tuple[tuple[int, ...], int, int, int]:
+    """Return shape, bytes of an element, where the data begins, and the bytes that were there."""
     descriptor = calls.open(path)
     try:
-        first = bytearray(_BLOCK)
-        got = calls.read(descriptor, path, memoryview(first))
+        known = os.fstat(descriptor)
+        block = known.st_blksize if known.st_blksize > 1 else _BLOCK
+        first = memoryview(bytearray(block))
+        got = calls.pread(descriptor, path, first, 0)
         shape, size, start = parse_header(bytes(first[:got]), path)
-        left = os.fstat(descriptor).st_size - got
-        piece = min(left, spec.transfer or _MOST)
-        buffer = memoryview(bytearray(max(1, piece)))
-        while left > 0 and (now := calls.read(descriptor, path, buffer)):
-            got += now
-            left -= now
+        for offset, length in _pieces(known.st_size, got, start, block, spec.transfer):
+            now = _fill(descriptor, path, calls, offset, length, known.st_size)
+            got = max(got, offset + now)
         return shape, size, start, got
     finally:
         calls.close(descriptor, path)
+
+
+def _pieces(size: int, have: int, start: int, block: int, transfer: int) -> Iterator[tuple[int, int]]:
+    """Yield (offset, length) of the reads after the first.
+
+    In pieces of `transfer` bytes where it is given. Else as numpy: the C library, to which it hands the file,
+    reads up to where the data begins, the first block again, whole blocks at once, and the rest of one.
+    """
+    if transfer:
+        yield from ((n, transfer) for n in range(have, size, transfer))
+        return
+    yield 0, start
+    yield 0, block
+    whole = max(0, size - block) // block * block
+    for n in range(block, block + whole, _MOST):
+        yield n, min(_MOST, block + whole - n)
+    if size > block + whole:
+        yield block + whole, block
+
+
+def _fill(descriptor: int, path: str, calls: IO, offset: int, length: int, size: int) -> int:
+    """Read up to `length` bytes of a file of `size`; the system may give them in parts."""
+    buffer, have = memoryview(bytearray(length)), 0
+    while have < length and (now := calls.pread(descriptor, path, buffer[have:], offset + have)):
+        have += now
+        if offset + have >= size:
+            break
+    return have

@@ -1,14 +1,17 @@
 """NPZ files: a zip archive with ``x.npy`` (all samples) and ``y.npy`` (labels), as numpy.savez writes it.
 
-Opening one reads ``x`` whole and checks its checksum, in pieces of 256 KiB, as ``numpy.load(path)["x"]``.
+Opening one reads ``x`` whole and checks its checksum, with the system calls of ``numpy.load(path)["x"]``: the
+archive's directory, the member's header, and pieces of 256 KiB through Python's buffer, of which the last
+block of each is a read of its own.
 """
 
 from __future__ import annotations
 
 import io
-import struct
+import os
 import zipfile
 import zlib
+from typing import IO as IO_
 
 from tiercel.dl.kernel.direct import whole_file
 from tiercel.dl.kernel.failure import Failure
@@ -18,7 +21,9 @@ from tiercel.dl.kernel.formats.npy import dimensions, header, parse_header
 from tiercel.dl.kernel.io import IO, RawFile
 from tiercel.dl.kernel.spec import Spec
 
-_LOCAL = struct.Struct("<26xHH")  # at the end of a local file header: lengths of name and extra field
+_ARRAY = "x.npy"
+#: Bytes by which numpy tells its own files from archives.
+_MAGIC = 6
 _WHEN = (1980, 1, 1, 0, 0, 0)
 
 
@@ -40,7 +45,10 @@ class NPZ(Format):
         try:
             samples, each = _direct(path, spec, calls) if spec.direct else _read(path, spec, calls)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
-            raise Failure(f"{path}: damaged: {str(error).strip(chr(39)) or type(error).__name__}") from None
+            said = str(error).strip(chr(39)) or type(error).__name__
+            if said.startswith("Bad CRC-32"):
+                said = f"the checksum of {_ARRAY} is wrong"
+            raise Failure(f"{path}: damaged: {said}") from None
         return Whole(path, samples, each)
 
     def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
@@ -62,37 +70,31 @@ def _member(archive: zipfile.ZipFile, name: str, method: int, pieces: list[memor
 
 def _read(path: str, spec: Spec, calls: IO) -> tuple[int, int]:
     raw = RawFile(calls, path)
-    with io.BufferedReader(raw, 4096) as file:
-        info = zipfile.ZipFile(file).getinfo("x.npy")
-        file.seek(info.header_offset)
-        local = file.read(30)
-        name, extra = _LOCAL.unpack(local)
-        raw.seek(info.header_offset + 30 + name + extra)
-        buffer = memoryview(bytearray(spec.transfer or TRANSFER))
-        left, crc, head, unpacked = info.compress_size, 0, b"", 0
-        inflate = zlib.decompressobj(-15) if info.compress_type == zipfile.ZIP_DEFLATED else None
-        while left > 0:
-            got = raw.readinto(buffer[: min(left, len(buffer))])
-            if not got:
-                raise EOFError("the archive is cut off")
-            left -= got
-            data: bytes | memoryview = buffer[:got]
-            if inflate:
-                data = inflate.decompress(data)
-            crc = zlib.crc32(data, crc)
-            unpacked += len(data)
-            if len(head) < 4096:
-                head += bytes(data[: 4096 - len(head)])
-    return _checked(path, info, crc, head, unpacked)
+    with io.BufferedReader(raw, raw.block) as file:
+        file.read(_MAGIC)  # numpy looks what kind of file it is
+        file.seek(-_MAGIC, os.SEEK_CUR)
+        with zipfile.ZipFile(file) as archive, archive.open("x.npy") as member:
+            member.read(_MAGIC)  # and so it does with the member
+            member.seek(0)
+            return _array(path, spec, member)
 
 
-def _checked(path: str, info: zipfile.ZipInfo, crc: int, head: bytes, unpacked: int) -> tuple[int, int]:
-    if crc != info.CRC:
-        raise zipfile.BadZipFile("the checksum of x.npy is wrong")
-    shape, size, start = parse_header(head, path)
+def _array(path: str, spec: Spec, member: IO_[bytes]) -> tuple[int, int]:
+    """Read an array: its header as numpy does, in small steps, then the data."""
+    head = member.read(8)
+    wide = head[6:7] > b"\x01"
+    head += member.read(4 if wide else 2)
+    head += member.read(int.from_bytes(head[8:], "little"))
+    shape, size, _ = parse_header(head, path)
     samples, each = dimensions(shape, size)
-    if unpacked != start + samples * each:
-        raise zipfile.BadZipFile(f"x.npy has {unpacked} bytes, its header says {start + samples * each}")
+    left = samples * each
+    while left > 0:
+        got = len(member.read(min(left, spec.transfer or TRANSFER)))
+        if not got:
+            raise EOFError(f"x.npy ends {left} bytes before its header says")
+        left -= got
+    if member.read(1):
+        raise zipfile.BadZipFile("x.npy is longer than its header says")
     return samples, each
 
 

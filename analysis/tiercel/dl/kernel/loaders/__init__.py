@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tiercel.dl.kernel.loaders.base import Loader, Usage, Work
+from tiercel.dl.kernel.loaders.base import Batch, Loader, Usage, Work
 from tiercel.dl.kernel.loaders.direct import Direct
 from tiercel.dl.kernel.loaders.processes import Processes
 from tiercel.dl.kernel.loaders.stream import Stream
 from tiercel.dl.kernel.loaders.threads import Threads
 
-__all__ = ["Loader", "Usage", "Work", "loader_for"]
+__all__ = ["Batch", "Loader", "Usage", "Work", "loader_for"]
 
 
 def loader_for(work: Work) -> Loader:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import time
@@ -18,8 +17,9 @@ from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spans import Pairs
 from tiercel.dl.kernel.spec import Spec
 
-#: Files that a reader keeps open at most, where it keeps files open at all.
-_KEEP_OPEN = 64
+#: What a loader gives for a step: samples, and their bytes.
+Batch = tuple[int, int]
+
 _READERS = {"npz": "NPZReader", "npy": "NPYReader", "hdf5": "HDF5Reader", "hdf5_opt": "HDF5Reader",
             "csv": "CSVReader", "jpeg": "ImageReader", "png": "ImageReader", "tfrecord": "TFReader",
             "indexed_binary": "IndexedBinaryReader", "mmap_indexed_binary": "IndexedBinaryMMapReader",
@@ -54,6 +54,17 @@ class Work:
     comm: Comm
     calls: IO
     nonce: int
+    packed_bytes: float = 0.0
+    """Of formats that compress: least bytes of a sample on the storage (0: as many as in memory)."""
+
+    def owed(self, epoch: int, samples: int, content: int) -> int:
+        """Return the bytes that must have come from the storage for `samples` of `content` bytes in an epoch.
+
+        An epoch that reads less measures memory of our own, and not the storage.
+        """
+        if not self.spec.reads_files or (self.spec.memory and epoch > 1):
+            return 0
+        return int(samples * self.packed_bytes) if self.packed_bytes else content
 
     @property
     def batch(self) -> int:
@@ -72,8 +83,8 @@ class Loader(ABC):
         self.work = work
 
     @abstractmethod
-    def epoch(self, number: int, steps: int) -> Iterator[int]:
-        """Yield `steps` batches of epoch `number` (1, 2, ...): the bytes of each."""
+    def epoch(self, number: int, steps: int) -> Iterator[Batch]:
+        """Yield `steps` batches of epoch `number` (1, 2, ...). Files are closed when it ends."""
 
     def usage(self) -> Usage:
         """Return what was read since the last call."""
@@ -90,10 +101,9 @@ class Reading:
     def __init__(self, work: Work, calls: IO, seed: str) -> None:
         self._work, self._calls = work, calls
         # An index sampler asks for any sample at any time, and opens its file for it; an iterative one stays
-        # with a file. Samples of a file that was read to memory cost nothing any more.
+        # with a file until its next. Samples of a file that was read to memory cost nothing any more.
         self._keep = work.spec.memory or work.spec.sampler == "iterative" or work.spec.access != "multi"
-        self._limit = len(work.split.paths) if work.spec.memory else _KEEP_OPEN
-        self._open: OrderedDict[int, Opened | Remembered] = OrderedDict()
+        self._open: dict[int, Opened | Remembered] = {}
         self._preprocess = drawing(work.spec.preprocess, f"{work.spec.seed}:preprocess:{seed}")
 
     def move_to(self, calls: IO, seed: str) -> None:
@@ -136,11 +146,15 @@ class Reading:
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
         if self._keep:
+            if not work.spec.memory:
+                self.close()
             self._open[file] = opened
-            if len(self._open) > self._limit:
-                _, oldest = self._open.popitem(last=False)
-                oldest.close()
         return opened
+
+    def end_epoch(self) -> None:
+        """Close what is open (many formats hold a file's content until then): the next epoch reads anew."""
+        if not self._work.spec.memory:
+            self.close()
 
     def close(self) -> None:
         for opened in self._open.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tiercel.dl.kernel.loaders.base import Loader, Reading, Work, batches, memory_files
+from tiercel.dl.kernel.loaders.base import Batch, Loader, Reading, Work, batches, memory_files
 
 
 class Direct(Loader):
@@ -12,11 +12,12 @@ class Direct(Loader):
         super().__init__(work)
         self._reading = Reading(work, work.calls, f"{work.comm.rank}")
 
-    def epoch(self, number: int, steps: int) -> Iterator[int]:
+    def epoch(self, number: int, steps: int) -> Iterator[Batch]:
         if self.work.spec.memory and number == 1:
             self._reading.remember(memory_files(self.work, number))
         for samples in batches(self.work, number, steps):
-            yield self._reading.batch(samples)
+            yield len(samples), self._reading.batch(samples)
+        self._reading.end_epoch()
 
     def close(self) -> None:
         self._reading.close()

@@ -18,11 +18,21 @@ from typing import NoReturn
 
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.io import IO
-from tiercel.dl.kernel.loaders.base import Loader, Reading, Usage, Work, batches, cpu_seconds, memory_files
+from tiercel.dl.kernel.loaders.base import (
+    Batch,
+    Loader,
+    Reading,
+    Usage,
+    Work,
+    batches,
+    cpu_seconds,
+    memory_files,
+)
 
 _HEAD = struct.Struct("!cQ")
-#: Kinds of message. To a worker: a batch, a question for usage. From it: the answers.
-_BATCH, _USAGE, _DONE, _FAILED, _BROKEN = b"b", b"u", b"d", b"f", b"x"
+#: Kinds of message. To a worker: a batch, the end of an epoch, a question for usage. From it: the
+#: answers (none to the end of an epoch).
+_BATCH, _END, _USAGE, _DONE, _FAILED, _BROKEN = b"b", b"e", b"u", b"d", b"f", b"x"
 
 #: The training process' ends of the pipes of all workers, of every loader.
 _PIPES: set[int] = set()
@@ -33,7 +43,7 @@ class Processes(Loader):
         super().__init__(work)
         self._workers: list[_Worker] = []
 
-    def epoch(self, number: int, steps: int) -> Iterator[int]:
+    def epoch(self, number: int, steps: int) -> Iterator[Batch]:
         count = self.work.spec.read_threads
         if not self._workers:
             # What is to be in memory is read before the workers are forked, and so by one process only.
@@ -54,7 +64,9 @@ class Processes(Loader):
             if sent < steps:
                 self._workers[sent % count].send(_BATCH, todo[sent])
                 sent += 1
-            yield size
+            yield len(todo[step]), size
+        for worker in self._workers:
+            worker.send(_END, ())
 
     def usage(self) -> Usage:
         found = super().usage()
@@ -125,6 +137,9 @@ def _serve(work: Work, index: int, reading: Reading, incoming: int, outgoing: in
         while len(head := _read(incoming, _HEAD.size)) == _HEAD.size:
             kind, length = _HEAD.unpack(head)
             numbers = array("q", _read(incoming, length))
+            if kind == _END:
+                reading.end_epoch()
+                continue
             answer, content = _DONE, b""
             try:
                 if kind == _BATCH:

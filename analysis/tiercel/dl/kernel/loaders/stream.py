@@ -16,7 +16,7 @@ from functools import partial
 from tiercel.dl.kernel.dataset import files_of
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.failure import Failure
-from tiercel.dl.kernel.loaders.base import Loader, Work, guarded
+from tiercel.dl.kernel.loaders.base import Batch, Loader, Work, guarded
 from tiercel.dl.kernel.loaders.lane import Ended, Lane
 
 _Run = tuple[int, int]  # samples, bytes of each
@@ -26,7 +26,8 @@ class Stream(Loader):
     def __init__(self, work: Work) -> None:
         super().__init__(work)
         self._lanes: list[Lane[_Run]] = []
-        self._batches: Lane[Future[int] | int] | None = None
+        self._batches: Lane[tuple[int, Future[int] | int]] | None = None
+        self._slots: list[threading.Thread] = []
         self._preprocess = drawing(work.spec.preprocess, f"{work.spec.seed}:preprocess:{work.comm.rank}")
         spec = work.spec
         self._pool = ThreadPoolExecutor(spec.compute_threads) if any(spec.preprocess.values()) and (
@@ -34,21 +35,23 @@ class Stream(Loader):
         ) else None  # fmt: skip
         self._memory: dict[int, list[_Run]] = {}
 
-    def epoch(self, number: int, steps: int) -> Iterator[int]:
+    def epoch(self, number: int, steps: int) -> Iterator[Batch]:
         if self.work.spec.read_threads == 0:
             yield from self._directly(number, steps)
             return
-        out: Lane[Future[int] | int] = Lane(max(1, self.work.spec.prefetch))
+        out: Lane[tuple[int, Future[int] | int]] = Lane(max(1, self.work.spec.prefetch))
         self._batches = out
         pipeline = threading.Thread(
             target=guarded(partial(self._produce, number, steps, out), out.fail), daemon=True
         )
         pipeline.start()
         for _ in range(steps):
-            batch = out.take()
-            yield batch if isinstance(batch, int) else batch.result()
+            samples, batch = out.take()
+            yield samples, batch if isinstance(batch, int) else batch.result()
         self._release()
         pipeline.join()
+        for slot in self._slots:  # what one still reads is this epoch's
+            slot.join()
 
     def close(self) -> None:
         self._release()
@@ -61,22 +64,22 @@ class Stream(Loader):
         for lane in self._lanes:
             lane.stop()
 
-    def _directly(self, number: int, steps: int) -> Iterator[int]:
+    def _directly(self, number: int, steps: int) -> Iterator[Batch]:
         """Read without any thread."""
         files = files_of(self.work.spec, self.work.split, number, self.work.nonce, self.work.comm)
         samples = self._kept(each for file in files for run in self._file(file) for each in _each(run))
         for sizes in self._shuffled_batches(samples, number, steps):
             for _ in sizes:
                 wait(self._preprocess())
-            yield sum(sizes)
+            yield len(sizes), sum(sizes)
 
-    def _produce(self, number: int, steps: int, out: Lane[Future[int] | int]) -> None:
+    def _produce(self, number: int, steps: int, out: Lane[tuple[int, Future[int] | int]]) -> None:
         samples = self._kept(self._interleaved(number))
         for sizes in self._shuffled_batches(samples, number, steps):
             # The times are drawn here, in order: threads of a pool finish in any.
             thing = self._pool.submit(_prepare, sum(sizes), [self._preprocess() for _ in sizes]) \
                 if self._pool else sum(sizes)  # fmt: skip
-            if not out.put(thing):
+            if not out.put((len(sizes), thing)):
                 return
 
     def _interleaved(self, number: int) -> Iterator[int]:
@@ -87,10 +90,11 @@ class Stream(Loader):
         # So much may wait in a slot: what makes a batch, or two reads.
         room = max(2, -(-self.work.batch // slots))
         lanes: list[Lane[_Run]] = [Lane(room) for _ in range(slots)]
-        self._lanes = lanes
+        self._lanes, self._slots = lanes, []
         for lane in lanes:
             body = guarded(partial(self._slot, lane, todo, lock), lane.fail)
-            threading.Thread(target=body, daemon=True).start()
+            self._slots.append(threading.Thread(target=body, daemon=True))
+            self._slots[-1].start()
         held: list[_Run] = [(0, 0)] * slots
         open_slots = list(range(slots))
         while open_slots:

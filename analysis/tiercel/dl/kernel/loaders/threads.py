@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tiercel.dl.kernel.loaders.base import Loader, Reading, Work, batches, guarded, memory_files
+from tiercel.dl.kernel.loaders.base import Batch, Loader, Reading, Work, batches, guarded, memory_files
 from tiercel.dl.kernel.loaders.lane import Lane
 
 
@@ -19,9 +19,9 @@ class Threads(Loader):
         super().__init__(work)
         self._count = max(1, work.spec.read_threads)
         self._readings = [Reading(work, work.calls, f"{work.comm.rank}:{n}") for n in range(self._count)]
-        self._lanes: list[Lane[int]] = []
+        self._lanes: list[Lane[Batch]] = []
 
-    def epoch(self, number: int, steps: int) -> Iterator[int]:
+    def epoch(self, number: int, steps: int) -> Iterator[Batch]:
         if self.work.spec.memory and number == 1:
             # Read once, whatever the number of threads: all of them look into the same memory.
             self._readings[0].remember(memory_files(self.work, number))
@@ -47,10 +47,11 @@ class Threads(Loader):
         for thread in threads:
             thread.join()
 
-    def _read(self, index: int, lane: Lane[int], todo: list[Sequence[int]]) -> None:
+    def _read(self, index: int, lane: Lane[Batch], todo: list[Sequence[int]]) -> None:
         for samples in todo:
-            if not lane.put(self._readings[index].batch(samples)):
+            if not lane.put((len(samples), self._readings[index].batch(samples))):
                 return
+        self._readings[index].end_epoch()
 
     def close(self) -> None:
         for lane in self._lanes:

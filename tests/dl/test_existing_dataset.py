@@ -1,0 +1,142 @@
+"""A dataset that is there: generated once, trained on often, checked before, found where it should lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .kernel import result, run
+from .test_cli import tiercel
+
+FILE = """
+model: {name: small}
+framework: pytorch
+workflow: {generate_data: false, train: true}
+dataset: {format: npz, num_files_train: 12, record_length_bytes: 10000, data_folder: %s}
+reader: {batch_size: 2, read_threads: 2}
+train: {epochs: 2, computation_time: 0.001}
+"""
+
+
+def written(folder: Path, data: str = "data/small", text: str = FILE) -> str:
+    path = folder / "small.yaml"
+    path.write_text(text % data if "%s" in text else text)
+    return str(path)
+
+
+def content(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return inode and time of each file of a dataset: they change where one is made anew."""
+    return {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in (folder / "train").iterdir()}
+
+
+def ran(*arguments: str) -> dict[str, Any]:
+    answer = tiercel("run", *arguments, "--json")
+    assert answer.returncode == 0, answer.stderr
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+def test_what_was_generated_is_trained_on(tmp_path: Path) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    made = tiercel("generate", file, "--folder", str(place))
+    assert made.returncode == 0, made.stderr
+    before = content(place)
+    found = [ran(file, "--folder", str(place)) for _ in range(2)]
+    assert [f["dataset"] for f in found] == [str(place)] * 2
+    assert [f["found_dataset"] for f in found] == [True, True]
+    assert all(m["operation"] != "generate" for f in found for m in f["measurements"])
+    assert content(place) == before
+    assert not list(place.glob("**/dataset"))
+
+
+def test_a_dataset_of_others_is_used_where_its_files_are_right(tmp_path: Path) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    tiercel("generate", file, "--folder", str(place))
+    (place / "dataset.json").unlink()  # as DLIO leaves one
+    before = content(place)
+    assert ran(file, "--folder", str(place))["found_dataset"]
+    assert content(place) == before
+    again = tiercel("generate", file, "--folder", str(place))
+    assert "0 files made (0 B), 12 were there before" in again.stdout, again.stderr
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_wrong_dataset_is_named_before_training(tmp_path: Path, own: bool) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    tiercel("generate", file, "--folder", str(place))
+    first = sorted((place / "train").iterdir())[0]
+    if not own:
+        (place / "dataset.json").unlink()
+    whole = first.read_bytes()
+    for damage, telling in ((whole[:5000] + b"\x00" + whole[5001:], "the checksum of x.npy is wrong"),
+                            (whole[:-2000], "not an NPZ file")):  # fmt: skip
+        first.write_bytes(damage)
+        answer = tiercel("run", file, "--folder", str(place))
+        assert answer.returncode == 2
+        assert str(first) in answer.stderr
+        assert len(answer.stderr.strip().splitlines()) == 1
+        assert telling in answer.stderr
+    first.write_bytes(whole)
+    wrong = tiercel("run", file, "--folder", str(place), "--set", "dataset.num_files_train=11")
+    assert wrong.returncode == 2
+    assert "another dataset" in wrong.stderr if own else "12 files where" in wrong.stderr
+    wrong = tiercel("run", file, "--folder", str(place), "--set", "dataset.record_length_bytes=20000")
+    assert wrong.returncode == 2
+    assert "another dataset" in wrong.stderr if own else "where the workload" in wrong.stderr
+
+
+def test_the_data_folder_of_the_file(tmp_path: Path) -> None:
+    data = tmp_path / "elsewhere"
+    file = written(tmp_path, str(data))
+    assert tiercel("generate", file, "--folder", str(data)).returncode == 0
+    before = content(data)
+    found = ran(file)  # no --folder: the file names one
+    assert (found["dataset"], found["found_dataset"]) == (str(data), True)
+    assert content(data) == before
+    relative = written(tmp_path)
+    found = ran(relative, "--folder", str(tmp_path / "d"))
+    assert (found["dataset"], found["found_dataset"]) == (str(tmp_path / "d" / "data" / "small"), False)
+    found = ran(relative, "--folder", str(tmp_path / "d"))
+    assert found["found_dataset"]
+
+
+def test_a_dataset_below_the_folder_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, data = written(tmp_path), tmp_path / "data" / "small"
+    assert tiercel("generate", file, "--folder", str(data)).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    assert ran(file)["dataset"] == str(data)
+
+
+def test_a_run_that_only_checkpoints_makes_no_dataset(tmp_path: Path) -> None:
+    text = """
+model: {name: small, model_size_bytes: 100000}
+framework: pytorch
+workflow: {train: false, checkpoint: true}
+checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 1, checkpoint_folder: kept/small}
+"""
+    found = ran(written(tmp_path, text=text), "--folder", str(tmp_path / "d"))
+    assert [m["operation"] for m in found["measurements"]] == ["checkpoint-write", "checkpoint-read"]
+    assert (found["dataset"], found["run"]["generated"]) == (None, None)
+    assert [p.name for p in (tmp_path / "d").iterdir()] == ["kept"]
+    assert len(list((tmp_path / "d" / "kept" / "small").iterdir())) == 2
+
+
+def test_a_file_that_only_generates_succeeds(tmp_path: Path) -> None:
+    text = FILE.replace("generate_data: false, train: true", "generate_data: true, train: false")
+    for files in (12, 0):
+        (row,) = ran(written(tmp_path, text=text), "--folder", str(tmp_path / "d"))["measurements"]
+        assert (row["operation"], row["operations"]) == ("generate", files)
+
+
+def test_files_are_kept_unless_the_workload_says_otherwise(tmp_path: Path) -> None:
+    answer = run(tmp_path, 2, dataset={"keep_files": False})
+    assert answer.returncode == 0, answer.stderr
+    assert list((tmp_path / "data").iterdir()) == []
+    run(tmp_path, 2)
+    answer = run(tmp_path, 2, dataset={"keep_files": False})
+    assert answer.returncode == 0, answer.stderr
+    assert result(tmp_path)["generated"]["kept"] == 12
+    assert len(list((tmp_path / "data" / "train").iterdir())) == 12  # was there before

@@ -1,0 +1,186 @@
+"""Every key of a workload file is carried out, of no effect (and said so), or refused by its name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tiercel.dl.workload import KEYS, load_workload, markdown, refusals, without_effect
+from tiercel.study.deep_learning.keys import schema_keys
+from tiercel.study.deep_learning.spec import cannot
+
+from .kernel import run
+from .test_cli import tiercel
+from .test_existing_dataset import FILE, ran, written
+
+#: The keys that DLIO's main branch reads (June 2026), by their groups.
+DLIO = {
+    "checkpoint": "checkpoint_after_epoch checkpoint_folder checkpoint_mechanism_classname "
+        "epochs_between_checkpoints fsync ksm mode num_checkpoints_read num_checkpoints_write "
+        "randomize_tensor rank_sync recovery_rank_shift steps_between_checkpoints "
+        "time_between_checkpoints type",
+    "checkpoint.ksm": "await_time high_ram_trigger low_ram_exit madv_mergeable_id",
+    "dataset": "chunk_size compression compression_level data_folder enable_chunking file_prefix format "
+        "generation_buffer_size hdf5 keep_files num_files_eval num_files_train "
+        "num_samples_per_file num_subfolders_eval num_subfolders_train record_dims "
+        "record_element_bytes record_element_type record_length_bytes record_length_bytes_resize "
+        "record_length_bytes_stdev",
+    "dataset.hdf5": "chunk_dims max_shape num_dset_per_record",
+    "evaluation": "epochs_between_evals eval_after_epoch eval_time eval_time_stdev",
+    "metric": "au",
+    "model": "layer_parameters model_datatype model_size_bytes name num_layers optimization_groups "
+        "optimizer_datatype parallelism transformer type",
+    "model.parallelism": "data pipeline tensor zero_stage",
+    "model.transformer": "ffn_hidden_size hidden_size num_attention_heads num_kv_heads vocab_size",
+    "output": "folder log_file metric",
+    "output.metric": "exclude_end_steps exclude_start_steps",
+    "profiling": "iostat_devices profiler",
+    "reader": "batch_size batch_size_eval computation_threads data_loader data_loader_classname "
+        "data_loader_sampler dont_use_mmap file_access file_shuffle multiprocessing_context "
+        "odirect pin_memory prefetch_size preprocess_time preprocess_time_stdev read_threads "
+        "read_type reader_classname sample_shuffle shuffle_size transfer_size "
+        "transformed_record_dims transformed_record_element_type",
+    "storage": "storage_options storage_root storage_type",
+    "train": "computation_time computation_time_stdev epochs seed seed_change_epoch "
+        "total_training_steps",
+    "workflow": "checkpoint evaluation generate_data profiling train",
+}  # fmt: skip
+#: Written otherwise here: groups as a whole, and times with their deviation.
+_JOINED = ("_stdev", "ksm", "transformer", "parallelism", "metric", "hdf5")
+
+
+def test_the_table_has_every_key_of_the_schema() -> None:
+    assert sorted(schema_keys()) == sorted(KEYS)
+
+
+def test_every_key_of_dlio_is_known(tmp_path: Path) -> None:
+    for group, names in DLIO.items():
+        for name in names.split():
+            key = f"{group}.{name}"
+            if key in KEYS or any(name.endswith(word) for word in ("ksm", *_JOINED[2:])):
+                continue
+            # What the schema joins to another key: it must be taken.
+            value = {"checkpoint": "{}"}.get(group, "0.5" if name.endswith("_stdev") else "1")
+            top, *below = [*group.split("."), name]
+            text = f"{top}: " + "".join(f"{{{part}: " for part in below) + value + "}" * len(below)
+            if group == "checkpoint.ksm":
+                text = f"checkpoint: {{randomize_tensor: false, ksm: {{{name}: 1}}}}"
+            load_workload(written(tmp_path, text=text))
+
+
+def test_the_page_of_the_documentation_is_made_from_the_table(checkout: Path) -> None:
+    page = (checkout / "docs" / "deep-learning-keys.md").read_text()
+    assert page.endswith("\n\n" + markdown())
+    assert tiercel("check").stdout == markdown()
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("storage.storage_type=s3", "storage.storage_type"),
+        ("workflow.profiling=true", "workflow.profiling"),
+        ("reader.multiprocessing_context=spawn", "reader.multiprocessing_context"),
+        ("reader.reader_classname=a.B", "reader.reader_classname"),
+        ("checkpoint.checkpoint_mechanism_classname=a.B", "checkpoint.checkpoint_mechanism_classname"),
+        ("reader.data_loader=custom", "reader.data_loader"),
+    ],
+)
+def test_what_is_not_carried_out_is_refused_by_its_name(tmp_path: Path, override: str, key: str) -> None:
+    file = written(tmp_path)
+    answer = tiercel("run", file, "--set", override)
+    assert answer.returncode == 2
+    assert key in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+    checked = tiercel("check", file, "--set", override, "--json")
+    assert checked.returncode == 2
+    assert [row["key"] for row in json.loads(checked.stdout) if row["outcome"] == "refused"] == [key]
+
+
+def test_check_lists_what_a_file_says(tmp_path: Path) -> None:
+    answer = tiercel("check", written(tmp_path), "--json", "--set", "reader.pin_memory=false")
+    assert answer.returncode == 0, answer.stderr
+    found = {row["key"]: row for row in json.loads(answer.stdout)}
+    assert found["dataset.num_files_train"]["value"] == "12"
+    assert found["dataset.num_files_train"]["outcome"] == "carried out"
+    assert found["reader.pin_memory"]["outcome"] == "no effect"
+    assert "dataset.num_files_eval" not in found
+    assert "runs as it is" in tiercel("check", written(tmp_path)).stdout
+
+
+def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
+    overrides = ["--set", "reader.transformed_record_dims=[2,2]", "--set", "dataset.generation_buffer_size=9"]
+    file, place = written(tmp_path), str(tmp_path / "d")
+    found = ran(file, "--folder", place, *overrides)
+    assert found["without_effect"] == ["dataset.generation_buffer_size", "reader.transformed_record_dims"]
+    shown = tiercel("run", file, "--folder", place, *overrides)
+    assert "without effect here: dataset.generation_buffer_size, reader" in shown.stdout
+
+
+def test_workloads_of_the_project_are_not_refused() -> None:
+    for path in sorted(Path("workflows/dl-workloads").glob("*.yaml")):
+        found = load_workload(path.stem)
+        assert cannot(found) is None, path
+        assert not refusals(found)
+        assert all(KEYS[key].note for key in without_effect(found))
+
+
+def test_results_go_where_the_file_wants_them(tmp_path: Path) -> None:
+    text = FILE + "output: {folder: results/small}\n"
+    ran(written(tmp_path, text=text % "data/small"), "--folder", str(tmp_path / "d"))
+    assert (tmp_path / "d" / "results" / "small" / "summary.json").exists()
+
+
+def test_datasets_may_grow_to_a_largest_shape(tmp_path: Path) -> None:
+    import h5py  # noqa: PLC0415
+
+    shape: dict[str, Any] = {"format": "hdf5", "record_dims": [20, 30], "hdf5": {"max_shape": [40, 60]}}
+    answer = run(tmp_path, 1, dataset=shape)
+    assert answer.returncode == 0, answer.stderr
+    with h5py.File(next(iter((tmp_path / "data" / "train").iterdir()))) as file:
+        assert file["records_0"].shape == (1, 20, 30)
+        assert file["records_0"].maxshape == (1, 40, 60)
+
+
+@pytest.mark.parametrize("largest", ["[10, 60]", "[40]"])
+def test_a_largest_shape_that_is_none_is_refused(tmp_path: Path, largest: str) -> None:
+    text = f"dataset: {{format: hdf5, record_dims: [20, 30], hdf5: {{max_shape: {largest}}}}}"
+    answer = tiercel("check", written(tmp_path, text=text))
+    assert answer.returncode == 2
+    assert "hdf5.max_shape must hold a sample of 20x30 elements" in answer.stderr
+
+
+def test_a_launcher_around_it_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("no MPI launcher in this environment")
+    command = [
+        sys.executable,
+        "-m",
+        "tiercel",
+        "dl",
+        "run",
+        written(tmp_path),
+        "--folder",
+        str(tmp_path / "d"),
+    ]
+    answer = subprocess.run(
+        [str(mpiexec), "-n", "2", *command], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert answer.returncode != 0
+    assert "a launcher started this command 2 times: start it once, with -n 2" in answer.stderr
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"])
+def test_the_engine_itself_refuses_a_launcher_without_mpi(tmp_path: Path, variable: str) -> None:
+    answer = run(tmp_path, 2, env={variable: "4"})
+    assert answer.returncode == 2
+    assert "a launcher started 4 processes that know nothing of each other: add --mpi" in answer.stderr
+    assert not (tmp_path / "data").exists()
+    assert run(tmp_path, 2, env={**os.environ, variable: "1"}).returncode == 0
