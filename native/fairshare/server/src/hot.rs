@@ -71,20 +71,20 @@ mod tests {
     use super::*;
     use crate::connection::Socket;
     use crate::creds::Creds;
-    use crate::identity::{Peer, CHALLENGE_BYTES};
-    use crate::jobs::Jobs;
+    use crate::identity::CHALLENGE_BYTES;
+    use crate::jobs::{Described, Jobs, Proof};
     use crate::segment::Segment;
     use crate::session::Session;
 
     fn client() -> Arc<Connection> {
         let socket = Socket::Unix(UnixStream::pair().unwrap().0);
-        let connection = Connection::new(1, socket, Peer::Remote, [0; CHALLENGE_BYTES]);
-        let job = Job::new(1);
+        let connection = Connection::new(1, socket, [0; CHALLENGE_BYTES]);
+        let described = Described::new(1, "one", Job::new, Proof::Kernel);
         let session = Session {
             id: 1,
             creds: Creds::own(),
-            job: job.id,
-            entry: Jobs::default().join("one", job),
+            job: described.job.id,
+            entry: Jobs::default().join(&described),
             local: true,
             inside: false,
             shared: Some(Shared {
@@ -95,6 +95,7 @@ mod tests {
                 collecting: Mutex::default(),
             }),
             objects: AtomicBool::new(false),
+            held: Vec::new(),
         };
         assert!(connection.session.set(Arc::new(session)).is_ok());
         Arc::new(connection)

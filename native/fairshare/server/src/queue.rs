@@ -21,6 +21,8 @@ pub enum Place {
         connection: Arc<Connection>,
         tag: u64,
         body: Vec<u8>,
+        /// Bytes behind the request, as they came: the body grows for the answer.
+        payload: usize,
     },
     Inside {
         payload: Vec<u8>,
