@@ -28,8 +28,8 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_KEPT: usize = 64;
 /// Longest frame of somebody who has not said who it is.
 const STRANGERS_FRAME: u32 = 4096;
-/// What a connection can make the server keep in memory, beside its segment: those bytes, a frame that comes
-/// and one that goes.
+/// What a connection can make the server keep in memory for its frames: those bytes, a frame that comes and one
+/// that goes.
 pub const MEMORY: u64 = 3 << 20;
 
 pub enum Socket {

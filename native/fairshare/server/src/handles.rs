@@ -102,7 +102,8 @@ pub struct Opened {
     pub held: Held,
 }
 
-/// Descriptors of the server that a handle takes: the file, and the server's end of the client's.
+/// Descriptors of the server that a local client's handle takes: the file, and the server's end of the client's.
+/// Another's takes the file alone.
 pub const FOR_A_HANDLE: u64 = 2;
 
 #[derive(Default)]

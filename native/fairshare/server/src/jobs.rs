@@ -90,7 +90,7 @@ impl Jobs {
             proof: *proof,
             sessions: 0,
         });
-        if listed.sessions == 0 || *proof >= listed.proof {
+        if listed.sessions == 0 || *proof > listed.proof {
             listed.proof = *proof;
             *listed.entry.job.lock().expect("no panics under this lock") = *job;
         }

@@ -7,7 +7,7 @@ use std::sync::RwLockWriteGuard;
 use wire::{rights, Layout, GRANT_BYTES, MOST_SERVERS};
 
 use crate::errno::{check, Errno, Result};
-use crate::handles::{Handle, Opened, FOR_A_HANDLE};
+use crate::handles::{Handle, Opened};
 use crate::mapping::FileId;
 use crate::ops::attributes::{attributes_of, stat_of};
 use crate::ops::{Call, Outcome};
@@ -90,7 +90,7 @@ pub fn open_object(call: &Call<'_>) -> Result<Outcome> {
     if !grant.layout.servers.contains(&call.server.id) || call.session.inside {
         return Err(Errno(libc::EACCES));
     }
-    let held = call.take_descriptors(FOR_A_HANDLE)?;
+    let held = call.take_descriptors(1)?;
     let file = call.server.stripes.object(&grant, &call.session.creds)?;
     let stat = stat_of(file.as_raw_fd())?;
     let id_of_file = (stat.st_dev, stat.st_ino);

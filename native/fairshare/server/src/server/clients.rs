@@ -12,6 +12,7 @@ use crate::connection::{self, Connection, Received, Socket};
 use crate::errno::{Errno, Result};
 use crate::handles::fill_at_random;
 use crate::identity::{identify, peer_of, user_of, Peer, CHALLENGE_BYTES};
+use crate::locks;
 use crate::queue::{Pending, Place};
 use crate::server::answers::weight;
 use crate::session::Session;
@@ -223,7 +224,7 @@ impl Server {
 
     /// What one more session of a user takes, None where too little would be left for others.
     fn room_for_session(&self, uid: u32) -> Option<Vec<Held>> {
-        const EACH: u64 = segment::BYTES as u64 + connection::MEMORY;
+        const EACH: u64 = segment::BYTES as u64 + connection::MEMORY + locks::MEMORY;
         let memory = self.budgets.memory.take(uid, EACH)?;
         let sessions = (self.budgets.memory.of(uid) / EACH) as usize;
         let descriptors = self.budgets.descriptors.take(uid, FOR_A_SESSION)?;
