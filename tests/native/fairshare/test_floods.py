@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,16 +24,23 @@ from .users import ALICE, BOB, act, as_user
 DESCRIPTORS = 1500
 
 
-@pytest.fixture
-def small(programs: Programs, tmp_path: Path, as_root: None) -> Iterator[Share]:
-    """A server of root with few descriptors, which all users reach."""
+@contextmanager
+def with_few_descriptors(programs: Programs, tmp_path: Path, *options: str) -> Iterator[Share]:
+    """A server of root, which all users reach."""
     starter = tmp_path / "starter"
     starter.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {programs.server} "$@"\n')
     starter.chmod(0o755)
-    with running_server(replace(programs, server=starter), tmp_path / "data", log=tmp_path / "log") as server:
+    few = replace(programs, server=starter)
+    with running_server(few, tmp_path / "data", options, tmp_path / "log") as server:
         folder = server.socket.parent
         folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
         yield Share(programs, server)
+
+
+@pytest.fixture
+def small(programs: Programs, tmp_path: Path, as_root: None) -> Iterator[Share]:
+    with with_few_descriptors(programs, tmp_path) as share:
+        yield share
 
 
 HEAD = """
@@ -184,3 +192,29 @@ print(all(os.pread(f.fileno(), 1 << 20, 0) == b"y" * (256 << 10) + b"z" * (256 <
     assert said == "True\n"
     descriptors = list(Path(f"/proc/{small.server.process.pid}/fd").iterdir())
     assert len(descriptors) < 60
+
+
+def test_names_looked_up_through_the_mount_keep_nobody_out(
+    programs: Programs, tmp_path: Path, as_root: None
+) -> None:
+    """The kernel has the server keep each file that it has looked up for a user."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("this machine has no usable /dev/fuse")
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    (place / "mount").mkdir()
+    with with_few_descriptors(programs, tmp_path, "--mount", f"{place}/mount") as share:
+        for n in range(2000):
+            (share.tree / str(n)).touch()
+        code = f"""
+found = 0
+for n in range(2000):
+    try: os.stat(f"{place}/mount/{{n}}"); found += 1
+    except OSError as e: assert e.errno == errno.EMFILE
+print(found, flush=True)
+"""
+        with flood(share, code) as got:
+            assert 300 < got < DESCRIPTORS * 2 / 3
+            assert served(share)
+    (place / "mount").rmdir()
+    place.rmdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import PREFIX, Share
-from .users import ALICE, act, as_user
+from .users import ALICE, BOB, act, as_user
 
 SIZE = 1 << 20
 
@@ -155,6 +156,29 @@ os.pwrite(f, b"z" * {SIZE}, 0)
 print(os.fstat(f).st_mtime_ns > before)
 """
         assert act(share, ALICE, code) == "True\n"
+
+
+def test_a_write_takes_away_the_right_to_run_as_the_owner(open_to_all: Callable[..., Share]) -> None:
+    """Of a file that got it by name, while somebody writes there all the time."""
+    share = open_to_all()
+    path = share.tree / "program"
+    path.write_bytes(bytes(SIZE))
+    os.chown(path, ALICE, ALICE)
+    os.chmod(path, 0o666)
+    code = f"""
+f = os.open(ROOT + "/program", os.O_RDWR)
+for _ in range(3): os.pwrite(f, b"y" * {SIZE}, 0)
+print("mapped", flush=True); sys.stdin.readline()
+os.pwrite(f, b"z" * {SIZE}, 0)
+"""
+    writer = share.start([sys.executable, "-c", as_user(BOB, code)], stdin=subprocess.PIPE)
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "mapped\n"
+    assert mapped(share, "program")
+    act(share, ALICE, 'os.chmod(ROOT + "/program", 0o4777)')
+    assert stat.S_IMODE(path.stat().st_mode) == 0o4777
+    writer.communicate("\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o777
 
 
 def test_a_path_from_an_open_folder_goes_from_that_folder(share: Share) -> None:

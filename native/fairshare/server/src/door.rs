@@ -46,7 +46,8 @@ impl Door {
         }
         let lock = lock(&path)?;
         let _ = fs::remove_file(&path); // by the lock it is nobody's
-                                        // Made with the mode that it is to have: changing it later could change another file's.
+
+        // Made with the mode that it is to have: changing it later could change another file's.
         let mask = if serves_all() { 0o111 } else { 0o177 };
         // SAFETY: a plain call; no other thread makes files yet.
         let before = unsafe { libc::umask(mask) };
