@@ -60,7 +60,7 @@ fn shared_of(connection: &Connection) -> Option<&Shared> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::AtomicBool;
     use std::thread;
@@ -76,11 +76,10 @@ mod tests {
     use crate::segment::Segment;
     use crate::session::Session;
 
-    fn client() -> Arc<Connection> {
-        let socket = Socket::Unix(UnixStream::pair().unwrap().0);
-        let connection = Connection::new(1, socket, [0; CHALLENGE_BYTES]);
+    /// A session with shared memory, of a job that nobody else has.
+    pub fn session() -> Arc<Session> {
         let described = Described::new(1, "one", Job::new, Proof::Kernel);
-        let session = Session {
+        Arc::new(Session {
             id: 1,
             creds: Creds::own(),
             job: described.job.id,
@@ -96,8 +95,13 @@ mod tests {
             }),
             objects: AtomicBool::new(false),
             held: Vec::new(),
-        };
-        assert!(connection.session.set(Arc::new(session)).is_ok());
+        })
+    }
+
+    fn client() -> Arc<Connection> {
+        let socket = Socket::Unix(UnixStream::pair().unwrap().0);
+        let connection = Connection::new(1, socket, [0; CHALLENGE_BYTES]);
+        assert!(connection.session.set(session()).is_ok());
         Arc::new(connection)
     }
 
