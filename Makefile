@@ -27,7 +27,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup layers dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench lock clean distclean
+.PHONY: help setup layers dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -39,6 +39,7 @@ help:
 	@echo 'make test          lint, type checks, tests'
 	@echo 'make test-nightly  the long tests too'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
+	@echo 'make attack        fairshare, as a second user attacks it for MINUTES (1); one JSON object; as root'
 	@echo 'make lock          resolve the lock files anew'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
@@ -123,6 +124,11 @@ test-nightly: layers lint
 
 bench: setup
 	@$(BIN)/python -m benchmarks
+
+MINUTES ?= 1
+
+attack: layers
+	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
 
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
   --python-version 3.11

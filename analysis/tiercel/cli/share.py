@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -56,10 +57,11 @@ def _check(policy: str, scheduler: str) -> list[str]:
 @app.command()
 def serve(
     data: Data,
-    policy: Policy = "size-fair",
+    policy: Policy = "user-fair",
     scheduler: Scheduler = "stride",
     socket: Annotated[
-        Path | None, typer.Option("--socket", help="Unix socket (default: DATA/socket).")
+        Path | None,
+        typer.Option("--socket", help="Unix socket (default: in the runtime folder; the server says it)."),
     ] = None,
     listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
     cleartext: Annotated[
@@ -77,6 +79,9 @@ def serve(
     slurm: Annotated[
         str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
     ] = None,
+    jobs: Annotated[
+        str | None, typer.Option(help="Who may make jobs: administrator (default) or users.")
+    ] = None,
     stripe: Annotated[
         str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
     ] = None,
@@ -87,7 +92,7 @@ def serve(
     argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
     for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
                         ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm),
+                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
                         ("rate", size_of("--rate", rate))):  # fmt: skip
         if value is not None:
             argv += [f"--{name}", str(value)]
@@ -104,7 +109,7 @@ def run(
         list[Path] | None, typer.Option("--socket", help="A server that runs (repeat for several).")
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
-    policy: Policy = "size-fair",
+    policy: Policy = "user-fair",
     scheduler: Scheduler = "stride",
     job: JobName = None,
     size: Size = 1,
@@ -116,7 +121,7 @@ def run(
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
     from tiercel.layers.fairshare.programs import required_programs
-    from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+    from tiercel.layers.fairshare.protocol import Connection, Job, client_environment, counts_as_job
     from tiercel.layers.fairshare.server import running_server
 
     if socket and rate:
@@ -138,6 +143,9 @@ def run(
         if job or size > 1 or priority > 1 or user is not None or group is not None:
             with Connection(sockets[0]) as connection:
                 ticket = connection.ticket(Job(job or f"user-{os.getuid()}", size, priority, user, group))
+                if job and not counts_as_job(ticket, connection.status()):
+                    said = f"its administrator makes the jobs; {job} counts to your one job"
+                    print(f"tiercel: {sockets[0]}: {said}", file=sys.stderr)
         servers = ",".join(str(each.resolve()) for each in sockets)
         environment = client_environment(programs.library, prefix.rstrip("/"), servers, ticket)
         try:
@@ -181,12 +189,24 @@ def status(socket: Socket, as_json: Json = False) -> None:
 def ticket(
     socket: Socket, job: Annotated[str, typer.Option("--job", help="Name of the job.")], size: Size = 1,
     priority: Priority = 1, user: User = None, group: Group = None,
+    holder: Annotated[
+        str | None, typer.Option("--for", help="UID:GID who may present it (default: you).")
+    ] = None,
 ) -> None:  # fmt: skip
     """Print a ticket for a job (FAIRSHARE_TICKET): a scheduler's prolog calls this. It is a secret."""
     from tiercel.layers.fairshare.protocol import Connection, Job
 
     with Connection(socket) as connection:
-        print(connection.ticket(Job(job, size, priority, user, group)))
+        print(connection.ticket(Job(job, size, priority, user, group, _holder(holder))))
+
+
+def _holder(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    user, _, group = text.partition(":")
+    if not (user.isdigit() and group.isdigit()):
+        raise UserError(f"--for {text}: two numbers, UID:GID (as `id -u`:`id -g` of the user)")
+    return int(user), int(group)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -99,3 +100,17 @@ def share(serve: Callable[..., Share]) -> Share:
 def as_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to act as several users")
+
+
+@pytest.fixture
+def open_to_all(serve: Callable[..., Share], as_root: None) -> Callable[..., Share]:
+    """Start servers of root that all users reach."""
+
+    def start(*options: str, data: Path | None = None) -> Share:
+        share = serve(*options, data=data)
+        for folder in (share.server.socket.parent, *share.server.socket.parent.parents):
+            if folder != folder.parent and not os.stat(folder).st_mode & stat.S_IXOTH:
+                os.chmod(folder, os.stat(folder).st_mode | stat.S_IXOTH)
+        return share
+
+    return start

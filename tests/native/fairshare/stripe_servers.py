@@ -39,7 +39,8 @@ class Servers:
     def start(self, n: int, *more: str) -> None:
         log = (self.data[0].parent / f"log{n}").open("a")
         process = subprocess.Popen(
-            [str(self.programs.server), "--data", str(self.data[n]), "--key", str(self.key),
+            [str(self.programs.server), "--data", str(self.data[n]), "--socket",
+             str(self.socket(n)), "--key", str(self.key),
              "--stripe", str(STRIPE), *self._listen(n), *more],
             stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
@@ -47,6 +48,9 @@ class Servers:
         assert process.stdout is not None
         assert "ready" in process.stdout.readline()
         self.processes[n] = process
+
+    def socket(self, n: int) -> Path:
+        return self.data[n].with_suffix(".socket")
 
     def _listen(self, n: int) -> list[str]:
         return ["--listen", f"127.0.0.1:{self.ports[n]}"] if self.ports else []
@@ -70,11 +74,11 @@ class Servers:
         chosen = range(len(self.data)) if only is None else [only]
         ticket = None
         if self.ports:
-            with Connection(self.data[0] / "socket") as connection:
+            with Connection(self.socket(0)) as connection:
                 ticket = connection.ticket(Job("remote"))  # the key is the same everywhere
             addresses = [f"tcp:127.0.0.1:{self.ports[n]}" for n in chosen]
         else:
-            addresses = [str(self.data[n] / "socket") for n in chosen]
+            addresses = [str(self.socket(n)) for n in chosen]
         extra = client_environment(self.programs.library, PREFIX, ",".join(addresses), ticket)
         return {**os.environ, **extra, "FAIRSHARE_PATIENCE": str(patience)}
 

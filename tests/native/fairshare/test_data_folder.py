@@ -6,6 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,14 +34,14 @@ def modes(data: Path) -> dict[str, int]:
 
 
 def test_what_is_made_is_the_servers_own(programs: Programs, tmp_path: Path) -> None:
-    """Whatever the umask: others pass through the folder, and neither list, read nor write in it."""
+    """Whatever the umask: nobody else lists, reads or writes in it, or passes through it."""
     old = os.umask(0)
     try:
         with running_server(programs, tmp_path / "above" / "data"):
             pass
     finally:
         os.umask(old)
-    assert modes(tmp_path / "above" / "data") == {"": 0o711, "server": 0o600, "lock": 0o600}
+    assert modes(tmp_path / "above" / "data") == {"": 0o700, "server": 0o600, "lock": 0o600}
     assert stat.S_IMODE((tmp_path / "above").stat().st_mode) == 0o755
 
 
@@ -48,7 +51,7 @@ def test_a_folder_that_others_write_to_is_refused(programs: Programs, tmp_path: 
         pass
     data.chmod(0o777)
     assert "others may write there" in refusal(programs, data)
-    data.chmod(0o711)
+    data.chmod(0o700)
     (data / "server").chmod(0o644)
     assert "could sign tickets of any user" in refusal(programs, data)
 
@@ -137,3 +140,101 @@ def test_a_client_does_not_believe_another_users_server(programs: Programs, tmp_
         assert f"the server runs as user {NOBODY}, who is neither root nor you" in done.stderr
         assert done.returncode != 0
         impostor.communicate()
+
+
+@root_only
+def test_files_are_reached_by_the_socket_alone(programs: Programs, tmp_path: Path) -> None:
+    """The tree is everybody's to write to: past the socket there is no way into it, and past the policy."""
+    opened(tmp_path)
+    data = tmp_path / "data"
+    with running_server(programs, data):
+        (data / "tree" / "f").write_text("x")
+        code = "import os, sys; os.setgid(65534); os.setuid(65534); open(sys.argv[1] + '/tree/f')"
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(data)], capture_output=True, text=True, check=False
+        )
+        assert "PermissionError" in done.stderr
+    data.chmod(0o711)
+    assert "past the scheduler" in refusal(programs, data)
+
+
+def opened(place: Path) -> None:
+    """Let others pass to a folder of pytest's."""
+    for folder in (place, *place.parents[:3]):
+        folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+
+
+@contextmanager
+def started(programs: Programs, *options: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A server that nobody told where its socket is to be."""
+    process = subprocess.Popen(
+        [str(programs.server), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_socket_lies_outside_the_data_folder(programs: Programs, tmp_path: Path) -> None:
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o755)
+    os.chmod(runtime, 0o755)
+    data = ("--data", str(tmp_path / "bb"))
+    with started(programs, *data, RUNTIME_DIRECTORY=str(runtime)) as process:
+        assert process.stdout is not None
+        assert f"ready on {runtime}/bb.socket" in process.stdout.readline()
+        with Connection(runtime / "bb.socket") as connection:
+            assert connection.status()["open_files"] == 0
+        mode = stat.S_IMODE((runtime / "bb.socket").stat().st_mode)
+        assert mode == (0o666 if os.geteuid() == 0 else 0o600)
+        other = ("--data", str(tmp_path / "x" / "bb"))
+        with started(programs, *other, RUNTIME_DIRECTORY=str(runtime)) as second:
+            assert "another server listens there" in second.communicate(timeout=20)[1]
+        with Connection(runtime / "bb.socket"):
+            pass
+    os.chmod(runtime, 0o777)
+    with started(programs, *data, RUNTIME_DIRECTORY=str(runtime)) as refused:
+        assert "others may write there" in refused.communicate(timeout=20)[1]
+
+
+@root_only
+def test_what_others_could_replace_is_refused(programs: Programs, tmp_path: Path) -> None:
+    """A socket's name that another turns into a link, so that the server changes the link's file; a key."""
+    place = tmp_path / "place"
+    place.mkdir()
+    place.chmod(0o777)
+    key = place / "key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    assert "in the place of the key" in refusal(programs, tmp_path / "data", "--key", str(key))
+    options = ("--data", str(tmp_path / "data"), "--socket", str(place / "socket"))
+    with started(programs, *options) as process:
+        assert "in the place of the socket" in process.communicate(timeout=20)[1]
+    place.chmod(0o1777)
+    with running_server(programs, tmp_path / "data", ["--key", str(key)]):
+        pass
+
+
+@root_only
+def test_workers_keep_no_rights_beside_those_for_files(programs: Programs, tmp_path: Path) -> None:
+    """A user for whom a worker with CAP_SYS_RESOURCE writes exceeds quotas and takes the reserved blocks."""
+    numbers = {"CAP_SETFCAP": 31, "CAP_SYS_ADMIN": 21, "CAP_SYS_RESOURCE": 24, "CAP_SYS_RAWIO": 17}
+    with running_server(programs, tmp_path / "data", ["--parallel", "2"]) as server:
+        until = time.monotonic() + 20
+        while (found := rights_of_workers(server.process.pid)) and time.monotonic() < until:
+            if len(found) == 8 and not any(one & 1 << n for one in found for n in numbers.values()):
+                break
+        assert len(found) == 8  # two, and six that wait for devices and listen
+        assert not any(one & 1 << n for one in found for n in numbers.values())
+
+
+def rights_of_workers(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().startswith("worker"):
+            lines = (task / "status").read_text().splitlines()
+            found += [int(line.split()[1], 16) for line in lines if line.startswith("CapEff")]
+    return found or [-1]

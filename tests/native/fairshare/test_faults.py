@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -318,3 +319,13 @@ def test_a_job_is_what_its_ticket_says(share: Share) -> None:
         jobs = {job["job"]: job for job in connection.status()["jobs"]}
     assert (jobs["climate"]["size"], jobs["climate"]["user"]) == (4, 1234)
     assert jobs["climate"]["bytes_written"] == 2
+
+
+def test_a_server_that_says_much_goes_on(programs: Programs, tmp_path: Path) -> None:
+    """Its standard error goes to a file; nobody reads it while the server runs."""
+    talker = tmp_path / "talker"
+    talker.write_text(f'#!/bin/sh\nhead -c 300000 /dev/zero >&2\nexec {programs.server} "$@"\n')
+    talker.chmod(0o755)
+    with running_server(replace(programs, server=talker), tmp_path / "data") as server, \
+            Connection(server.socket) as connection:  # fmt: skip
+        assert connection.status()["open_files"] == 0

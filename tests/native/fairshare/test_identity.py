@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,37 +17,25 @@ from tiercel.errors import UserError
 from tiercel.layers.fairshare.protocol import Connection, Job
 
 from .conftest import PREFIX, Share
+from .users import ALICE, BOB, act, as_user
 
-ALICE, BOB, STAFF = 54321, 54322, 54400
+STAFF = 54400
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 @pytest.fixture
-def public(serve: Callable[..., Share], as_root: None, tmp_path_factory: pytest.TempPathFactory) -> Share:
-    """A server of root, reachable by all users."""
-    share = serve()
-    for folder in (share.server.socket.parent, *share.server.socket.parent.parents):
-        if folder != folder.parent and not os.stat(folder).st_mode & stat.S_IXOTH:
-            os.chmod(folder, os.stat(folder).st_mode | stat.S_IXOTH)
-    return share
+def public(open_to_all: Callable[..., Share]) -> Share:
+    return open_to_all()
 
 
-def act(share: Share, uid: int, code: str, *, groups: list[int] | None = None, gid: int | None = None) -> str:
-    """Run code as a user; what it prints. Modules are read before the rights to their folders are dropped."""
-    head = f"""
-import errno, os, socket, struct, sys
-sys.path[:0] = {sys.path!r}
-from pathlib import Path
-from tiercel.layers.fairshare.protocol import Connection, Job
-from tiercel.errors import UserError
-os.setgroups({groups or []}); os.setgid({gid if gid is not None else uid}); os.setuid({uid})
-ROOT = {PREFIX!r}
-def attempt(call, *a):
-    try: call(*a); print("ok")
-    except OSError as e: print(errno.errorcode[e.errno])
-"""
-    done = share.run(sys.executable, "-c", head + code)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def public_by_size(open_to_all: Callable[..., Share]) -> Share:
+    return open_to_all("--policy", "size-fair")
 
 
 def test_a_private_file_stays_private(public: Share) -> None:
@@ -145,6 +133,8 @@ def test_only_the_servers_own_user_gives_sizes(public: Share) -> None:
     assert "refused" in ticket_of(public, ALICE, Job("huge", size=1000))
     assert "refused" in ticket_of(public, ALICE, Job("mine", user=BOB))
     assert "refused" in ticket_of(public, ALICE, Job("slurm-17"))
+    assert "refused" in ticket_of(public, ALICE, Job("mine", holder=(ALICE, 0), group=ALICE))
+    assert "refused" in ticket_of(public, ALICE, Job("mine", holder=(BOB, BOB)))
     assert "refused" not in ticket_of(public, ALICE, Job("mine"))
     with Connection(public.server.socket) as connection:
         assert len(connection.ticket(Job("huge", size=1000))) == 2 * (128 + 32)
@@ -173,9 +163,7 @@ def test_the_environment_does_not_make_a_job(share: Share) -> None:
 
 
 def test_over_tcp_only_with_a_ticket(serve: Callable[..., Share]) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     share = serve("--listen", f"127.0.0.1:{port}")
     address = f"tcp:127.0.0.1:{port}"
     script = (
@@ -188,8 +176,9 @@ def test_over_tcp_only_with_a_ticket(serve: Callable[..., Share]) -> None:
     assert (share.tree / "g").stat().st_size == 588895
 
 
-def test_a_connection_with_a_ticket_keeps_its_job_there(share: Share) -> None:
+def test_a_connection_with_a_ticket_keeps_its_job_there(serve: Callable[..., Share]) -> None:
     """Two connected jobs of sizes 3 and 1 are entitled to 3/4 and 1/4; gone, to nothing."""
+    share = serve("--policy", "size-fair")
     with Connection(share.server.socket) as asking:
         tickets = [asking.ticket(Job(name, size)) for name, size in (("large", 3), ("small", 1))]
         with Connection(share.server.socket, tickets[0]), Connection(share.server.socket, tickets[1]):
@@ -199,6 +188,95 @@ def test_a_connection_with_a_ticket_keeps_its_job_there(share: Share) -> None:
         forged = tickets[0][:-2] + ("00" if tickets[0][-2:] != "00" else "01")
         with pytest.raises(UserError, match="not signed by this server's key"):
             Connection(share.server.socket, forged)
+
+
+def granted(share: Share, name: str, uid: int, size: int) -> str:
+    """A ticket as the administrator gives it to a user's job."""
+    with Connection(share.server.socket) as connection:
+        return connection.ticket(Job(name, size, holder=(uid, uid)))
+
+
+def jobs_with(
+    share: Share, tickets: list[tuple[int, str | None]], own: list[tuple[int, str]]
+) -> dict[str, Any]:
+    """Let processes of users join at the same time, with tickets of the administrator, or for a job that they
+    had signed themselves; then `job of user: [size, share]`."""
+    code = """
+with Connection(Path(SOCKET)) as asking:
+    mine = TICKET if NAME is None else asking.ticket(Job(NAME))
+with Connection(Path(SOCKET), mine) as joined:
+    print("joined", flush=True)
+    sys.stdin.readline()
+"""
+    wants = [(uid, ticket, None) for uid, ticket in tickets] + [(uid, None, name) for uid, name in own]
+    clients = []
+    for uid, ticket, name in wants:
+        head = f"SOCKET, TICKET, NAME = {str(share.server.socket)!r}, {ticket!r}, {name!r}\n"
+        client = subprocess.Popen(
+            [sys.executable, "-c", as_user(uid, head + code)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        clients.append(client)
+        assert client.stdout is not None
+        assert client.stdout.readline() == "joined\n"
+    with Connection(share.server.socket) as asking:
+        jobs = [job for job in asking.status()["jobs"] if job["clients"] and job["user"] != 0]
+    for client in clients:
+        client.communicate("\n")
+    # As parts of what these jobs have together: root, who asks, has a job too.
+    whole = sum(job["share"] for job in jobs)
+    return {f"{job['job']} of {job['user']}": [job["size"], round(job["share"] / whole, 4)] for job in jobs}
+
+
+def test_a_job_belongs_to_its_user(public_by_size: Share) -> None:
+    """B joins a job of the name of A's, with a ticket of its own: A's 16 nodes stay 16 beside B's one."""
+    climate = granted(public_by_size, "climate", ALICE, 16)
+    found = jobs_with(public_by_size, [(ALICE, climate)], [(BOB, "climate")])
+    assert found == {f"climate of {ALICE}": [16, 0.9412], f"user-{BOB} of {BOB}": [1, 0.0588]}
+
+
+def test_the_newest_joiner_changes_nothing(public_by_size: Share) -> None:
+    """A's own processes without the administrator's ticket, and with an older one, join later."""
+    old, new = (granted(public_by_size, "climate", ALICE, size) for size in (2, 16))
+    found = jobs_with(public_by_size, [(ALICE, old), (ALICE, new), (ALICE, old)], [(ALICE, "climate")])
+    assert found[f"climate of {ALICE}"][0] in (2, 16)
+    either_order = jobs_with(public_by_size, [(ALICE, new), (ALICE, old)], [])
+    assert either_order[f"climate of {ALICE}"][0] == found[f"climate of {ALICE}"][0]
+
+
+def test_sixteen_jobs_of_ones_own_making_are_one(public_by_size: Share) -> None:
+    found = jobs_with(public_by_size, [(ALICE, None)], [(BOB, f"mine-{n}") for n in range(16)])
+    assert found == {f"user-{ALICE} of {ALICE}": [1, 0.5], f"user-{BOB} of {BOB}": [1, 0.5]}
+
+
+def test_users_make_jobs_where_the_administrator_lets_them(open_to_all: Callable[..., Share]) -> None:
+    share = open_to_all("--jobs", "users", "--policy", "user-fair")
+    found = jobs_with(share, [(ALICE, None)], [(BOB, f"mine-{n}") for n in range(3)])
+    assert found == {f"user-{ALICE} of {ALICE}": [1, 0.5]} | {
+        f"mine-{n} of {BOB}": [1, 0.1667] for n in range(3)
+    }
+
+
+def test_users_are_alike_by_default(open_to_all: Callable[..., Share]) -> None:
+    """However large the jobs are that one of them was given."""
+    share = open_to_all()
+    huge = granted(share, "huge", BOB, 1000)
+    found = jobs_with(share, [(ALICE, None), (BOB, huge)], [(BOB, "more")])
+    assert found[f"user-{ALICE} of {ALICE}"] == [1, 0.5]
+
+
+def test_a_ticket_over_tcp_gives_no_group_that_its_user_lacks(open_to_all: Callable[..., Share]) -> None:
+    """A ticket is all that says who comes over TCP: a user must not have one signed for root's group."""
+    port = free_port()
+    share = open_to_all("--listen", f"127.0.0.1:{port}")
+    (share.tree / "of-group-root").write_text("secret")
+    os.chmod(share.tree / "of-group-root", 0o640)
+    signed = ticket_of(share, BOB, Job("mine", holder=(BOB, 0), group=BOB)).strip()
+    if "refused" not in signed:
+        environment = {**share.environment(server=f"tcp:127.0.0.1:{port}"), "FAIRSHARE_TICKET": signed}
+        done = share.run("cat", f"{PREFIX}/of-group-root", env=environment)
+        assert "secret" not in done.stdout
+    assert "refused" in signed
 
 
 def test_a_connection_to_nobody_is_named(tmp_path: object) -> None:
@@ -225,6 +303,46 @@ def slurm_cgroup() -> Iterator[Path]:
         inner.rmdir()
         outer.rmdir()
     pytest.skip("control groups cannot be made here")
+
+
+def names_in(share: Share, procs: Path, uid: int) -> set[str]:
+    """The jobs that a server sees while a process of a user has a connection from within a control group."""
+    code = f"""
+with Connection(Path({str(share.server.socket)!r})): print("joined", flush=True); sys.stdin.readline()
+"""
+    client = subprocess.Popen(
+        [sys.executable, "-c", as_user(uid, code)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=lambda: procs.write_text(str(os.getpid())),  # noqa: PLW1509
+    )  # fmt: skip
+    assert client.stdout is not None
+    assert client.stdout.readline() == "joined\n"
+    with Connection(share.server.socket) as asking:
+        found = {job["job"] for job in asking.status()["jobs"] if job["user"] == uid and job["clients"]}
+    client.communicate("\n")
+    return found
+
+
+def test_a_control_group_that_its_user_made_is_no_job(
+    open_to_all: Callable[..., Share], slurm_cgroup: Path
+) -> None:
+    """A user who was given a control group writes there, and makes one like Slurm's for job 42 below."""
+    share = open_to_all("--slurm", "echo JobId={job} NumNodes=16")
+    assert names_in(share, slurm_cgroup, BOB) == {"slurm-77"}
+    outer = slurm_cgroup.parent.parent
+    given = outer.with_name("given-to-bob")
+    groups = [given, given / "slurm", given / "slurm" / "job_42"]
+    try:
+        for group in groups:
+            group.mkdir()
+            os.chown(group, BOB, BOB)
+            os.chown(group / "cgroup.procs", BOB, BOB)
+        assert names_in(share, groups[-1] / "cgroup.procs", BOB) == {f"user-{BOB}"}
+    finally:
+        for group in reversed(groups):
+            if group.exists():
+                group.rmdir()
+    os.chown(outer, BOB, BOB)  # and where the whole of Slurm's was given away
+    assert names_in(share, slurm_cgroup, BOB) == {f"user-{BOB}"}
 
 
 def test_a_slurm_job_is_as_large_as_slurm_says(

@@ -67,7 +67,7 @@ os.write(fd, b"secret " * 9 * STRIPE)
         three,
         ALICE,
         f"""
-home = Raw({str(three.data[home] / "socket")!r})
+home = Raw({str(three.socket(home))!r})
 print(home.ask(OPEN, flags=os.O_RDONLY, path=b"/private")[2][120:].hex())
 """,
     )
@@ -84,7 +84,7 @@ def test_another_user_gets_nothing_by_path_or_by_a_stolen_grant(three: Servers) 
             f"""
 try: open(ROOT + "/private")
 except OSError as problem: print(-problem.errno)
-server, grant = Raw({str(three.data[n] / "socket")!r}), bytearray.fromhex({grant!r})
+server, grant = Raw({str(three.socket(n))!r}), bytearray.fromhex({grant!r})
 print(server.stripe(STRIPE_OPEN, grant)[0], server.stripe(STRIPE_REMOVE, grant)[0])
 struct.pack_into("<I", grant, 32, {BOB})  # made out to himself
 print(server.stripe(STRIPE_OPEN, grant)[0], server.stripe(STRIPE_OPEN, grant[:100])[0])
@@ -101,7 +101,7 @@ def test_a_grant_gives_what_it_says_and_no_more(three: Servers) -> None:
             three,
             ALICE,
             f"""
-server, grant = Raw({str(three.data[n] / "socket")!r}), bytearray.fromhex({grant!r})
+server, grant = Raw({str(three.socket(n))!r}), bytearray.fromhex({grant!r})
 result, handle, _ = server.stripe(STRIPE_OPEN, grant)
 print(result, server.ask(WRITE, handle=handle, size=1, payload=b"x")[0])
 print(server.ask(TRUNCATE, handle=handle)[0], server.ask(SET_ATTRIBUTES, handle=handle)[0])
@@ -120,7 +120,7 @@ print(server.stripe(STRIPE_OPEN, other)[0])
 
 def test_an_object_that_is_open_is_open_to_its_user_alone(three: Servers) -> None:
     home, grant = alices_file(three)
-    path = str(three.data[home] / "socket")
+    path = str(three.socket(home))
     alice = three.popen(
         acting(ALICE)
         + f"""
@@ -152,7 +152,7 @@ def test_a_layout_is_no_other_files(three: Servers) -> None:
         three,
         BOB,
         f"""
-home = Raw({str(three.data[home] / "socket")!r})
+home = Raw({str(three.socket(home))!r})
 print(home.ask(OPEN, flags=os.O_RDWR, path=b"/private2")[0])
 """,
     )

@@ -18,27 +18,38 @@ from typing import Any
 
 from tiercel.errors import UserError
 
-_VERSION = 2
-_MAGIC = 0x31525346
-_FRAME = struct.Struct("<IIQ")
-_REQUEST = struct.Struct("<IIQQqQIIIIII4q")
-_REPLY = struct.Struct("<qQII")
+#: How messages look, as native/fairshare/wire has them: frame, request and reply begin with these.
+VERSION = 2
+MAGIC = 0x31525346
+FRAME = struct.Struct("<IIQ")
+REQUEST = struct.Struct("<IIQQqQIIIIII4q")
+REPLY = struct.Struct("<qQII")
 _STATUS, _TICKET = 2, 3
-_TICKET_HEAD = struct.Struct("<6IQQI4x")
-_TICKET_BYTES = 128
+_TICKET_HEAD = struct.Struct("<6IQQII")
+TICKET_BYTES = 128
 _NAME_BYTES = 48
+#: Who had a ticket signed (the server says it), as wire/src/ticket.rs has them; and where a ticket says so.
+_BY_USER, _BY_AT = 2, 44
 _TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a ticket says of a job. `user` and `group`: whom it is accounted to (default: who runs it)."""
+    """What a ticket says of a job. `holder`: user and group who may present it (default: who asks for it);
+    `user` and `group`: whom it is accounted to (default: the holder)."""
 
     name: str
     size: int = 1
     priority: int = 1
     user: int | None = None
     group: int | None = None
+    holder: tuple[int, int] | None = None
+
+
+def counts_as_job(ticket: str, status: dict[str, Any]) -> bool:
+    """Whether a server with this `status` believes a ticket's job, or counts it to its user's one job."""
+    (by,) = struct.unpack_from("<I", bytes.fromhex(ticket), _BY_AT)
+    return bool(by != _BY_USER or status["jobs_of"] == "users")
 
 
 class Connection:
@@ -56,7 +67,7 @@ class Connection:
             self._socket.connect(str(address))
             self._believe()
             challenge = self._receive()
-            self._send(struct.pack("<IIQ", _VERSION, 0, 0) + _proof(ticket, challenge))
+            self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge))
             self._answer("is not let in")
         except OSError as error:
             self._socket.close()
@@ -97,36 +108,36 @@ class Connection:
         name = job.name.encode()
         if not 0 < len(name) <= _NAME_BYTES or not job.name.isprintable():
             raise UserError(f"job name {job.name!r}: 1 to {_NAME_BYTES} printable bytes")
-        uid, gid = os.getuid(), os.getgid()
+        uid, gid = job.holder or (os.getuid(), os.getgid())
         head = _TICKET_HEAD.pack(
             uid, gid, uid if job.user is None else job.user, gid if job.group is None else job.group,
-            job.size, job.priority, int(time.time() + lifetime_s), 0, len(name),
+            job.size, job.priority, int(time.time() + lifetime_s), 0, len(name), _BY_USER,
         )  # fmt: skip
-        ticket, _ = self._request(_TICKET, payload=(head + name).ljust(_TICKET_BYTES, b"\0"))
+        ticket, _ = self._request(_TICKET, payload=(head + name).ljust(TICKET_BYTES, b"\0"))
         return ticket.hex()
 
     def _request(self, op: int, payload: bytes = b"", offset: int = 0, size: int = 0) -> tuple[bytes, int]:
-        request = _REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        request = REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self._send(request + payload)
         return self._answer("refuses: only its own user and root may ask for other tickets than their own")
 
     def _answer(self, what: str) -> tuple[bytes, int]:
         body = self._receive()
-        if len(body) < _REPLY.size:
+        if len(body) < REPLY.size:
             raise UserError(f"{self.address}: not a fairshare server's answer")
-        result, value, length, _ = _REPLY.unpack_from(body)
-        data = body[_REPLY.size : _REPLY.size + length]
+        result, value, length, _ = REPLY.unpack_from(body)
+        data = body[REPLY.size : REPLY.size + length]
         if result < 0:
             said = data.decode(errors="replace") or f"{what} ({os.strerror(-result)})"
             raise UserError(f"{self.address}: {said}")
         return data, value
 
     def _send(self, body: bytes) -> None:
-        self._socket.sendall(_FRAME.pack(_MAGIC, len(body), 0) + body)
+        self._socket.sendall(FRAME.pack(MAGIC, len(body), 0) + body)
 
     def _receive(self) -> bytes:
-        magic, length, _ = _FRAME.unpack(self._exactly(_FRAME.size))
-        if magic != _MAGIC or length > 1 << 21:
+        magic, length, _ = FRAME.unpack(self._exactly(FRAME.size))
+        if magic != MAGIC or length > 1 << 21:
             raise UserError(f"{self.address}: not a fairshare server")
         return self._exactly(length)
 
@@ -145,8 +156,8 @@ def _proof(ticket: str | None, challenge: bytes) -> bytes:
     if ticket is None:
         return b""
     signed = bytes.fromhex(ticket)
-    secret = signed[_TICKET_BYTES:]
-    return signed[:_TICKET_BYTES] + hmac.digest(secret, challenge, hashlib.sha256)
+    secret = signed[TICKET_BYTES:]
+    return signed[:TICKET_BYTES] + hmac.digest(secret, challenge, hashlib.sha256)
 
 
 def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:

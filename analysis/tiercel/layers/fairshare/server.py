@@ -49,16 +49,14 @@ def running_server(
         socket = Path(folder) / "socket"
         if len(str(socket)) > _SOCKET_PATH:
             raise UserError(f"{socket}: too long for a socket; set TMPDIR to a shorter folder")
-        errors = log.open("w") if log else subprocess.PIPE
-        try:
+        # A file, since nobody reads a pipe while the server runs, and a full one would stop it.
+        log = log or Path(folder) / "log"
+        with log.open("w") as errors:
             process = subprocess.Popen(
                 [str(programs.server), "--data", str(data), "--socket", str(socket), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
                 preexec_fn=ended_with_parent,  # noqa: PLW1509
             )  # fmt: skip
-        finally:
-            if log:
-                errors.close()  # type: ignore[union-attr]
         try:
             _await_ready(process, log)
             yield Server(process, socket, data)
@@ -66,7 +64,7 @@ def running_server(
             end(process)
 
 
-def _await_ready(process: subprocess.Popen[str], log: Path | None) -> None:
+def _await_ready(process: subprocess.Popen[str], log: Path) -> None:
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], _START_S)
     line = process.stdout.readline() if ready else ""
@@ -77,8 +75,7 @@ def _await_ready(process: subprocess.Popen[str], log: Path | None) -> None:
             process.wait(1.0)
         except subprocess.TimeoutExpired:
             raise UserError(f"fairshare-server is not ready after {_START_S:.0f} s") from None
-    said = log.read_text() if log else (process.stderr.read() if process.stderr else "")
-    lines = said.strip().splitlines()
+    lines = log.read_text().strip().splitlines()
     raise UserError(lines[-1] if lines else f"fairshare-server ended with {process.wait()}")
 
 

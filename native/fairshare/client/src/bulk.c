@@ -109,7 +109,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
     return done > 0 ? (ssize_t)done : error;
 }
 
-ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
+static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
     if (d->stripes) return fs_striped(d, write, buffer, size, offset);
     bool append = write && d->flags & O_APPEND;
@@ -142,4 +142,11 @@ ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, of
     }
     errno = EIO;
     return -1;
+}
+
+ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
+    fs_pin(d, true);
+    ssize_t result = bulk(d, write, buffer, size, offset);
+    fs_pin(d, false);
+    return result;
 }

@@ -36,11 +36,16 @@ EXPORT int dup3(int fd, int to, int flags) {
 static int64_t wait_for(struct call *c, bool wait) {
     long pause = 200000;  // nanoseconds
     int64_t result;
+    fs_pin(c->at, true);
     while ((result = fs_do(c)) == -EAGAIN && wait) {
         struct timespec t = {.tv_nsec = pause};
-        if (nanosleep(&t, NULL) < 0) return -EINTR;
+        if (nanosleep(&t, NULL) < 0) {
+            result = -EINTR;
+            break;
+        }
         if (pause < 20000000) pause *= 2;
     }
+    fs_pin(c->at, false);
     return result;
 }
 

@@ -1,4 +1,7 @@
-// mmap of served files: a copy of the data as it is now, which cannot be written back.
+// mmap of served files: for a private mapping a copy of the data as it is now.
+//
+// A shared one has to show what others write later, and the writer's own writes at once (SQLite and LMDB count
+// on it). No copy does, so it is refused: programs that can do without (SQLite) read, others say so.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +26,7 @@ static bool fill(struct description *d, char *memory, size_t size, off_t offset)
 EXPORT void *mmap(void *where, size_t size, int protection, int flags, int fd, off_t offset) {
     struct description *d = flags & MAP_ANONYMOUS ? NULL : fs_get(fd);
     if (!d) return REAL(mmap)(where, size, protection, flags, fd, offset);
-    bool shared = (flags & MAP_TYPE) != MAP_PRIVATE;
-    if (shared && protection & PROT_WRITE) {
+    if ((flags & MAP_TYPE) != MAP_PRIVATE) {
         errno = ENODEV;
         return MAP_FAILED;
     }
@@ -36,9 +38,7 @@ EXPORT void *mmap(void *where, size_t size, int protection, int flags, int fd, o
         errno = EACCES;
         return MAP_FAILED;
     }
-    // A sealed file in memory: even mprotect cannot make a shared mapping of it writable, so nobody
-    // writes to a copy and believes to have written to the file.
-    int copy = memfd_create("fairshare-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int copy = memfd_create("fairshare-copy", MFD_CLOEXEC);
     if (copy < 0) return MAP_FAILED;
     void *result = MAP_FAILED;
     char *memory = MAP_FAILED;
@@ -49,8 +49,7 @@ EXPORT void *mmap(void *where, size_t size, int protection, int flags, int fd, o
         int problem = errno;
         munmap(memory, size);
         errno = problem;
-        if (filled && REAL(fcntl)(copy, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-            result = REAL(mmap)(where, size, protection, flags, copy, 0);
+        if (filled) result = REAL(mmap)(where, size, protection, flags, copy, 0);
     }
     int problem = errno;
     REAL(close)(copy);

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct description {
     bool directory;
     bool shared;          // other processes may have it: the server keeps the position
     unsigned references;  // descriptors of this process
+    atomic_uint pins;     // threads inside a request on it: it stays as long
     off_t position;       // where not shared
     uint64_t ino;
     pthread_mutex_t lock; // of the position
@@ -51,6 +53,7 @@ int fs_install(int fd, struct description *d);        // takes over the caller's
 void fs_duplicate(int from, int to);                  // `to` is a copy of `from` (served or not)
 struct description *fs_uninstall(int fd);             // NULL where not served; caller drops it
 void fs_drop(struct description *d);
+void fs_pin(struct description *d, bool pin);         // NULL is nothing to pin
 struct description *fs_new_description(int server, uint64_t handle, int flags, bool directory, const char *path);
 void fs_each(void (*visit)(int fd, struct description *d, void *with), void *with);
 void fs_share_all(void);                              // hand all positions to the server

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,8 +87,9 @@ struct session *fs_session(int server) {
     if (!s || s->lost) {
         struct session *fresh = make(server, s == NULL);
         if (fresh) {
-            if (s) REAL(close)(s->socket);
-            // The old one's memory and doorbell stay: another thread may still look at it.
+            // The old one's memory and descriptors stay: another thread may still look at it, and a number that
+            // is given out again would be another file's.
+            if (s) shutdown(s->socket, SHUT_RDWR);
             sessions[server] = fresh;
         }
         s = fresh;
@@ -250,7 +252,11 @@ static int64_t carry_out(struct call *c) {
 // The result alone says what went wrong: whoever calls readdir looks at errno even where nothing did.
 int64_t fs_do(struct call *c) {
     int before = errno;
+    fs_pin(c->at, true);
+    fs_pin(c->at2, true);
     int64_t result = carry_out(c);
+    fs_pin(c->at, false);
+    fs_pin(c->at2, false);
     errno = before;
     return result;
 }

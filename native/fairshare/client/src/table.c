@@ -81,10 +81,15 @@ void fs_drop(struct description *d) {
     pthread_mutex_unlock(&lock);
     if (!last) return;
     fs_detach(d);
-    // A thread may still be inside a call on it, as with any descriptor closed under its user. So it
-    // is freed only after as many others as no thread will sleep through.
+    // A thread may still be inside a call on it, as with any descriptor closed under its user. So it is freed
+    // after many others, and not while a request on it is under way, which may wait long for its server.
     pthread_mutex_lock(&lock);
     struct description *oldest = resting[rest];
+    for (int look = 0; look < RESTING && oldest && atomic_load(&oldest->pins); look++) {
+        rest = (rest + 1) % RESTING;
+        oldest = resting[rest];
+    }
+    if (oldest && atomic_load(&oldest->pins)) oldest = NULL;  // all of them: one is never freed
     resting[rest] = d;
     rest = (rest + 1) % RESTING;
     pthread_mutex_unlock(&lock);
@@ -93,6 +98,14 @@ void fs_drop(struct description *d) {
     pthread_mutex_destroy(&oldest->lock);
     free(oldest->path);
     free(oldest);
+}
+
+void fs_pin(struct description *d, bool pin) {
+    if (!d) return;
+    if (pin)
+        atomic_fetch_add(&d->pins, 1);
+    else
+        atomic_fetch_sub(&d->pins, 1);
 }
 
 void fs_each(void (*visit)(int fd, struct description *d, void *with), void *with) {
@@ -119,6 +132,7 @@ static void renew(int fd, struct description *d, void *with) {
     (void)fd;
     (void)with;
     pthread_mutex_init(&d->lock, NULL);
+    atomic_store(&d->pins, 0);
 }
 
 void fs_renew_locks(void) { fs_each(renew, NULL); }

@@ -11,12 +11,16 @@ fairshare-server: shares a folder's storage among jobs by a policy
   fairshare-server --data DIR [options]
 
   --data DIR            the data folder (made where it is not there); on the storage that is shared
-  --socket PATH         Unix socket for clients on this machine (default: DIR/socket)
+  --socket PATH         Unix socket for clients on this machine (default: NAME.socket in the runtime folder, NAME
+                        being DIR's: /run/fairshare for root, else $XDG_RUNTIME_DIR/fairshare)
   --listen ADDRESS      also serve clients elsewhere, on this TCP address (host:port)
   --cleartext           let --listen and --exchange be other than this machine's own addresses: what goes over
                         them is neither encrypted nor, for files, protected from change
   --policy NAME         fifo, job-fair, user-fair, size-fair, priority-fair, or levels joined, as in
-                        user-then-size-fair (default: size-fair)
+                        user-then-size-fair (default: user-fair)
+  --jobs WHOSE          who may make jobs: administrator (the default: Slurm's jobs, and tickets that root or
+                        the server's user had signed; all else is one job of its user), or users (anybody's own
+                        tickets also count as jobs of one node)
   --scheduler NAME      stride, token, gift, gift-published, tbf, tbf-published, fifo (default: stride)
   --parallel N          requests that are served at a time (default: half of the processors, at most 8)
   --charge BYTES        what an operation costs a job beside its bytes (default: 32768)
@@ -40,9 +44,36 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --clients N           connected processes for each user (default: 4096)
 ";
 
+/// Whose word makes jobs beside Slurm's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Makers {
+    Administrator,
+    Users,
+}
+
+impl Makers {
+    pub fn name(self) -> &'static str {
+        match self {
+            Makers::Administrator => "administrator",
+            Makers::Users => "users",
+        }
+    }
+}
+
+impl std::str::FromStr for Makers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Makers::Administrator, Makers::Users]
+            .into_iter()
+            .find(|makers| makers.name() == text)
+            .ok_or_else(|| format!("--jobs wants administrator or users, not {text:?}"))
+    }
+}
+
 pub struct Config {
     pub data: PathBuf,
-    pub socket: PathBuf,
+    pub socket: Option<PathBuf>,
     pub listen: Option<String>,
     pub cleartext: bool,
     pub policy: Policy,
@@ -61,6 +92,7 @@ pub struct Config {
     pub key: Option<PathBuf>,
     pub stripe: u32,
     pub slurm: String,
+    pub jobs: Makers,
     pub mount: Option<PathBuf>,
     pub most_handles: usize,
     pub most_sessions: usize,
@@ -70,14 +102,13 @@ impl Config {
     /// Read the arguments behind the program's name. The error is a sentence for the user.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut data = None;
-        let mut socket = None;
         let mut config = Self {
             data: PathBuf::new(),
-            socket: PathBuf::new(),
+            socket: None,
             listen: None,
             cleartext: false,
-            policy: Policy::parse("size-fair").expect("known"),
-            policy_name: "size-fair".into(),
+            policy: Policy::parse("user-fair").expect("known"),
+            policy_name: "user-fair".into(),
             scheduler: SchedulerKind::Stride,
             settings: Settings::default(),
             cost: CostModel::DEFAULT,
@@ -91,6 +122,7 @@ impl Config {
             lambda: Duration::from_millis(500),
             key: None,
             stripe: 0,
+            jobs: Makers::Administrator,
             slurm: "scontrol -o show job {job}".into(),
             mount: None,
             most_handles: 65536,
@@ -101,7 +133,7 @@ impl Config {
             let mut value = || arguments.next().ok_or_else(|| format!("{name} wants a value"));
             match name.as_str() {
                 "--data" => data = Some(PathBuf::from(value()?)),
-                "--socket" => socket = Some(PathBuf::from(value()?)),
+                "--socket" => config.socket = Some(PathBuf::from(value()?)),
                 "--listen" => config.listen = Some(value()?),
                 "--cleartext" => {
                     config.cleartext = true;
@@ -133,6 +165,7 @@ impl Config {
                 "--lambda" => config.lambda = Duration::from_millis(number(&name, &value()?, 1, 60_000)?),
                 "--key" => config.key = Some(PathBuf::from(value()?)),
                 "--slurm" => config.slurm = value()?,
+                "--jobs" => config.jobs = value()?.parse()?,
                 "--stripe" => config.stripe = number(&name, &value()?, 0, 1 << 30)? as u32,
                 "--mount" => config.mount = Some(PathBuf::from(value()?)),
                 "--files" => config.most_handles = number(&name, &value()?, 1, 1 << 30)? as usize,
@@ -158,7 +191,6 @@ impl Config {
         if config.stripe > 0 && config.key.is_none() {
             return Err("--stripe needs --key FILE, the same for all servers".into());
         }
-        config.socket = socket.unwrap_or_else(|| config.data.join("socket"));
         Ok(config)
     }
 }
@@ -194,8 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_lies_in_the_data_folder_unless_said() {
-        assert_eq!(parse(&["--data", "x"]).unwrap().socket, PathBuf::from("x/socket"));
+    fn what_is_missing_or_out_of_range_is_refused() {
         assert!(parse(&[]).is_err());
         assert!(parse(&["--data", "x", "--parallel", "0"]).is_err());
     }

@@ -1,5 +1,6 @@
 //! One client's socket: frames in, frames out, never waiting. What does not fit in the socket now is
-//! kept until it does; a peer that does not read is not asked for more than [`MOST_OUTSTANDING`] requests.
+//! kept until it does; a peer that does not read is not asked for more than [`MOST_OUTSTANDING`] requests, nor more than
+//! [`MOST_BYTES`] of them.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -7,17 +8,29 @@ use std::mem;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use wire::{FrameHeader, FRAME_BYTES};
 
-use crate::identity::{Peer, CHALLENGE_BYTES};
+use crate::budget::Held;
+use crate::creds;
+use crate::identity::CHALLENGE_BYTES;
 use crate::session::Session;
 
 /// Requests of one connection that may be under way. The next one is read after an answer.
-pub const MOST_OUTSTANDING: u32 = 32;
+const MOST_OUTSTANDING: u32 = 32;
+/// Bytes of them, with those of answers that the client has not taken yet: beyond it nothing more is read. One
+/// request may exceed it.
+const MOST_BYTES: usize = 1 << 20;
+/// Answers that may wait for a client to take them: who has so many does not mean to.
+const MOST_KEPT: usize = 64;
+/// Longest frame of somebody who has not said who it is.
+const STRANGERS_FRAME: u32 = 4096;
+/// What a connection can make the server keep in memory for its frames: those bytes, a frame that comes and one
+/// that goes.
+pub const MEMORY: u64 = 3 << 20;
 
 pub enum Socket {
     Unix(UnixStream),
@@ -45,11 +58,14 @@ impl AsFd for Socket {
 pub struct Connection {
     pub id: u64,
     pub socket: Socket,
-    pub peer: Peer,
     pub challenge: [u8; CHALLENGE_BYTES],
     pub since: Instant,
     pub session: OnceLock<Arc<Session>>,
-    pub outstanding: AtomicU32,
+    outstanding: AtomicU32,
+    /// Of requests under way and answers that wait.
+    bytes: AtomicUsize,
+    /// Held while it is decided what epoll looks for, so that the last decision is of what is then.
+    pub watching: Mutex<()>,
     pub closed: AtomicBool,
     input: Mutex<Input>,
     output: Mutex<VecDeque<Outgoing>>,
@@ -65,7 +81,19 @@ struct Input {
 struct Outgoing {
     bytes: Vec<u8>,
     sent: usize,
-    descriptors: Vec<OwnedFd>,
+    descriptors: Vec<Passed>,
+}
+
+/// A descriptor on its way to a client; it counts to the user until it is sent.
+pub struct Passed {
+    fd: OwnedFd,
+    _held: Held,
+}
+
+impl Passed {
+    pub fn new(fd: OwnedFd, held: Held) -> Self {
+        Self { fd, _held: held }
+    }
 }
 
 /// What a read came to.
@@ -81,15 +109,16 @@ pub enum Received {
 }
 
 impl Connection {
-    pub fn new(id: u64, socket: Socket, peer: Peer, challenge: [u8; CHALLENGE_BYTES]) -> Self {
+    pub fn new(id: u64, socket: Socket, challenge: [u8; CHALLENGE_BYTES]) -> Self {
         Self {
             id,
             socket,
-            peer,
             challenge,
             since: Instant::now(),
             session: OnceLock::new(),
             outstanding: AtomicU32::new(0),
+            bytes: AtomicUsize::new(0),
+            watching: Mutex::default(),
             closed: AtomicBool::new(false),
             input: Mutex::default(),
             output: Mutex::default(),
@@ -102,7 +131,27 @@ impl Connection {
 
     /// Whether the next request may be read.
     pub fn hungry(&self) -> bool {
-        self.outstanding.load(Ordering::Relaxed) < MOST_OUTSTANDING
+        self.outstanding.load(Ordering::SeqCst) < MOST_OUTSTANDING
+            && self.bytes.load(Ordering::SeqCst) < MOST_BYTES
+    }
+
+    /// A request of so many bytes, with its answer, is under way.
+    pub fn begin(&self, bytes: usize) {
+        self.outstanding.fetch_add(1, Ordering::SeqCst);
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    /// It is answered. Whether the next one may be read from now on, and before might not.
+    pub fn end(&self, bytes: usize) -> bool {
+        let sated = !self.hungry();
+        self.outstanding.fetch_sub(1, Ordering::SeqCst);
+        self.bytes.fetch_sub(bytes, Ordering::SeqCst);
+        sated
+    }
+
+    /// Whether more answers wait than a client leaves that takes them.
+    pub fn overfed(&self) -> bool {
+        self.output.lock().expect("no panics under this lock").len() > MOST_KEPT
     }
 
     /// Take the next whole frame from the socket.
@@ -138,6 +187,9 @@ impl Connection {
             }
             let bytes: &[u8; FRAME_BYTES] = input.bytes[..FRAME_BYTES].try_into().expect("resized");
             match FrameHeader::parse(bytes) {
+                Ok(header) if header.length > STRANGERS_FRAME && self.session.get().is_none() => {
+                    return Received::End
+                }
                 Ok(header) => input.header = Some(header),
                 Err(_) => return Received::End,
             }
@@ -145,7 +197,7 @@ impl Connection {
     }
 
     /// Send a frame, or keep it for [`Connection::flush`]. Returns whether something is kept.
-    pub fn send(&self, tag: u64, body: &[&[u8]], descriptors: Vec<OwnedFd>) -> bool {
+    pub fn send(&self, tag: u64, body: &[&[u8]], descriptors: Vec<Passed>) -> bool {
         let length: usize = body.iter().map(|part| part.len()).sum();
         let mut bytes = Vec::with_capacity(FRAME_BYTES + length);
         bytes.extend_from_slice(
@@ -158,6 +210,7 @@ impl Connection {
         for part in body {
             bytes.extend_from_slice(part);
         }
+        self.bytes.fetch_add(bytes.len(), Ordering::SeqCst);
         let mut output = self.output.lock().expect("no panics under this lock");
         output.push_back(Outgoing {
             bytes,
@@ -174,18 +227,28 @@ impl Connection {
 
     fn push(&self, output: &mut VecDeque<Outgoing>) -> bool {
         while let Some(first) = output.front_mut() {
-            match send_some(self.fd(), &first.bytes[first.sent..], &first.descriptors) {
+            let bytes = &first.bytes[first.sent..];
+            let sent = match send_some(self.fd(), bytes, &first.descriptors) {
+                // Clients that do not take theirs hold more descriptors under way than a user may.
+                Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {
+                    creds::beyond_limits(|| send_some(self.fd(), bytes, &first.descriptors))
+                }
+                other => other,
+            };
+            match sent {
                 Ok(count) => {
                     first.sent += count;
                     first.descriptors.clear(); // they went with the first byte
                     if first.sent == first.bytes.len() {
+                        self.bytes.fetch_sub(first.bytes.len(), Ordering::SeqCst);
                         output.pop_front();
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(_) => {
-                    output.clear(); // the peer has gone; the reader will notice
+                    let lost: usize = output.drain(..).map(|one| one.bytes.len()).sum();
+                    self.bytes.fetch_sub(lost, Ordering::SeqCst); // the peer has gone; the reader will notice
                     return false;
                 }
             }
@@ -195,9 +258,13 @@ impl Connection {
 }
 
 /// sendmsg with descriptors, without waiting and without SIGPIPE.
-fn send_some(fd: RawFd, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
+fn send_some(fd: RawFd, bytes: &[u8], descriptors: &[Passed]) -> io::Result<usize> {
     const MOST: usize = 4;
-    let raw: Vec<RawFd> = descriptors.iter().take(MOST).map(AsRawFd::as_raw_fd).collect();
+    let raw: Vec<RawFd> = descriptors
+        .iter()
+        .take(MOST)
+        .map(|one| one.fd.as_raw_fd())
+        .collect();
     // SAFETY: the message refers to buffers that live over the call; the control buffer is aligned
     // and large enough for MOST descriptors.
     let sent = unsafe {

@@ -11,13 +11,11 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::config::Config;
-use crate::errno::{check, Errno, Result};
+use crate::errno::{check, Errno};
 use crate::identity::Key;
 use crate::safe;
 use crate::server::serves_all;
@@ -40,7 +38,8 @@ impl DataFolder {
     pub fn open(folder: &Path, key_file: Option<&Path>, stripe: u32) -> std::result::Result<Self, String> {
         let what = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let tree = folder.join("tree");
-        // Modes are said here, since the server's umask is 0. Others pass through to the socket, no more.
+        // Modes are said here, since the server's umask is 0. Nobody else passes through: the files are reached
+        // by the socket alone, where the policy decides.
         let whole = serves_all();
         if !folder.is_dir() {
             if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -48,10 +47,13 @@ impl DataFolder {
                 let made = parents.recursive(true).mode(0o755).create(above);
                 made.map_err(|e| what(above, e))?;
             }
-            let made = DirBuilder::new().mode(0o711).create(folder);
+            let made = DirBuilder::new().mode(0o700).create(folder);
             made.map_err(|e| what(folder, e))?;
         }
         safe::folder(folder, whole)?;
+        if whole {
+            safe::closed(folder)?;
+        }
         let lock_path = folder.join("lock");
         let mut options = OpenOptions::new();
         let options = options
@@ -86,10 +88,12 @@ impl DataFolder {
         }
         let record = folder.join("server");
         let (id, mut key) = load_or_make(&record)?;
-        safe::secret(&record)?;
         if let Some(path) = key_file {
-            safe::secret(path)?;
-            let bytes = fs::read(path).map_err(|e| what(path, e))?;
+            if whole {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                safe::place(folder.unwrap_or(Path::new(".")), "the key")?;
+            }
+            let bytes = safe::secret(path)?;
             if bytes.len() < KEY_BYTES {
                 return Err(format!(
                     "{}: a key has at least {KEY_BYTES} bytes",
@@ -116,59 +120,43 @@ impl DataFolder {
             lock,
         })
     }
-
-    /// Listen on the socket; the lock says that a socket file which is there belongs to nobody.
-    pub fn listen(&self, config: &Config) -> Result<UnixListener> {
-        let path = &config.socket;
-        if path.as_os_str().len() >= 108 {
-            return Err(Errno(libc::ENAMETOOLONG));
-        }
-        let _ = fs::remove_file(path);
-        let listener = UnixListener::bind(path)?;
-        let mode = if serves_all() { 0o666 } else { 0o600 };
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-        Ok(listener)
-    }
 }
 
 fn load_or_make(path: &Path) -> std::result::Result<(u64, Key), String> {
     let what = |error: std::io::Error| format!("{}: {error}", path.display());
-    match fs::read(path) {
-        Ok(bytes) => load(&bytes).ok_or_else(|| {
+    if path.symlink_metadata().is_ok() {
+        return load(&safe::secret(path)?).ok_or_else(|| {
             format!(
                 "{}: torn or changed (its checksum does not fit); move it away to get a new key \
                  (the files stay; tickets have to be made again)",
                 path.display()
             )
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut bytes = vec![0; 8 + KEY_BYTES];
-            let mut random = File::open("/dev/urandom").map_err(what)?;
-            random.read_exact(&mut bytes).map_err(what)?;
-            let sum = Sha256::digest(&bytes);
-            bytes.extend_from_slice(&sum);
-            // Written aside and renamed, so that a crash leaves the old state or the new one.
-            let aside = path.with_extension("new");
-            let _ = fs::remove_file(&aside);
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .create_new(true)
-                .write(true)
-                .mode(0o600)
-                .open(&aside)
-                .map_err(what)?;
-            file.write_all(&bytes)
-                .and_then(|()| file.sync_all())
-                .map_err(what)?;
-            fs::rename(&aside, path).map_err(what)?;
-            let folder = path.parent().unwrap_or(Path::new("."));
-            File::open(folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(what)?;
-            Ok(load(&bytes).expect("just made"))
-        }
-        Err(error) => Err(what(error)),
+        });
     }
+    let mut bytes = vec![0; 8 + KEY_BYTES];
+    let mut random = File::open("/dev/urandom").map_err(what)?;
+    random.read_exact(&mut bytes).map_err(what)?;
+    let sum = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&sum);
+    // Written aside and renamed, so that a crash leaves the old state or the new one.
+    let aside = path.with_extension("new");
+    let _ = fs::remove_file(&aside);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(&aside)
+        .map_err(what)?;
+    file.write_all(&bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(what)?;
+    fs::rename(&aside, path).map_err(what)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(what)?;
+    Ok(load(&bytes).expect("just made"))
 }
 
 fn load(bytes: &[u8]) -> Option<(u64, Key)> {

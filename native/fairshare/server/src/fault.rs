@@ -1,30 +1,37 @@
 //! Copies from and to mapped files that survive an unreadable page.
 //!
 //! A page whose medium fails raises SIGBUS. The handler puts an empty page there, so that the copy comes
-//! to its end, and marks the thread; the request then fails with EIO, and the server lives.
+//! to its end, and marks the mapping before: all threads see that page, and each looks at the mark after its
+//! copy. What was copied then is worthless, and the server lives.
 
 use std::cell::Cell;
-use std::sync::atomic::{compiler_fence, Ordering};
+use std::ptr;
+use std::sync::atomic::{compiler_fence, AtomicBool, AtomicUsize, Ordering};
 
 thread_local! {
-    static COPYING: Cell<bool> = const { Cell::new(false) };
-    static FAULTED: Cell<bool> = const { Cell::new(false) };
+    /// The mark of the mapping that this thread copies from or to.
+    static COPYING: Cell<*const AtomicBool> = const { Cell::new(ptr::null()) };
 }
 
-/// Run a copy. False: a page could not be reached, and what was copied is worthless.
-pub fn guarded(copy: impl FnOnce()) -> bool {
-    FAULTED.set(false);
-    COPYING.set(true);
+static PAGE: AtomicUsize = AtomicUsize::new(4096);
+
+/// Run a copy. False: a page of the mapping could not be reached, by this thread or another, and what was
+/// copied is worthless.
+pub fn guarded(broken: &AtomicBool, copy: impl FnOnce()) -> bool {
+    COPYING.set(broken);
     // For the handler, which runs on this thread: what it looks at is set before the copy and until its end.
     compiler_fence(Ordering::SeqCst);
     copy();
     compiler_fence(Ordering::SeqCst);
-    COPYING.set(false);
-    !FAULTED.get()
+    COPYING.set(ptr::null());
+    !broken.load(Ordering::SeqCst)
 }
 
 /// Catch SIGBUS from now on. To be called once, before any worker starts.
 pub fn install() {
+    // SAFETY: no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    PAGE.store(page as usize, Ordering::Relaxed);
     // SAFETY: the handler calls nothing but mmap, signal and raise, which are plain system calls.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -35,21 +42,21 @@ pub fn install() {
 }
 
 extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    const PAGE: usize = 4096;
+    let size = PAGE.load(Ordering::Relaxed);
     // SAFETY: the kernel passes a valid siginfo; the page replaced is one that cannot be used anyway.
     unsafe {
-        if COPYING.get() {
-            let page = (*info).si_addr() as usize & !(PAGE - 1);
+        if let Some(broken) = COPYING.get().as_ref() {
+            broken.store(true, Ordering::SeqCst);
+            let page = (*info).si_addr() as usize & !(size - 1);
             let replaced = libc::mmap(
                 page as *mut libc::c_void,
-                PAGE,
+                size,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
                 -1,
                 0,
             );
             if replaced != libc::MAP_FAILED {
-                FAULTED.set(true);
                 return;
             }
         }

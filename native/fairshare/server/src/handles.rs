@@ -6,14 +6,13 @@
 //! dup and descriptors passed to other processes need no bookkeeping.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::errno::{check, Errno, Result};
+use crate::budget::Held;
+use crate::errno::{check, check_size, Errno, Result};
 use crate::mapping::{FileId, Inode};
 use crate::session::Session;
 
@@ -36,12 +35,20 @@ pub struct Handle {
     flags: AtomicI32,
     pub position: Mutex<i64>,
     keeper: Keeper,
+    /// Held, not read: its descriptors count to who opened it as long as it is there.
+    _held: Held,
 }
 
 enum Keeper {
     Socket(#[allow(dead_code, reason = "held open: closing it would end the client's descriptor")] OwnedFd),
     /// The remote sessions that have it: the one that opened it, and children that inherited it.
     Sessions(Mutex<Vec<u64>>),
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl Handle {
@@ -92,7 +99,12 @@ pub struct Opened {
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
     pub object: bool,
+    pub held: Held,
 }
+
+/// Descriptors of the server that a local client's handle takes: the file, and the server's end of the client's.
+/// Another's takes the file alone.
+pub const FOR_A_HANDLE: u64 = 2;
 
 #[derive(Default)]
 struct Table {
@@ -152,6 +164,7 @@ impl Handles {
             flags: AtomicI32::new(opened.flags),
             position: Mutex::new(0),
             keeper,
+            _held: opened.held,
         });
         table.handles.insert(id, Arc::clone(&handle));
         Ok(handle)
@@ -263,8 +276,19 @@ impl Handles {
 /// Random bits of the kernel.
 pub fn random() -> Result<u64> {
     let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    fill_at_random(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Fill a few bytes with random ones of the kernel.
+pub fn fill_at_random(bytes: &mut [u8]) -> Result<()> {
+    // SAFETY: buffer and length agree; so few bytes come all at once.
+    let count = check_size(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) })?;
+    if count == bytes.len() {
+        Ok(())
+    } else {
+        Err(Errno(libc::EIO))
+    }
 }
 
 /// A socket pair whose client's end can do nothing but be held: reading says EAGAIN, writing EPIPE.

@@ -60,7 +60,7 @@ fn shared_of(connection: &Connection) -> Option<&Shared> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::AtomicBool;
     use std::thread;
@@ -71,20 +71,19 @@ mod tests {
     use super::*;
     use crate::connection::Socket;
     use crate::creds::Creds;
-    use crate::identity::{Peer, CHALLENGE_BYTES};
-    use crate::jobs::Jobs;
+    use crate::identity::CHALLENGE_BYTES;
+    use crate::jobs::{Described, Jobs, Proof};
     use crate::segment::Segment;
     use crate::session::Session;
 
-    fn client() -> Arc<Connection> {
-        let socket = Socket::Unix(UnixStream::pair().unwrap().0);
-        let connection = Connection::new(1, socket, Peer::Remote, [0; CHALLENGE_BYTES]);
-        let job = Job::new(1);
-        let session = Session {
+    /// A session with shared memory, of a job that nobody else has.
+    pub fn session() -> Arc<Session> {
+        let described = Described::new(1, "one", Job::new, Proof::Kernel);
+        Arc::new(Session {
             id: 1,
             creds: Creds::own(),
-            job: job.id,
-            entry: Jobs::default().join("one", job),
+            job: described.job.id,
+            entry: Jobs::default().join(&described),
             local: true,
             inside: false,
             shared: Some(Shared {
@@ -95,8 +94,14 @@ mod tests {
                 collecting: Mutex::default(),
             }),
             objects: AtomicBool::new(false),
-        };
-        assert!(connection.session.set(Arc::new(session)).is_ok());
+            held: Vec::new(),
+        })
+    }
+
+    fn client() -> Arc<Connection> {
+        let socket = Socket::Unix(UnixStream::pair().unwrap().0);
+        let connection = Connection::new(1, socket, [0; CHALLENGE_BYTES]);
+        assert!(connection.session.set(session()).is_ok());
         Arc::new(connection)
     }
 

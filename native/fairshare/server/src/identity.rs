@@ -1,22 +1,25 @@
 //! Who a client is, from sources that it cannot forge.
 //!
 //! - On a Unix socket the kernel names the user (SO_PEERCRED), groups (SO_PEERGROUPS) and process.
-//! - The job is Slurm's, where the process lies in a cgroup that Slurm made (`job_N`); else what a
-//!   ticket says that this server's key signed; else all processes of a user are one job of size 1.
+//! - The job is Slurm's, where the process lies in a control group that Slurm made ([`crate::cgroup`]); else
+//!   what a ticket says that the administrator had this server's key sign; else all processes of a user are
+//!   one job of size 1. What users had signed themselves says who they are, and makes jobs only where the
+//!   administrator lets it ([`Makers`]).
 //! - Over TCP there is no kernel to ask, so a ticket is needed, and proof that its secret is known.
 
-use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, Mac};
 use policy::Job;
 use sha2::Sha256;
-use wire::{Hello, Ticket};
+use wire::{ticket, Hello, Ticket};
 
+use crate::cgroup::slurm_job;
+use crate::config::Makers;
 use crate::creds::{can_impersonate, Creds};
 use crate::errno::{check, Errno, Result};
-use crate::jobs::id_of;
+use crate::jobs::{Described, Proof};
 use crate::slurm::Slurm;
 
 pub const CHALLENGE_BYTES: usize = 16;
@@ -32,8 +35,7 @@ pub enum Peer {
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub creds: Creds,
-    pub job_name: String,
-    pub job: Job,
+    pub job: Described,
 }
 
 /// The server's key: signs tickets. Kept in the data folder, readable by its owner alone.
@@ -79,21 +81,34 @@ pub fn keyed(key: &[u8], message: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Ask the kernel who is at the other end of a Unix socket.
-pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
-    let fd = socket.as_raw_fd();
-    let mut groups = vec![0_u32; 65536];
-    // SAFETY: buffers and lengths agree.
-    let (cred, count) = unsafe {
+/// The user at the other end of a Unix socket.
+pub fn user_of(socket: BorrowedFd<'_>) -> Result<u32> {
+    Ok(credentials(socket)?.uid)
+}
+
+fn credentials(socket: BorrowedFd<'_>) -> Result<libc::ucred> {
+    // SAFETY: buffer and length agree.
+    unsafe {
         let mut cred: libc::ucred = std::mem::zeroed();
         let mut length = std::mem::size_of::<libc::ucred>() as u32;
         check(libc::getsockopt(
-            fd,
+            socket.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_PEERCRED,
             (&raw mut cred).cast(),
             &mut length,
         ))?;
+        Ok(cred)
+    }
+}
+
+/// Ask the kernel who is at the other end of a Unix socket.
+pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
+    let fd = socket.as_raw_fd();
+    let cred = credentials(socket)?;
+    let mut groups = vec![0_u32; 65536];
+    // SAFETY: buffer and length agree.
+    let count = unsafe {
         let mut length = (groups.len() * 4) as u32;
         check(libc::getsockopt(
             fd,
@@ -102,7 +117,7 @@ pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
             groups.as_mut_ptr().cast(),
             &mut length,
         ))?;
-        (cred, length as usize / 4)
+        length as usize / 4
     };
     groups.truncate(count);
     Ok(Peer::Local {
@@ -122,6 +137,7 @@ pub fn identify(
     challenge: &[u8; CHALLENGE_BYTES],
     key: &Key,
     sizes: &Slurm,
+    makers: Makers,
 ) -> std::result::Result<Identity, (Errno, String)> {
     let refuse = |errno, reason: &str| Err((Errno(errno), reason.to_owned()));
     if let Some((ticket, proof)) = &hello.ticket {
@@ -157,10 +173,11 @@ pub fn identify(
             "this server does not run as root, so it serves its own user alone",
         );
     }
-    let (job_name, job) = match (peer, ticket) {
+    let ticket = ticket.filter(|ticket| ticket.by == ticket::ADMINISTRATOR || makers == Makers::Users);
+    let job = match (peer, ticket) {
         (Peer::Local { pid, .. }, None) => local_job(&creds, *pid, sizes),
         (Peer::Local { pid, .. }, Some(ticket)) => {
-            let slurm = slurm_job(*pid).map(|number| format!("slurm-{number}"));
+            let slurm = slurm_job(*pid, creds.uid).map(|number| format!("slurm-{number}"));
             // A ticket may say more of the same Slurm job (its size), never put the process into another.
             if slurm.is_some_and(|name| name != ticket.job) {
                 local_job(&creds, *pid, sizes)
@@ -168,30 +185,44 @@ pub fn identify(
                 of_ticket(ticket)
             }
         }
-        (Peer::Remote, ticket) => of_ticket(ticket.expect("checked above")),
+        (Peer::Remote, None) => of_user(&creds),
+        (Peer::Remote, Some(ticket)) => of_ticket(ticket),
     };
-    Ok(Identity { creds, job_name, job })
+    Ok(Identity { creds, job })
 }
 
 /// The job of a process without a ticket: Slurm's, as large as Slurm says, or its user's.
-pub fn local_job(creds: &Creds, pid: i32, sizes: &Slurm) -> (String, Job) {
-    let number = slurm_job(pid);
-    let size = number.and_then(|number| sizes.size(number)).unwrap_or(1);
-    let name = match number {
-        Some(number) => format!("slurm-{number}"),
-        None => format!("user-{}", creds.uid),
+pub fn local_job(creds: &Creds, pid: i32, sizes: &Slurm) -> Described {
+    let Some(number) = slurm_job(pid, creds.uid) else {
+        return of_user(creds);
     };
-    let job = Job::new(id_of(&name)).user(creds.uid).group(creds.gid).size(size);
-    (name, job)
+    let size = sizes.size(number).unwrap_or(1);
+    let job = |id| Job::new(id).user(creds.uid).group(creds.gid).size(size);
+    Described::new(creds.uid, &format!("slurm-{number}"), job, Proof::Kernel)
 }
 
-fn of_ticket(ticket: &Ticket) -> (String, Job) {
-    let job = Job::new(id_of(&ticket.job))
-        .user(ticket.user)
-        .group(ticket.group)
-        .size(ticket.size)
-        .priority(ticket.priority);
-    (ticket.job.clone(), job)
+/// The one job of all that a user cannot prove to be another.
+fn of_user(creds: &Creds) -> Described {
+    let job = |id| Job::new(id).user(creds.uid).group(creds.gid);
+    Described::new(creds.uid, &format!("user-{}", creds.uid), job, Proof::Kernel)
+}
+
+fn of_ticket(ticket: &Ticket) -> Described {
+    let job = |id| {
+        Job::new(id)
+            .user(ticket.user)
+            .group(ticket.group)
+            .size(ticket.size)
+            .priority(ticket.priority)
+    };
+    let proof = match ticket.by {
+        ticket::ADMINISTRATOR => Proof::Ticket {
+            expires: ticket.expires,
+            nonce: ticket.nonce,
+        },
+        _ => Proof::Own,
+    };
+    Described::new(ticket.uid, &ticket.job, job, proof)
 }
 
 pub fn now() -> u64 {
@@ -200,29 +231,9 @@ pub fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// The number of the Slurm job in whose cgroup a process lies.
-fn slurm_job(pid: i32) -> Option<u64> {
-    job_in_cgroup(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
-}
-
-fn job_in_cgroup(text: &str) -> Option<u64> {
-    let path = text.lines().find(|line| line.contains("slurm"))?;
-    let name = path.split('/').find_map(|part| part.strip_prefix("job_"))?;
-    name.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slurms_job_is_found_in_both_cgroup_versions() {
-        let v1 = "4:memory:/slurm/uid_1000/job_4711/step_0/task_0\n";
-        let v2 = "0::/system.slice/slurmstepd.scope/job_42/step_batch/user/task_0\n";
-        assert_eq!(job_in_cgroup(v1), Some(4711));
-        assert_eq!(job_in_cgroup(v2), Some(42));
-        assert_eq!(job_in_cgroup("0::/user.slice/job_7/session.scope\n"), None);
-    }
 
     fn ticket() -> Ticket {
         Ticket {
@@ -234,6 +245,7 @@ mod tests {
             priority: 1,
             expires: now() + 60,
             nonce: 1,
+            by: ticket::ADMINISTRATOR,
             job: "climate".into(),
         }
     }
@@ -256,17 +268,41 @@ mod tests {
         };
         let challenge = [5; CHALLENGE_BYTES];
         let good = hello(ticket(), &key, &challenge);
-        let identity = identify(&peer, &good, &challenge, &key, &Slurm::new().0).unwrap();
-        assert_eq!((identity.job.size, identity.job.user), (4, 7));
+        let identity = identify(
+            &peer,
+            &good,
+            &challenge,
+            &key,
+            &Slurm::new().0,
+            Makers::Administrator,
+        )
+        .unwrap();
+        assert_eq!((identity.job.job.size, identity.job.job.user), (4, 7));
 
         let mut larger = good.clone();
         larger.ticket.as_mut().unwrap().0.size = 400;
         assert!(
-            identify(&peer, &larger, &challenge, &key, &Slurm::new().0).is_err(),
+            identify(
+                &peer,
+                &larger,
+                &challenge,
+                &key,
+                &Slurm::new().0,
+                Makers::Administrator
+            )
+            .is_err(),
             "the size is signed"
         );
         assert!(
-            identify(&peer, &good, &[6; CHALLENGE_BYTES], &key, &Slurm::new().0).is_err(),
+            identify(
+                &peer,
+                &good,
+                &[6; CHALLENGE_BYTES],
+                &key,
+                &Slurm::new().0,
+                Makers::Administrator
+            )
+            .is_err(),
             "a proof answers one challenge"
         );
         let foreign = hello(
@@ -278,7 +314,15 @@ mod tests {
             &challenge,
         );
         assert!(
-            identify(&peer, &foreign, &challenge, &key, &Slurm::new().0).is_err(),
+            identify(
+                &peer,
+                &foreign,
+                &challenge,
+                &key,
+                &Slurm::new().0,
+                Makers::Administrator
+            )
+            .is_err(),
             "another's ticket"
         );
         let late = hello(
@@ -290,9 +334,44 @@ mod tests {
             &challenge,
         );
         assert!(
-            identify(&peer, &late, &challenge, &key, &Slurm::new().0).is_err(),
+            identify(
+                &peer,
+                &late,
+                &challenge,
+                &key,
+                &Slurm::new().0,
+                Makers::Administrator
+            )
+            .is_err(),
             "expired"
         );
+    }
+
+    #[test]
+    fn a_users_own_ticket_makes_a_job_only_where_the_administrator_lets_it() {
+        let key = Key::new(b"key".to_vec());
+        let own = Ticket {
+            user: Creds::own().uid,
+            size: 1,
+            by: ticket::USER,
+            ..ticket()
+        };
+        let said = hello(own, &key, &[0; CHALLENGE_BYTES]);
+        let named = |makers| {
+            identify(
+                &Peer::Remote,
+                &said,
+                &[0; CHALLENGE_BYTES],
+                &key,
+                &Slurm::new().0,
+                makers,
+            )
+            .unwrap()
+            .job
+            .name
+        };
+        assert_eq!(named(Makers::Users), "climate");
+        assert_eq!(named(Makers::Administrator), format!("user-{}", Creds::own().uid));
     }
 
     #[test]
@@ -308,7 +387,8 @@ mod tests {
             &hello,
             &[0; CHALLENGE_BYTES],
             &key,
-            &Slurm::new().0
+            &Slurm::new().0,
+            Makers::Administrator
         )
         .is_err());
     }

@@ -55,18 +55,19 @@ impl Insiders {
             gid,
             groups: groups_of(pid),
         };
-        let (name, job) = local_job(&creds, pid as i32, &server.slurm);
+        let described = local_job(&creds, pid as i32, &server.slurm);
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
-        let entry = server.join_job(&name, job);
+        let entry = server.join_job(&described);
         let session = Arc::new(Session {
             id,
             creds,
-            job: job.id,
+            job: described.job.id,
             entry,
             local: false,
             inside: true,
             shared: None,
             objects: AtomicBool::new(false),
+            held: Vec::new(),
         });
         sessions.insert((uid, gid, pid), (Arc::clone(&session), now));
         session

@@ -23,6 +23,37 @@ impl Counters {
     }
 }
 
+/// A job as a session says it: whose, under which name, and who vouches for its size.
+#[derive(Debug, Clone)]
+pub struct Described {
+    pub name: String,
+    pub job: Job,
+    pub proof: Proof,
+}
+
+impl Described {
+    /// Jobs belong to a user: another's of the same name is another job.
+    pub fn new(uid: u32, name: &str, job: impl FnOnce(JobId) -> Job, proof: Proof) -> Self {
+        Self {
+            name: name.to_owned(),
+            job: job(id_of(uid, name)),
+            proof,
+        }
+    }
+}
+
+/// Who vouches for a job's description, the stronger the greater. Of two tickets the one that is valid for
+/// longer counts, in whatever order they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proof {
+    /// The user, who asked for a ticket.
+    Own,
+    /// The kernel, and Slurm for what lies in its control groups.
+    Kernel,
+    /// A ticket that the administrator had signed.
+    Ticket { expires: u64, nonce: u64 },
+}
+
 pub struct Entry {
     pub name: String,
     pub job: Mutex<Job>,
@@ -31,46 +62,57 @@ pub struct Entry {
 
 struct Listed {
     entry: Arc<Entry>,
+    proof: Proof,
     sessions: usize,
 }
 
 #[derive(Default)]
 pub struct Jobs(Mutex<HashMap<JobId, Listed>>);
 
-/// The same on all servers: a job's name decides.
-pub fn id_of(name: &str) -> JobId {
+/// The same on all servers: a job's user and name decide.
+fn id_of(uid: u32, name: &str) -> JobId {
     let mut hasher = DefaultHasher::new(); // SipHash with fixed keys
-    name.hash(&mut hasher);
+    (uid, name).hash(&mut hasher);
     hasher.finish()
 }
 
 impl Jobs {
-    /// A session of a job has begun. Its description replaces an older one of the same job.
-    pub fn join(&self, name: &str, job: Job) -> Arc<Entry> {
+    /// A session of a job has begun. What it says of the job counts where nobody is there who can prove more.
+    pub fn join(&self, described: &Described) -> Arc<Entry> {
+        let Described { name, job, proof } = described;
         let mut jobs = self.0.lock().expect("no panics under this lock");
         let listed = jobs.entry(job.id).or_insert_with(|| Listed {
             entry: Arc::new(Entry {
-                name: name.to_owned(),
-                job: Mutex::new(job),
+                name: name.clone(),
+                job: Mutex::new(*job),
                 counters: Counters::default(),
             }),
+            proof: *proof,
             sessions: 0,
         });
+        if listed.sessions == 0 || *proof > listed.proof {
+            listed.proof = *proof;
+            *listed.entry.job.lock().expect("no panics under this lock") = *job;
+        }
         listed.sessions += 1;
-        *listed.entry.job.lock().expect("no panics under this lock") = job;
         Arc::clone(&listed.entry)
     }
 
-    /// A job that sessions have, and that no ticket gave a size, gets one. Returns it as it is now.
-    pub fn resize(&self, name: &str, nodes: u32) -> Option<Job> {
+    /// The jobs of a name that sessions have, and that no ticket gave a size, get one. Returns them as they
+    /// are now.
+    pub fn resize(&self, name: &str, nodes: u32) -> Vec<Job> {
         let jobs = self.0.lock().expect("no panics under this lock");
-        let listed = jobs.get(&id_of(name)).filter(|listed| listed.sessions > 0)?;
-        let mut job = listed.entry.job.lock().expect("no panics under this lock");
-        if job.size != 1 {
-            return None;
-        }
-        *job = job.size(nodes);
-        Some(*job)
+        let named = jobs
+            .values()
+            .filter(|listed| listed.sessions > 0 && listed.entry.name == name);
+        let of_slurm = named.filter(|listed| listed.proof == Proof::Kernel);
+        of_slurm
+            .map(|listed| {
+                let mut job = listed.entry.job.lock().expect("no panics under this lock");
+                *job = job.size(nodes);
+                *job
+            })
+            .collect()
     }
 
     /// A session has ended. True: it was the job's last, and the job is inactive from now on.

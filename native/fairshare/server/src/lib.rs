@@ -2,11 +2,14 @@
 //! which order), `worker` (by whom), `ops` (what is done), `connection` and `segment` (how it is said).
 
 mod area;
+mod budget;
+mod cgroup;
 pub mod config;
 mod connection;
 mod copy;
 mod creds;
 pub mod data;
+pub mod door;
 mod epoll;
 mod errno;
 mod fault;
@@ -28,6 +31,7 @@ pub mod server;
 mod session;
 mod slurm;
 mod status;
+mod strangers;
 mod stripes;
 mod tree;
 pub mod worker;

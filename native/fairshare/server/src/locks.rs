@@ -6,8 +6,10 @@ use std::sync::Mutex;
 use crate::errno::{Errno, Result};
 use crate::mapping::FileId;
 
-/// Locks that one file may have; beyond it ENOLCK.
+/// Locks that one file may have, and one process on all files; beyond it ENOLCK.
 const MOST: usize = 16384;
+/// Bytes that the locks of a process take at most.
+pub const MEMORY: u64 = (MOST * std::mem::size_of::<RecordLock>()) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordLock {
@@ -30,13 +32,21 @@ impl RecordLock {
 }
 
 #[derive(Default)]
-pub struct RecordLocks(Mutex<HashMap<FileId, Vec<RecordLock>>>);
+struct Table {
+    files: HashMap<FileId, Vec<RecordLock>>,
+    /// How many each owner has.
+    owned: HashMap<u64, usize>,
+}
+
+#[derive(Default)]
+pub struct RecordLocks(Mutex<Table>);
 
 impl RecordLocks {
     /// Who is in the way of `wanted`, if anybody.
     pub fn conflict(&self, file: FileId, wanted: &RecordLock) -> Option<RecordLock> {
         let table = self.0.lock().expect("no panics under this lock");
         table
+            .files
             .get(&file)?
             .iter()
             .find(|held| held.conflicts(wanted))
@@ -46,35 +56,69 @@ impl RecordLocks {
     /// Take a lock, replacing what its owner held there. EAGAIN where somebody is in the way.
     pub fn set(&self, file: FileId, wanted: RecordLock) -> Result<()> {
         let mut table = self.0.lock().expect("no panics under this lock");
-        let locks = table.entry(file).or_default();
+        let locks = table.files.entry(file).or_default();
         if locks.iter().any(|held| held.conflicts(&wanted)) {
             return Err(Errno(libc::EAGAIN));
         }
-        if locks.len() + 2 > MOST {
-            return Err(Errno(libc::ENOLCK));
-        }
-        cut(locks, wanted.owner, wanted.start, wanted.end);
-        locks.push(wanted);
-        Ok(())
+        table.change(file, wanted.owner, wanted.start, wanted.end, Some(wanted))
     }
 
-    pub fn unset(&self, file: FileId, owner: u64, start: u64, end: u64) {
+    /// Give up a part. ENOLCK where that makes one lock two, and two are too many.
+    pub fn unset(&self, file: FileId, owner: u64, start: u64, end: u64) -> Result<()> {
         let mut table = self.0.lock().expect("no panics under this lock");
-        if let Some(locks) = table.get_mut(&file) {
-            cut(locks, owner, start, end);
-            if locks.is_empty() {
-                table.remove(&file);
-            }
-        }
+        table.change(file, owner, start, end, None)
     }
 
     /// All locks of a process that has ended.
     pub fn drop_owner(&self, owner: u64) {
         let mut table = self.0.lock().expect("no panics under this lock");
-        table.retain(|_, locks| {
+        if table.owned.remove(&owner).is_none() {
+            return;
+        }
+        table.files.retain(|_, locks| {
             locks.retain(|held| held.owner != owner);
             !locks.is_empty()
         });
+    }
+}
+
+impl Table {
+    /// Take [start, end) out of what `owner` holds, and put `new` there.
+    fn change(
+        &mut self,
+        file: FileId,
+        owner: u64,
+        start: u64,
+        end: u64,
+        new: Option<RecordLock>,
+    ) -> Result<()> {
+        let Some(locks) = self.files.get_mut(&file) else {
+            return Ok(());
+        };
+        let mut changed = locks.clone();
+        cut(&mut changed, owner, start, end);
+        changed.extend(new);
+        let mut owned = self.owned.get(&owner).copied().unwrap_or(0);
+        if changed.len() > locks.len() {
+            owned += changed.len() - locks.len();
+            if changed.len() > MOST || owned > MOST {
+                if locks.is_empty() {
+                    self.files.remove(&file);
+                }
+                return Err(Errno(libc::ENOLCK));
+            }
+        } else {
+            owned -= locks.len() - changed.len();
+        }
+        *locks = changed;
+        if locks.is_empty() {
+            self.files.remove(&file);
+        }
+        match owned {
+            0 => self.owned.remove(&owner),
+            count => self.owned.insert(owner, count),
+        };
+        Ok(())
     }
 }
 
@@ -122,10 +166,28 @@ mod tests {
     }
 
     #[test]
+    fn one_process_has_only_so_many_on_all_files_together() {
+        let locks = RecordLocks::default();
+        for file in 0..2 {
+            locks.set((1, file), lock(0, u64::MAX, true, 1)).unwrap();
+        }
+        // Each hole makes one lock two.
+        let holes = |file: u64| {
+            let holed = |n: &u64| locks.unset((1, file), 1, 2 * n + 1, 2 * n + 2).is_ok();
+            (0..2 * MOST as u64).take_while(holed).count()
+        };
+        assert_eq!((holes(0), holes(1)), (MOST - 2, 0));
+        assert_eq!(locks.set((1, 9), lock(0, 1, true, 1)), Err(Errno(libc::ENOLCK)));
+        locks.set((1, 9), lock(0, 1, true, 2)).unwrap();
+        locks.drop_owner(1);
+        locks.set((1, 0), lock(0, 1, true, 2)).unwrap();
+    }
+
+    #[test]
     fn unlocking_the_middle_leaves_both_ends() {
         let locks = RecordLocks::default();
         locks.set(FILE, lock(0, 30, true, 1)).unwrap();
-        locks.unset(FILE, 1, 10, 20);
+        locks.unset(FILE, 1, 10, 20).unwrap();
         assert!(locks.conflict(FILE, &lock(0, 10, false, 2)).is_some());
         assert!(locks.conflict(FILE, &lock(10, 20, false, 2)).is_none());
         assert!(locks.conflict(FILE, &lock(20, 21, false, 2)).is_some());

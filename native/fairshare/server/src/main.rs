@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use server::config::{Config, USAGE};
 use server::data::DataFolder;
+use server::door::Door;
 use server::server::{serves_all, Server};
 
 fn main() -> ExitCode {
@@ -40,13 +41,14 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     }
     server::catch_unreadable_pages();
     let data = DataFolder::open(&config.data, config.key.as_deref(), config.stripe)?;
-    let socket = config.socket.clone();
+    let door = Door::open(config.socket.as_deref(), &config.data)?;
+    let socket = door.path.clone();
     let listen = config.listen.clone();
     let ends = signals_that_end();
-    let server = Server::start(config, data).map_err(|error| {
+    let server = Server::start(config, data, door).map_err(|error| {
         let text = std::io::Error::from_raw_os_error(error.0);
-        let also = listen.map_or(String::new(), |address| format!(" or {address}"));
-        format!("cannot listen on {}{also}: {text}", socket.display())
+        let where_to = listen.map_or(String::new(), |address| format!(" on {address}"));
+        format!("cannot listen{where_to}: {text}")
     })?;
     end_on_signal(Arc::clone(&server), ends);
     let mount = server.config.mount.clone();

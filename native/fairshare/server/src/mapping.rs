@@ -10,9 +10,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
+use crate::budget::{Budget, Held};
 use crate::copy::copy;
+use crate::creds;
 use crate::errno::{check, Errno, Result};
 use crate::fault;
+use crate::ops::stat_of;
 use crate::tree::proc_path;
 
 /// Unit of what is known about a file, in bytes.
@@ -27,12 +30,14 @@ const LARGEST: u64 = 1 << 40;
 const UNKNOWN: u8 = 0;
 /// Allocated on the store.
 const DENSE: u8 = 1;
-/// Allocated, and in this process's page tables.
-const READY: u8 = 2;
+/// Allocated, and in this process's page tables,
+/// for reading:
+const READABLE: u8 = 2;
+/// and for writing, which made its pages dirty.
+const READY: u8 = 3;
 
 pub type FileId = (u64, u64);
 
-#[derive(Default)]
 pub struct Inode {
     /// Of a striped file, whose data are elsewhere.
     pub layout: OnceLock<wire::Layout>,
@@ -40,13 +45,17 @@ pub struct Inode {
     hopeless: AtomicBool,
     mapping: RwLock<Option<Mapping>>,
     appending: Mutex<()>,
+    budget: Budget,
 }
 
 struct Mapping {
-    file: OwnedFd,
     base: *mut u8,
     length: u64,
     blocks: Vec<AtomicU8>,
+    /// A page could not be reached, and an empty one lies in its place: nothing read here counts any more.
+    broken: AtomicBool,
+    /// Held, not read: the kernel has only so many mappings for a process.
+    _held: Held,
 }
 
 // SAFETY: the pages are shared with the kernel and reached through raw copies alone.
@@ -56,29 +65,43 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if self.length > 0 {
-            // SAFETY: ours, and the lock says that nobody copies.
-            unsafe {
-                libc::munmap(self.base.cast(), self.length as usize);
-            }
+        // SAFETY: ours, and the lock says that nobody copies.
+        unsafe {
+            libc::munmap(self.base.cast(), self.length as usize);
         }
     }
 }
 
 /// All inodes that some client has open.
-#[derive(Default)]
-pub struct Inodes(Mutex<HashMap<FileId, Weak<Inode>>>);
+pub struct Inodes {
+    table: Mutex<HashMap<FileId, Weak<Inode>>>,
+    budget: Budget,
+}
 
 impl Inodes {
+    /// `budget`: of mappings.
+    pub fn new(budget: Budget) -> Self {
+        Self {
+            table: Mutex::default(),
+            budget,
+        }
+    }
+
     pub fn get(&self, id: FileId) -> Arc<Inode> {
-        let mut table = self.0.lock().expect("no panics under this lock");
+        let mut table = self.table.lock().expect("no panics under this lock");
         if let Some(inode) = table.get(&id).and_then(Weak::upgrade) {
             return inode;
         }
         if table.len() >= 1024 && table.len().is_power_of_two() {
             table.retain(|_, inode| inode.strong_count() > 0);
         }
-        let inode = Arc::new(Inode::default());
+        let inode = Arc::new(Inode {
+            layout: OnceLock::new(),
+            hopeless: AtomicBool::new(false),
+            mapping: RwLock::default(),
+            appending: Mutex::default(),
+            budget: self.budget.clone(),
+        });
         table.insert(id, Arc::downgrade(&inode));
         inode
     }
@@ -86,28 +109,21 @@ impl Inodes {
 
 impl Inode {
     /// Copy from the file. None: read it the ordinary way.
-    pub fn read(&self, offset: u64, to: *mut u8, length: u64) -> Option<Result<u64>> {
+    pub fn read(&self, offset: u64, to: *mut u8, length: u64) -> Option<u64> {
         self.copy(offset, to, length, false)
     }
 
     /// Copy to the file, and with `stamp` set its modification time. None: write it the ordinary way, and
     /// tell with [`Inode::wrote`].
-    pub fn write(
-        &self,
-        fd: RawFd,
-        offset: u64,
-        from: *mut u8,
-        length: u64,
-        stamp: bool,
-    ) -> Option<Result<u64>> {
-        let copied = self.copy(offset, from, length, true);
-        if stamp && matches!(copied, Some(Ok(_))) {
+    pub fn write(&self, fd: RawFd, offset: u64, from: *mut u8, length: u64, stamp: bool) -> Option<u64> {
+        let copied = self.copy(offset, from, length, true)?;
+        if stamp {
             touch(fd);
         }
-        copied
+        Some(copied)
     }
 
-    fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool) -> Option<Result<u64>> {
+    fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool) -> Option<u64> {
         let end = offset.checked_add(length)?;
         if length < WORTH || self.hopeless.load(Ordering::Relaxed) || end > LARGEST {
             return None;
@@ -117,36 +133,38 @@ impl Inode {
         for block in offset / BLOCK..end.div_ceil(BLOCK) {
             match mapping.blocks[block as usize].load(Ordering::Acquire) {
                 READY => {}
-                DENSE => mapping.populate(block)?,
-                _ => return None,
+                READABLE if !write => {}
+                UNKNOWN => return None,
+                _ => mapping.populate(block, write)?,
             }
         }
         // SAFETY: inside the mapping, which the lock keeps; `memory` holds `length` bytes.
         let copied = unsafe {
             let page = mapping.base.add(offset as usize);
             let (from, to) = if write { (memory, page) } else { (page, memory) };
-            fault::guarded(|| copy(from, to, length as usize))
+            fault::guarded(&mapping.broken, || copy(from, to, length as usize))
         };
         if !copied {
             self.hopeless.store(true, Ordering::Relaxed);
             drop(mapped);
             self.forget();
-            return Some(Err(Errno(libc::EIO)));
+            return None; // the ordinary call says what is the matter with the file
         }
-        Some(Ok(length))
+        Some(length)
     }
 
     /// Note that an ordinary write put data there: whole blocks of it are allocated from now on.
-    pub fn wrote(&self, fd: RawFd, offset: u64, length: u64) {
-        self.learn(fd, offset, length, true);
+    pub fn wrote(&self, fd: RawFd, uid: u32, offset: u64, length: u64) {
+        self.learn(fd, uid, offset, length, true);
     }
 
     /// Learn at an ordinary read whether the file is dense, so that later reads can be copies.
-    pub fn was_read(&self, fd: RawFd, offset: u64, length: u64) {
-        self.learn(fd, offset, length, false);
+    pub fn was_read(&self, fd: RawFd, uid: u32, offset: u64, length: u64) {
+        self.learn(fd, uid, offset, length, false);
     }
 
-    fn learn(&self, fd: RawFd, offset: u64, length: u64, written: bool) {
+    /// `uid`: the user to whom a mapping that is made now counts.
+    fn learn(&self, fd: RawFd, uid: u32, offset: u64, length: u64, written: bool) {
         if length < WORTH || self.hopeless.load(Ordering::Relaxed) {
             return;
         }
@@ -166,10 +184,19 @@ impl Inode {
             }
         }
         let mut mapped = self.mapping.write().expect("not poisoned");
-        match Mapping::grown(mapped.take(), fd, end) {
+        let grown = match mapped.take() {
+            Some(mapping) => mapping.grown(fd),
+            None => match self.budget.take(uid, 1) {
+                Some(held) => Mapping::made(fd, held),
+                None => return,
+            },
+        };
+        match grown {
             Ok(mapping) => {
-                mapping.dense(start, end);
-                *mapped = Some(mapping);
+                if let Some(mapping) = &mapping {
+                    mapping.dense(start, end);
+                }
+                *mapped = mapping;
             }
             Err(_) => self.hopeless.store(true, Ordering::Relaxed),
         }
@@ -193,68 +220,67 @@ impl Inode {
 }
 
 impl Mapping {
-    /// A mapping of the whole blocks of the file as large as it is now; what `old` knew stays known.
-    fn grown(old: Option<Self>, fd: RawFd, wanted: u64) -> Result<Self> {
-        let mut mapping = match old {
-            Some(mapping) => mapping,
-            None => {
-                let path = proc_path(fd);
-                // As the server, not as the client: its rights were checked when it opened the file.
-                // SAFETY: a C string.
-                let file = check(unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) })?;
-                // SAFETY: just opened.
-                let file = unsafe { OwnedFd::from_raw_fd(file) };
-                Self {
-                    file,
-                    base: std::ptr::null_mut(),
-                    length: 0,
-                    blocks: Vec::new(),
-                }
-            }
-        };
-        // SAFETY: stat is plain data.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: valid descriptor and buffer.
-        check(unsafe { libc::fstat(mapping.file.as_raw_fd(), &mut stat) })?;
-        if stat.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
-            return Err(Errno(libc::EPERM)); // a write has to clear these bits: left to pwrite
+    /// A mapping of the whole blocks of the file as large as it is now; None where it has none.
+    fn made(fd: RawFd, held: Held) -> Result<Option<Self>> {
+        let length = whole_blocks(fd)?;
+        if length == 0 {
+            return Ok(None);
         }
-        let size = stat.st_size as u64;
-        let length = size.min(LARGEST) / BLOCK * BLOCK;
-        if length <= mapping.length || wanted > LARGEST {
-            return Ok(mapping);
-        }
-        // SAFETY: either a fresh mapping or the growing of our own; checked below.
+        let path = proc_path(fd);
+        // As the server, not as the client, which may read alone: rights were checked when it opened the file.
+        // SAFETY: a C string.
+        let file =
+            creds::as_server(|| check(unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }))?;
+        // SAFETY: just opened.
+        let file = unsafe { OwnedFd::from_raw_fd(file) };
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, checked below.
         let base = unsafe {
-            if mapping.length == 0 {
-                let protection = libc::PROT_READ | libc::PROT_WRITE;
-                let fd = mapping.file.as_raw_fd();
-                libc::mmap(
-                    std::ptr::null_mut(),
-                    length as usize,
-                    protection,
-                    libc::MAP_SHARED,
-                    fd,
-                    0,
-                )
-            } else {
-                libc::mremap(
-                    mapping.base.cast(),
-                    mapping.length as usize,
-                    length as usize,
-                    libc::MREMAP_MAYMOVE,
-                )
-            }
+            libc::mmap(
+                std::ptr::null_mut(),
+                length as usize,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
         };
         if base == libc::MAP_FAILED {
             return Err(Errno::last());
         }
-        mapping.base = base.cast();
-        mapping.length = length;
-        mapping
-            .blocks
+        let blocks = (0..length / BLOCK).map(|_| AtomicU8::new(UNKNOWN)).collect();
+        Ok(Some(Self {
+            base: base.cast(),
+            length,
+            blocks,
+            broken: AtomicBool::new(false),
+            _held: held,
+        }))
+    }
+
+    /// The same of the file as large as it is now; what was known stays known.
+    fn grown(mut self, fd: RawFd) -> Result<Option<Self>> {
+        let length = whole_blocks(fd)?;
+        if length <= self.length {
+            return Ok(Some(self));
+        }
+        // SAFETY: our own mapping.
+        let base = unsafe {
+            libc::mremap(
+                self.base.cast(),
+                self.length as usize,
+                length as usize,
+                libc::MREMAP_MAYMOVE,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(Errno::last());
+        }
+        self.base = base.cast();
+        self.length = length;
+        self.blocks
             .resize_with((length / BLOCK) as usize, || AtomicU8::new(UNKNOWN));
-        Ok(mapping)
+        Ok(Some(self))
     }
 
     /// Mark the blocks that lie wholly in [start, end).
@@ -266,20 +292,40 @@ impl Mapping {
         }
     }
 
-    /// Bring a block into the page tables; None where the kernel cannot.
-    fn populate(&self, block: u64) -> Option<()> {
+    /// Bring a block into the page tables; None where the kernel cannot. For reading the pages stay clean, and
+    /// the file's times as they are.
+    fn populate(&self, block: u64, write: bool) -> Option<()> {
+        let (how, then) = if write {
+            (libc::MADV_POPULATE_WRITE, READY)
+        } else {
+            (libc::MADV_POPULATE_READ, READABLE)
+        };
         // SAFETY: inside the mapping.
         let result = unsafe {
             libc::madvise(
                 self.base.add((block * BLOCK) as usize).cast(),
                 BLOCK as usize,
-                libc::MADV_POPULATE_WRITE,
+                how,
             )
         };
         let state = &self.blocks[block as usize];
-        state.store(if result == 0 { READY } else { UNKNOWN }, Ordering::Release);
-        (result == 0).then_some(())
+        if result != 0 {
+            state.store(UNKNOWN, Ordering::Release);
+            return None;
+        }
+        state.fetch_max(then, Ordering::AcqRel);
+        Some(())
     }
+}
+
+/// Bytes of a file's whole blocks, as far as they are mapped. EPERM for a file that gives rights to who runs it: a
+/// write has to take them away, which is left to pwrite.
+fn whole_blocks(fd: RawFd) -> Result<u64> {
+    let stat = stat_of(fd)?;
+    if stat.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
+        return Err(Errno(libc::EPERM));
+    }
+    Ok((stat.st_size as u64).min(LARGEST) / BLOCK * BLOCK)
 }
 
 /// Whether as much is allocated as the file is long. (What is allocated beyond its end can hide a hole; then
@@ -305,7 +351,9 @@ pub fn touch(fd: RawFd) {
         },
     ];
     // SAFETY: two timespecs, as the call wants.
-    unsafe {
-        libc::futimens(fd, times.as_ptr());
+    let touch = || check(unsafe { libc::futimens(fd, times.as_ptr()) });
+    // Who may write is not let set this time alone, unless the file is its own.
+    if touch() == Err(Errno(libc::EPERM)) {
+        let _ = creds::as_server(touch);
     }
 }

@@ -21,6 +21,8 @@ pub enum Place {
         connection: Arc<Connection>,
         tag: u64,
         body: Vec<u8>,
+        /// Bytes behind the request, as they came: the body grows for the answer.
+        payload: usize,
     },
     Inside {
         payload: Vec<u8>,
@@ -43,6 +45,10 @@ pub enum Work {
     Full,
 }
 
+/// Requests for fsync that leave their places to others. More take places, or one user's would have all workers
+/// wait for the device.
+pub const MOST_SYNCING: usize = 4;
+
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
     job: JobId,
@@ -64,6 +70,7 @@ struct Inner {
     waiting: HashMap<u64, (Pending, Nanos)>,
     token: u64,
     serving: usize,
+    syncing: usize,
     pace: Pace,
 }
 
@@ -74,6 +81,7 @@ impl Queue {
             waiting: HashMap::new(),
             token: 0,
             serving: 0,
+            syncing: 0,
             pace,
         };
         Self {
@@ -141,8 +149,9 @@ impl Queue {
                         continue;
                     };
                     // fsync waits for a device and uses nothing else: it leaves its place to others.
-                    let counted = pending.request.op != Op::Fsync;
+                    let counted = pending.request.op != Op::Fsync || inner.syncing >= MOST_SYNCING;
                     inner.serving += usize::from(counted);
+                    inner.syncing += usize::from(!counted);
                     inner.pace.begin(now, arrived, bytes_of(&pending.request));
                     let ticked = Ticked {
                         job: request.job,
@@ -163,6 +172,7 @@ impl Queue {
         let now = self.now();
         let mut inner = self.lock();
         inner.serving -= usize::from(ticked.counted);
+        inner.syncing -= usize::from(!ticked.counted);
         inner.arbiter.complete(ticked.job, now);
     }
 
@@ -187,5 +197,55 @@ fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => request.size.min(wire::MAX_BODY as u64),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use policy::{Policy, SchedulerKind, Settings};
+
+    use super::*;
+    use crate::hot::tests::session;
+
+    const PARALLEL: usize = 2;
+
+    fn asked(session: &Arc<Session>, op: Op, n: usize) -> Vec<Pending> {
+        let pending = |_| Pending {
+            session: Arc::clone(session),
+            request: Request::new(op),
+            place: Place::Inside {
+                payload: Vec::new(),
+                then: Box::new(|_, _| ()),
+            },
+        };
+        (0..n).map(pending).collect()
+    }
+
+    /// However many wait for the device, workers are left: a server has more of them than can wait at a time.
+    #[test]
+    fn a_flood_of_fsync_leaves_workers_for_others() {
+        let policy = Policy::parse("user-fair").unwrap();
+        let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
+        let queue = Queue::new(arbiter, CostModel::DEFAULT, PARALLEL, Pace::new(0));
+        let session = session();
+        queue.add_job(Job::new(session.job));
+        assert!(queue.push(session.job, asked(&session, Op::Fsync, 20)).is_empty());
+        let mut served = Vec::new();
+        while let (Work::Serve(_, ticked), _) = queue.pop() {
+            served.push(ticked);
+        }
+        assert_eq!(served.len(), MOST_SYNCING + PARALLEL);
+        // As they end others begin, and in the end all have been served.
+        let mut count = served.len();
+        while let Some(one) = served.pop() {
+            queue.done(&one);
+            while let (Work::Serve(_, ticked), _) = queue.pop() {
+                served.push(ticked);
+                count += 1;
+            }
+        }
+        assert_eq!(count, 20);
+        let inner = queue.lock();
+        assert_eq!((inner.serving, inner.syncing), (0, 0));
     }
 }

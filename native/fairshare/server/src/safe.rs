@@ -4,8 +4,9 @@
 //! rename it away, is root on this storage. So the folder, and all above it, must be the server's own or
 //! root's, and nobody else's to write to; a folder for everybody's files counts when it is sticky.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Bits by which group and others write.
@@ -13,7 +14,8 @@ const OTHERS_WRITE: u32 = 0o022;
 const OTHERS_AT_ALL: u32 = 0o077;
 const STICKY: u32 = 0o1000;
 
-fn own(uid: u32) -> bool {
+/// Whether a user is one that the server believes: root, or its own.
+pub fn own(uid: u32) -> bool {
     // SAFETY: no preconditions.
     uid == 0 || uid == unsafe { libc::geteuid() }
 }
@@ -37,26 +39,60 @@ pub fn folder(path: &Path, strict: bool) -> Result<(), String> {
             path.display()
         ));
     }
+    if strict {
+        let real = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        held(real.parent(), &path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// A folder that nobody else may pass through, for what lies in it is reached by the server alone.
+pub fn closed(path: &Path) -> Result<(), String> {
+    let found = fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if found.permissions().mode() & OTHERS_AT_ALL != 0 {
+        return Err(format!(
+            "{}: others may pass through it to the files, past the scheduler: chmod go-rwx",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// A folder in which nobody else can put another in the place of `what`.
+pub fn place(path: &Path, what: &str) -> Result<(), String> {
     let real = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    for above in real.ancestors().skip(1).filter(|_| strict) {
+    held(Some(&real), what)
+}
+
+/// Neither a folder nor one above it lets others put another file in the place of `what`.
+fn held(folder: Option<&Path>, what: &str) -> Result<(), String> {
+    for above in folder.iter().flat_map(|folder| folder.ancestors()) {
         let found = fs::metadata(above).map_err(|e| format!("{}: {e}", above.display()))?;
         let mode = found.permissions().mode();
         if !own(found.uid()) || (mode & OTHERS_WRITE != 0 && mode & STICKY == 0) {
             return Err(format!(
-                "{}: others may write there, and could put another folder in the place of {}",
+                "{}: others may write there, and could put another in the place of {what}",
                 above.display(),
-                path.display()
             ));
         }
     }
     Ok(())
 }
 
-/// A file that nobody else may read or write.
-pub fn secret(path: &Path) -> Result<(), String> {
-    let found = fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+/// The contents of a file that nobody else may read or write. What is read is what was looked at.
+pub fn secret(path: &Path) -> Result<Vec<u8>, String> {
+    let what = |error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => format!("{}: is not a file (a link is none)", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    };
+    let mut options = OpenOptions::new();
+    let options = options
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let mut file = options.open(path).map_err(what)?;
+    let found = file.metadata().map_err(what)?;
     if !found.is_file() {
-        return Err(format!("{}: is not a file (a link is none)", path.display()));
+        return Err(format!("{}: is not a file", path.display()));
     }
     if !own(found.uid()) || found.permissions().mode() & OTHERS_AT_ALL != 0 {
         return Err(format!(
@@ -64,7 +100,9 @@ pub fn secret(path: &Path) -> Result<(), String> {
             path.display()
         ));
     }
-    Ok(())
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(what)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -72,7 +110,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn place(name: &str) -> std::path::PathBuf {
+    fn made(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("fairshare-safe-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
@@ -82,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_others_write_to_is_refused() {
-        let path = place("folder");
+        let path = made("folder");
         assert_eq!(folder(&path, true), Ok(()));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(folder(&path, false).unwrap_err().contains("others may write"));
@@ -95,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_folder_in_one_that_others_write_to_is_refused_where_it_matters() {
-        let above = place("above");
+        let above = made("above");
         let path = above.join("data");
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
@@ -104,18 +142,26 @@ mod tests {
         assert_eq!(folder(&path, false), Ok(()));
         fs::set_permissions(&above, fs::Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(folder(&path, true), Ok(()));
+        assert_eq!(place(&above, "the socket"), Ok(()));
+        fs::set_permissions(&above, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(place(&above, "the socket")
+            .unwrap_err()
+            .contains("the place of the socket"));
         fs::remove_dir_all(&above).unwrap();
     }
 
     #[test]
     fn a_key_that_others_read_is_refused() {
-        let path = place("key");
+        let path = made("key");
         let file = path.join("key");
         fs::write(&file, "k").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(secret(&file).unwrap_err().contains("chmod 600"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(secret(&file), Ok(()));
+        assert_eq!(secret(&file), Ok(b"k".to_vec()));
+        let link = path.join("link");
+        symlink(&file, &link).unwrap();
+        assert!(secret(&link).unwrap_err().contains("is not a file"));
         fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -9,23 +9,23 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use policy::{Arbiter, Job, JobId, Pace};
+use policy::{Arbiter, JobId, Pace};
 
+use crate::budget::Budgets;
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::creds;
 use crate::data::DataFolder;
+use crate::door::Door;
 use crate::epoll::Epoll;
 use crate::errno::{check, Errno, Result};
 use crate::handles::Handles;
 use crate::hot::Hot;
 use crate::identity::Key;
-use crate::jobs::{Entry, Jobs};
+use crate::jobs::{Described, Entry, Jobs};
 use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::mapping::Inodes;
@@ -34,11 +34,9 @@ use crate::peers::{self, Exchange};
 use crate::queue::{Pending, Queue};
 use crate::session::Session;
 use crate::slurm::{self, Slurm};
+use crate::strangers::Strangers;
 use crate::stripes::Stripes;
 use crate::tree::Tree;
-
-/// Time that a client has to say who it is.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What an epoll event is about: the kind in the low three bits, an id above.
 pub mod about {
@@ -66,12 +64,14 @@ pub struct Server {
     pub queue: Queue,
     pub key: Key,
     pub(crate) epoll: Epoll,
-    pub(crate) unix: UnixListener,
+    pub(crate) door: Door,
     pub(crate) tcp: Option<TcpListener>,
     pub(crate) stop: OwnedFd,
     nudge: OwnedFd,
     pub(crate) stopping: AtomicBool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
+    strangers: Strangers,
+    pub budgets: Budgets,
     next_connection: AtomicU64,
     /// Joining and leaving a job changes two tables.
     membership: Mutex<()>,
@@ -82,11 +82,10 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(config: Config, data: DataFolder) -> Result<Arc<Self>> {
+    pub fn start(config: Config, data: DataFolder, door: Door) -> Result<Arc<Self>> {
         let epoll = Epoll::new()?;
-        let unix = data.listen(&config)?;
-        unix.set_nonblocking(true)?;
-        epoll.add(unix.as_raw_fd(), libc::EPOLLIN, about::UNIX_LISTENER)?;
+        door.listener.set_nonblocking(true)?;
+        epoll.add(door.listener.as_raw_fd(), libc::EPOLLIN, about::UNIX_LISTENER)?;
         let tcp = match &config.listen {
             Some(address) => {
                 let listener = TcpListener::bind(address)?;
@@ -118,11 +117,12 @@ impl Server {
         };
         let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
+        let budgets = Budgets::of_this_machine(config.parallel + config.spare);
         let server = Arc::new(Self {
             id: data.id,
             tree: Tree::open(&data.tree)?,
             handles: Handles::new(config.most_handles),
-            inodes: Inodes::default(),
+            inodes: Inodes::new(budgets.mappings.clone()),
             records: RecordLocks::default(),
             stripes: data.stripes,
             leases: Leases::default(),
@@ -131,12 +131,14 @@ impl Server {
             queue: Queue::new(arbiter, config.cost, config.parallel, Pace::new(config.rate)),
             key: data.key,
             epoll,
-            unix,
+            door,
             tcp,
             stop,
             nudge,
             stopping: AtomicBool::new(false),
             connections: Mutex::default(),
+            strangers: Strangers::new(budgets.strangers),
+            budgets,
             next_connection: AtomicU64::new(1),
             membership: Mutex::default(),
             hot: Hot::default(),
@@ -162,9 +164,10 @@ impl Server {
     }
 
     /// A session of a job begins.
-    pub(crate) fn join_job(&self, name: &str, job: Job) -> Arc<Entry> {
+    pub(crate) fn join_job(&self, described: &Described) -> Arc<Entry> {
         let _guard = self.membership.lock().expect("no panics under this lock");
-        let entry = self.jobs.join(name, job);
+        let entry = self.jobs.join(described);
+        let job = *entry.job.lock().expect("no panics under this lock");
         self.queue.add_job(job);
         entry
     }
@@ -172,7 +175,7 @@ impl Server {
     /// Slurm has said how large a job is. It stays in its place in the queue.
     pub(crate) fn resize_job(&self, name: &str, nodes: u32) {
         let _guard = self.membership.lock().expect("no panics under this lock");
-        if let Some(job) = self.jobs.resize(name, nodes) {
+        for job in self.jobs.resize(name, nodes) {
             self.queue.add_job(job);
         }
     }
@@ -193,15 +196,7 @@ impl Server {
     /// What has to be done now and then.
     pub(crate) fn tidy(&self) {
         self.handles.tidy();
-        let late: Vec<_> = {
-            let connections = self.connections.lock().expect("no panics under this lock");
-            let strangers = connections.values().filter(|c| c.session.get().is_none());
-            strangers
-                .filter(|c| c.since.elapsed() > HANDSHAKE)
-                .cloned()
-                .collect()
-        };
-        for connection in late {
+        for connection in self.strangers.late() {
             self.end(&connection);
         }
     }

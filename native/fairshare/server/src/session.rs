@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
+use crate::budget::Held;
 use crate::creds::Creds;
 use crate::jobs::Entry;
 use crate::segment::Segment;
@@ -21,6 +22,9 @@ pub struct Session {
     pub shared: Option<Shared>,
     /// Whether it has opened objects of striped files, which go with it.
     pub objects: AtomicBool,
+    /// Its user's part of what runs out, which goes with it.
+    #[allow(dead_code, reason = "held, not read")]
+    pub held: Vec<Held>,
 }
 
 /// Requests in shared memory.

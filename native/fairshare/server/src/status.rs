@@ -1,12 +1,15 @@
 //! What the server says of itself, and the tickets that it signs.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use policy::JobId;
 use serde_json::{json, Value};
-use wire::{Ticket, TICKET_BYTES};
+use wire::{ticket, Ticket, TICKET_BYTES};
 
 use crate::errno::{Errno, Result};
 use crate::handles::random;
+use crate::identity::now;
 use crate::ops::{Call, Outcome};
 use crate::server::Server;
 
@@ -32,29 +35,25 @@ pub fn describe(server: &Server) -> Value {
         .map(|(entry, _)| *entry.job.lock().expect("plain"))
         .collect();
     let shares = policy::shares(&server.queue.policy(), &active);
-    let share_of = |id| active.iter().position(|job| job.id == id).map(|at| shares[at]);
+    let share_of: HashMap<JobId, f64> = active.iter().map(|job| job.id).zip(shares).collect();
     let usage = server.queue.usage();
-    let served = |id| {
-        usage
-            .iter()
-            .find(|used| used.job.id == id)
-            .map(|used| used.served)
-    };
+    let served: HashMap<JobId, u64> = usage.iter().map(|used| (used.job.id, used.served)).collect();
     let jobs: Vec<Value> = listed
         .iter()
         .map(|(entry, sessions)| {
             let job = *entry.job.lock().expect("plain");
             json!({
                 "job": entry.name, "user": job.user, "group": job.group, "size": job.size,
-                "priority": job.priority, "clients": sessions, "share": share_of(job.id),
+                "priority": job.priority, "clients": sessions, "share": share_of.get(&job.id),
                 "bytes_read": entry.counters.bytes_read.load(Ordering::Relaxed),
                 "bytes_written": entry.counters.bytes_written.load(Ordering::Relaxed),
-                "served": served(job.id), "operations": entry.counters.operations.load(Ordering::Relaxed),
+                "served": served.get(&job.id), "operations": entry.counters.operations.load(Ordering::Relaxed),
             })
         })
         .collect();
     json!({
         "server": format!("{:016x}", server.id),
+        "jobs_of": server.config.jobs.name(),
         "policy": server.config.policy_name,
         "scheduler": server.config.scheduler.name(),
         "rate": server.config.rate,
@@ -63,6 +62,9 @@ pub fn describe(server: &Server) -> Value {
         "jobs": jobs,
     })
 }
+
+/// How long a ticket is valid at most that a user had signed (seconds).
+const OWN_LASTS: u64 = 7 * 86400;
 
 /// Sign a ticket. The server's own user and root may have any; others only one for themselves, of size 1.
 pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
@@ -75,14 +77,19 @@ pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
     let mut ticket = Ticket::parse(&bytes).map_err(|_| Errno(libc::EINVAL))?;
     // SAFETY: no preconditions.
     let trusted = creds.uid == 0 || creds.uid == unsafe { libc::geteuid() };
-    let own = ticket.uid == creds.uid
-        && ticket.user == creds.uid
-        && ticket.group == creds.gid
-        && ticket.size == 1
-        && ticket.priority == 1
+    // Over TCP a ticket is all that says who somebody is: each word of it has to be the kernel's.
+    let own = (ticket.uid, ticket.gid) == (creds.uid, creds.gid)
+        && (ticket.user, ticket.group) == (creds.uid, creds.gid)
+        && (ticket.size, ticket.priority) == (1, 1)
         && !ticket.job.starts_with("slurm-");
     if !call.session.local || !(trusted || own) {
         return Err(Errno(libc::EPERM));
+    }
+    if trusted {
+        ticket.by = ticket::ADMINISTRATOR;
+    } else {
+        ticket.by = ticket::USER;
+        ticket.expires = ticket.expires.min(now() + OWN_LASTS);
     }
     ticket.nonce = random()?;
     let mut answer = ticket.to_bytes().to_vec();

@@ -2,12 +2,14 @@
 //!
 //! Names, attributes and data are the backing file system's own, so what fsync acknowledged is as
 //! durable as there, and a killed server leaves nothing to repair. Every path is resolved by the
-//! kernel inside the tree (openat2 with RESOLVE_IN_ROOT): no link and no `..` leads out of it.
+//! kernel inside the tree (openat2 with RESOLVE_IN_ROOT): no link and no `..` leads out of it. A path from an
+//! open folder goes from that very folder, wherever it was moved and whatever has its name now.
 
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::errno::{check, Errno, Result};
 
@@ -15,6 +17,22 @@ pub struct Tree {
     root: OwnedFd,
     /// Where the kernel says the root is: what /proc/self/fd shows in front of every path.
     place: Vec<u8>,
+}
+
+/// A path, and the open folder from which it goes; None: the root.
+pub struct Route {
+    pub from: Option<Arc<dyn AsFd + Send + Sync>>,
+    pub path: Vec<u8>,
+}
+
+impl Route {
+    /// The same folder, another path.
+    fn with(&self, path: &[u8]) -> Self {
+        Self {
+            from: self.from.clone(),
+            path: path.to_vec(),
+        }
+    }
 }
 
 /// The folder that holds a name, and the name.
@@ -39,50 +57,35 @@ impl Tree {
         self.root.as_raw_fd()
     }
 
-    /// Open `path` (from the root, whether or not it begins with a slash) with openat2.
-    pub fn resolve(&self, path: &[u8], flags: i32, mode: u32) -> Result<OwnedFd> {
-        let path = c_string(if path.is_empty() { b"." } else { path })?;
-        // SAFETY: open_how is plain data; zero is valid for all its fields.
-        let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-        how.flags = (flags | libc::O_CLOEXEC) as u32 as u64;
-        how.mode = if flags & libc::O_CREAT != 0 {
-            u64::from(mode & 0o7777)
-        } else {
-            0
+    /// Open what a route leads to (from the root, whether or not its path begins with a slash).
+    pub fn resolve(&self, route: &Route, flags: i32, mode: u32) -> Result<OwnedFd> {
+        let path = route.path.as_slice();
+        let Some(folder) = &route.from else {
+            return open_at(self.root.as_raw_fd(), path, flags, mode, libc::RESOLVE_IN_ROOT);
         };
-        how.resolve = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
-        loop {
-            // SAFETY: all pointers are valid for the call, the size is the structure's.
-            let fd = unsafe {
-                libc::syscall(
-                    libc::SYS_openat2,
-                    self.root.as_raw_fd(),
-                    path.as_ptr(),
-                    &raw const how,
-                    std::mem::size_of::<libc::open_how>(),
-                )
-            };
-            if fd >= 0 {
-                // SAFETY: just opened.
-                return Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) });
+        let fd = folder.as_fd().as_raw_fd();
+        match open_at(fd, path, flags, mode, libc::RESOLVE_BENEATH) {
+            // Up and out of the folder, or by a link to an absolute path: from the root, by the folder's path now.
+            Err(Errno(libc::EXDEV)) => {
+                let mut whole = self.path_of(fd)?;
+                whole.push(b'/');
+                whole.extend_from_slice(path);
+                open_at(self.root.as_raw_fd(), &whole, flags, mode, libc::RESOLVE_IN_ROOT)
             }
-            match Errno::last() {
-                // EAGAIN: a rename raced with `..`; the kernel asks to try again.
-                Errno(libc::EINTR | libc::EAGAIN) => {}
-                other => return Err(other),
-            }
+            other => other,
         }
     }
 
     /// A descriptor that names the file without opening it.
-    pub fn locate(&self, path: &[u8], follow: bool) -> Result<OwnedFd> {
+    pub fn locate(&self, route: &Route, follow: bool) -> Result<OwnedFd> {
         let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
-        self.resolve(path, libc::O_PATH | nofollow, 0)
+        self.resolve(route, libc::O_PATH | nofollow, 0)
     }
 
-    /// The folder of `path`'s last component, and that component (with its trailing slash, if any:
+    /// The folder of the path's last component, and that component (with its trailing slash, if any:
     /// the kernel knows what that means for each call). EBUSY for the root itself.
-    pub fn spot(&self, path: &[u8]) -> Result<Spot> {
+    pub fn spot(&self, route: &Route) -> Result<Spot> {
+        let path = route.path.as_slice();
         let end = path.iter().rposition(|&b| b != b'/').map_or(0, |at| at + 1);
         let start = path[..end]
             .iter()
@@ -98,7 +101,7 @@ impl Tree {
         if end < path.len() {
             name.push(b'/');
         }
-        let parent = self.resolve(&path[..start], libc::O_PATH | libc::O_DIRECTORY, 0)?;
+        let parent = self.resolve(&route.with(&path[..start]), libc::O_PATH | libc::O_DIRECTORY, 0)?;
         Ok(Spot {
             parent,
             name: c_string(&name)?,
@@ -133,6 +136,41 @@ impl Tree {
             Some(b'/') => Ok(rest.to_vec()),
             Some(_) if self.place == b"/" => Ok(place),
             Some(_) => Err(Errno(libc::ENOENT)),
+        }
+    }
+}
+
+/// openat2, from a folder and no further than `how_far` lets it.
+fn open_at(folder: RawFd, path: &[u8], flags: i32, mode: u32, how_far: u64) -> Result<OwnedFd> {
+    let path = c_string(if path.is_empty() { b"." } else { path })?;
+    // SAFETY: open_how is plain data; zero is valid for all its fields.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (flags | libc::O_CLOEXEC) as u32 as u64;
+    how.mode = if flags & libc::O_CREAT != 0 {
+        u64::from(mode & 0o7777)
+    } else {
+        0
+    };
+    how.resolve = how_far | libc::RESOLVE_NO_MAGICLINKS;
+    loop {
+        // SAFETY: all pointers are valid for the call, the size is the structure's.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_openat2,
+                folder,
+                path.as_ptr(),
+                &raw const how,
+                std::mem::size_of::<libc::open_how>(),
+            )
+        };
+        if fd >= 0 {
+            // SAFETY: just opened.
+            return Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) });
+        }
+        match Errno::last() {
+            // EAGAIN: a rename raced with `..`; the kernel asks to try again.
+            Errno(libc::EINTR | libc::EAGAIN) => {}
+            other => return Err(other),
         }
     }
 }

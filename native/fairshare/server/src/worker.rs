@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use policy::Nanos;
 
+use crate::creds;
 use crate::queue::Work;
 use crate::server::{about, Server};
 
@@ -63,6 +64,7 @@ pub fn run(server: &Arc<Server>) {
 
 impl Workers {
     fn work(&self) {
+        creds::lay_down();
         while !self.server.stopping.load(Ordering::SeqCst) {
             self.server.scan();
             let (work, more) = self.server.queue.pop();

@@ -16,7 +16,7 @@ mod hello;
 mod reader;
 mod request;
 pub mod segment;
-mod ticket;
+pub mod ticket;
 
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};

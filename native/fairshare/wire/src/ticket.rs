@@ -7,9 +7,13 @@ pub const TICKET_BYTES: usize = 128;
 /// Longest job name (bytes of UTF-8).
 const NAME: usize = 48;
 
+/// Who had a ticket signed. (0 is none: such tickets were signed when anybody could have them for any job.)
+pub const ADMINISTRATOR: u32 = 1;
+pub const USER: u32 = 2;
+
 /// A ticket is public; its secret (an HMAC over it by the server's key) is what its holder must know.
 /// Wire: uid, gid, user, group, size, priority (u32 each), expires (u64, Unix seconds), nonce
-/// (u64), length of the name (u32), zeros up to 48, name (48), zeros up to 128.
+/// (u64), length of the name (u32), by (u32), name (48), zeros up to 128.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// Who may present it: the process's user over a Unix socket, the identity over TCP.
@@ -23,6 +27,8 @@ pub struct Ticket {
     pub priority: u32,
     pub expires: u64,
     pub nonce: u64,
+    /// Who had it signed; the server says it.
+    pub by: u32,
     pub job: String,
 }
 
@@ -41,6 +47,10 @@ impl Ticket {
         if size == 0 || priority == 0 {
             return Err(Malformed("ticket with a size or priority of zero"));
         }
+        let by = u32_at(bytes, 44);
+        if by != ADMINISTRATOR && by != USER {
+            return Err(Malformed("ticket of an older server: ask for a new one"));
+        }
         Ok(Self {
             uid: u32_at(bytes, 0),
             gid: u32_at(bytes, 4),
@@ -50,6 +60,7 @@ impl Ticket {
             priority,
             expires: u64_at(bytes, 24),
             nonce: u64_at(bytes, 32),
+            by,
             job: job.to_owned(),
         })
     }
@@ -75,6 +86,7 @@ impl Ticket {
             length -= 1;
         }
         bytes[40..44].copy_from_slice(&(length as u32).to_le_bytes());
+        bytes[44..48].copy_from_slice(&self.by.to_le_bytes());
         bytes[48..48 + length].copy_from_slice(&self.job.as_bytes()[..length]);
         bytes
     }
@@ -94,6 +106,7 @@ mod tests {
             priority: 1,
             expires: 5_000_000_000,
             nonce: 12,
+            by: USER,
             job: "lammps-17".into(),
         }
     }
@@ -108,6 +121,9 @@ mod tests {
         let mut bytes = ticket().to_bytes();
         bytes[16..20].fill(0);
         assert!(Ticket::parse(&bytes).is_err());
+        let mut bytes = ticket().to_bytes();
+        bytes[44..48].fill(0);
+        assert!(Ticket::parse(&bytes).is_err(), "by nobody");
         let mut bytes = ticket().to_bytes();
         bytes[40..44].copy_from_slice(&49_u32.to_le_bytes());
         assert!(Ticket::parse(&bytes).is_err());

@@ -84,15 +84,23 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
     let request = call.request;
     let target = call.target()?;
     let path = proc_path(target.fd());
-    let is_link = stat_of(target.fd())?.st_mode & libc::S_IFMT == libc::S_IFLNK;
+    let stat = stat_of(target.fd())?;
+    let is_link = stat.st_mode & libc::S_IFMT == libc::S_IFLNK;
     if request.mask & mask::MODE != 0 {
         if is_link {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         // SAFETY: a C string.
-        check(unsafe { libc::chmod(path.as_ptr(), request.mode & 0o7777) })?;
-        if let Target::Open(handle) = &target {
-            handle.inode.forget(); // a new set-user-id bit makes writes an affair of the kernel
+        let change = || check(unsafe { libc::chmod(path.as_ptr(), request.mode & 0o7777) });
+        if request.mode & (libc::S_ISUID | libc::S_ISGID) != 0 && stat.st_mode & libc::S_IFMT == libc::S_IFREG
+        {
+            // From now on a write has to take these bits away, which is the kernel's affair.
+            call.server
+                .inodes
+                .get((stat.st_dev, stat.st_ino))
+                .reshape(change)?;
+        } else {
+            change()?;
         }
     }
     if request.mask & (mask::UID | mask::GID) != 0 {

@@ -35,11 +35,13 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
 fn read_at(handle: &Handle, offset: i64, to: *mut u8, wanted: usize) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
     if let Some(copied) = handle.inode.read(start, to, wanted as u64) {
-        return copied.map(|count| count as usize);
+        return Ok(copied as usize);
     }
     // SAFETY: the caller's area holds `wanted` bytes.
     let count = check_size(unsafe { libc::pread(handle.fd(), to.cast(), wanted, offset) })?;
-    handle.inode.was_read(handle.fd(), start, count as u64);
+    handle
+        .inode
+        .was_read(handle.fd(), handle.uid, start, count as u64);
     Ok(count)
 }
 
@@ -91,7 +93,7 @@ fn write_part(handle: &Handle, offset: i64, from: *mut u8, size: usize, chained:
             .inode
             .write(handle.fd(), start, from, size as u64, !chained);
         if let Some(copied) = copied {
-            return copied.map(|count| count as usize);
+            return Ok(copied as usize);
         }
     }
     if chained && !reached(handle.fd(), offset)? {
@@ -99,7 +101,7 @@ fn write_part(handle: &Handle, offset: i64, from: *mut u8, size: usize, chained:
     }
     // SAFETY: the caller's area holds `size` bytes.
     let count = check_size(unsafe { libc::pwrite(handle.fd(), from.cast(), size, offset) })?;
-    handle.inode.wrote(handle.fd(), start, count as u64);
+    handle.inode.wrote(handle.fd(), handle.uid, start, count as u64);
     Ok(count)
 }
 

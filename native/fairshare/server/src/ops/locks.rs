@@ -22,7 +22,7 @@ pub fn record(call: &Call<'_>) -> Result<Outcome> {
         libc::F_UNLCK if setting => {
             call.server
                 .records
-                .unset(handle.id_of_file, call.session.id, start, end);
+                .unset(handle.id_of_file, call.session.id, start, end)?;
             return Ok(Outcome::default());
         }
         _ => return Err(Errno(libc::EINVAL)),

@@ -16,13 +16,17 @@ use std::sync::Arc;
 use wire::{Op, Reply, Request, ROOT};
 
 use crate::area::Area;
+use crate::budget::Held;
+use crate::connection::Passed;
 use crate::creds;
 use crate::errno::{check, Errno, Result};
 use crate::handles::Handle;
 use crate::server::Server;
 use crate::session::Session;
 use crate::status;
-use crate::tree::proc_path;
+use crate::tree::{proc_path, Route};
+
+pub use attributes::stat_of;
 
 /// What an operation came to. `data` bytes of the area are the reply's data.
 #[derive(Default)]
@@ -31,7 +35,7 @@ pub struct Outcome {
     pub value: u64,
     pub data: usize,
     /// For the client: its end of a new handle.
-    pub descriptor: Option<OwnedFd>,
+    pub descriptor: Option<Passed>,
     /// For the server: the end to watch, and the handle that goes with it.
     pub watch: Option<(RawFd, u64)>,
 }
@@ -113,6 +117,14 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
 }
 
 impl Call<'_> {
+    /// Count descriptors to the client's user. EMFILE where too few would be left for others.
+    pub fn take_descriptors(&self, count: u64) -> Result<Held> {
+        let budget = &self.server.budgets.descriptors;
+        budget
+            .take(self.session.creds.uid, count)
+            .ok_or(Errno(libc::EMFILE))
+    }
+
     /// The open file that the request names.
     pub fn handle(&self) -> Result<Arc<Handle>> {
         use Op::{Allocate, Close, Describe, Fsync, Read, Truncate, Write};
@@ -128,14 +140,14 @@ impl Call<'_> {
         Ok(handle)
     }
 
-    /// The request's path, from the root of the tree.
-    pub fn path(&self) -> Result<Vec<u8>> {
+    /// The request's path, and from where it goes.
+    pub fn path(&self) -> Result<Route> {
         let (path, _) = self.area.paths(self.request)?;
         self.from(self.request.handle, path)
     }
 
     /// Both of them.
-    pub fn both_paths(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+    pub fn both_paths(&self) -> Result<(Route, Route)> {
         let (first, second) = self.area.paths(self.request)?;
         Ok((
             self.from(self.request.handle, first)?,
@@ -148,21 +160,21 @@ impl Call<'_> {
         Ok(self.area.paths(self.request)?.1)
     }
 
-    fn from(&self, directory: u64, path: Vec<u8>) -> Result<Vec<u8>> {
+    fn from(&self, directory: u64, path: Vec<u8>) -> Result<Route> {
         if path.is_empty() {
             return Err(Errno(libc::ENOENT));
         }
         if directory == ROOT || path[0] == b'/' {
-            return Ok(path);
+            return Ok(Route { from: None, path });
         }
         let handle = self.server.handles.get(directory, self.session)?;
         if !handle.directory {
             return Err(Errno(libc::ENOTDIR));
         }
-        let mut whole = self.server.tree.path_of(handle.fd())?;
-        whole.push(b'/');
-        whole.extend_from_slice(&path);
-        Ok(whole)
+        Ok(Route {
+            from: Some(handle),
+            path,
+        })
     }
 
     /// A handle's file, opened again by the rights of the client: how a file that was found without being

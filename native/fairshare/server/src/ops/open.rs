@@ -3,10 +3,12 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use crate::connection::Passed;
 use crate::errno::{check, Errno, Result};
-use crate::handles::{Opened, KERNEL};
+use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
 use crate::ops::attributes::stat_of;
 use crate::ops::{stripes, Call, Outcome};
+use crate::tree::Route;
 
 /// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.
 const PASSED: i32 = libc::O_ACCMODE
@@ -23,8 +25,16 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     if asked & libc::O_TMPFILE == libc::O_TMPFILE {
         return Err(Errno(libc::EOPNOTSUPP));
     }
+    let held = call.take_descriptors(if call.session.local { FOR_A_HANDLE } else { 1 })?;
     let by_handle = call.request.path_len == 0;
-    let path = if by_handle { Vec::new() } else { call.path()? };
+    let path = if by_handle {
+        Route {
+            from: None,
+            path: Vec::new(),
+        }
+    } else {
+        call.path()?
+    };
     let tree = &call.server.tree;
     let (file, truncate) = if by_handle {
         let kept = libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY | libc::O_SYNC;
@@ -94,15 +104,17 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         id_of_file,
         inode,
         object: false,
+        held,
     };
     let mut outcome = Outcome {
         data,
         ..Outcome::default()
     };
     if call.session.local {
+        let on_its_way = call.take_descriptors(1)?;
         let (handle, theirs, watched) = call.server.handles.add_local(opened, call.server.id)?;
         outcome.value = handle.id;
-        outcome.descriptor = Some(theirs);
+        outcome.descriptor = Some(Passed::new(theirs, on_its_way));
         outcome.watch = Some((watched, handle.id));
     } else {
         outcome.value = call.server.handles.add_remote(opened, call.session.id)?.id;
@@ -113,7 +125,9 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
 /// A hint of the last holder, so that what the handle held is free when close returns.
 pub fn close(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
-    call.server
+    // All of a range at once: that leaves no pieces, and cannot fail.
+    let _ = call
+        .server
         .records
         .unset(handle.id_of_file, call.session.id, 0, u64::MAX);
     call.server

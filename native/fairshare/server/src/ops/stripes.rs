@@ -11,7 +11,7 @@ use crate::handles::{Handle, Opened};
 use crate::mapping::FileId;
 use crate::ops::attributes::{attributes_of, stat_of};
 use crate::ops::{Call, Outcome};
-use crate::tree::Spot;
+use crate::tree::{Route, Spot};
 
 /// The servers that a file which this request makes is striped over; None for an ordinary one.
 pub fn wanted(call: &Call<'_>) -> Result<Option<Vec<u64>>> {
@@ -32,7 +32,7 @@ pub fn wanted(call: &Call<'_>) -> Result<Option<Vec<u64>>> {
 }
 
 /// Open `path`, and where that makes it note its layout before anybody else opens it.
-pub fn make_or_open(call: &Call<'_>, path: &[u8], flags: i32, servers: &[u64]) -> Result<OwnedFd> {
+pub fn make_or_open(call: &Call<'_>, path: &Route, flags: i32, servers: &[u64]) -> Result<OwnedFd> {
     let (tree, stripes) = (&call.server.tree, &call.server.stripes);
     let _birth = stripes.births.write().expect("no panics under this lock");
     // A link without a file is there and is not: then the kernel decides, and the file is an ordinary one.
@@ -90,6 +90,7 @@ pub fn open_object(call: &Call<'_>) -> Result<Outcome> {
     if !grant.layout.servers.contains(&call.server.id) || call.session.inside {
         return Err(Errno(libc::EACCES));
     }
+    let held = call.take_descriptors(1)?;
     let file = call.server.stripes.object(&grant, &call.session.creds)?;
     let stat = stat_of(file.as_raw_fd())?;
     let id_of_file = (stat.st_dev, stat.st_ino);
@@ -105,6 +106,7 @@ pub fn open_object(call: &Call<'_>) -> Result<Outcome> {
         id_of_file,
         inode: call.server.inodes.get(id_of_file),
         object: true,
+        held,
     };
     call.session.objects.store(true, Ordering::SeqCst);
     let handle = call.server.handles.add_remote(opened, call.session.id)?;

@@ -1,25 +1,33 @@
 //! Carrying a request out, and sending its answer where it came from.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use wire::{segment, REQUEST_BYTES};
+use wire::{segment, Request, REQUEST_BYTES};
 
 use super::{about, Server};
 use crate::area::Area;
+use crate::connection::Passed;
 use crate::ops::{carry_out, Call, Outcome};
 use crate::queue::{Pending, Place};
 
 /// Smallest room for the data of a reply in a frame.
 const REPLY_ROOM: usize = 8192;
 
+fn room_for(request: &Request) -> usize {
+    (request.size as usize).clamp(REPLY_ROOM, 1 << 20)
+}
+
+/// Bytes that a request in a frame, with `payload` bytes behind it, takes until it is answered.
+pub(super) fn weight(request: &Request, payload: usize) -> usize {
+    REQUEST_BYTES + payload.max(room_for(request))
+}
+
 impl Server {
     /// Carry out a request and answer it.
     pub(crate) fn serve(&self, mut pending: Pending) {
         let session = Arc::clone(&pending.session);
         let request = pending.request;
-        let room = (request.size as usize).clamp(REPLY_ROOM, 1 << 20);
+        let room = room_for(&request);
         let outcome = {
             // SAFETY (all three): the memory lives as long as the session or the place, which we hold, and
             // is not touched otherwise while the area lives.
@@ -63,14 +71,18 @@ impl Server {
             let events = libc::EPOLLHUP | libc::EPOLLET;
             let _ = self.epoll.add(watched, events, id << 3 | about::HANDLE);
         }
-        let descriptor: Vec<OwnedFd> = outcome.descriptor.take().into_iter().collect();
+        let descriptor: Vec<Passed> = outcome.descriptor.take().into_iter().collect();
         match pending.place {
             Place::Slot { connection, slot } => {
                 let Some(shared) = &pending.session.shared else {
                     return;
                 };
                 if !descriptor.is_empty() && connection.send(outcome.value, &[], descriptor) {
-                    self.watch(&connection, true);
+                    if connection.overfed() {
+                        self.end(&connection);
+                    } else {
+                        self.watch(&connection, true);
+                    }
                 }
                 self.slot_done(shared, slot, &outcome);
             }
@@ -79,12 +91,12 @@ impl Server {
                 connection,
                 tag,
                 body,
+                payload,
             } => {
                 let reply = outcome.reply().to_bytes();
                 let data = &body[REQUEST_BYTES..REQUEST_BYTES + outcome.data];
                 let kept = connection.send(tag, &[&reply, data], descriptor);
-                let before = connection.outstanding.fetch_sub(1, Ordering::SeqCst);
-                if kept || before >= crate::connection::MOST_OUTSTANDING {
+                if connection.end(weight(&pending.request, payload)) || kept {
                     self.watch(&connection, kept);
                 }
             }

@@ -1,7 +1,5 @@
 //! Clients on sockets: how they come, say who they are, ask, and go.
 
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,64 +7,66 @@ use std::sync::Arc;
 use wire::{segment, Hello, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
 
 use super::{about, Server};
-use crate::connection::{Connection, Received, Socket};
+use crate::budget::Held;
+use crate::connection::{self, Connection, Received, Socket};
 use crate::errno::{Errno, Result};
-use crate::identity::{identify, peer_of, Peer, CHALLENGE_BYTES};
+use crate::handles::fill_at_random;
+use crate::identity::{identify, peer_of, user_of, Peer, CHALLENGE_BYTES};
+use crate::locks;
 use crate::queue::{Pending, Place};
+use crate::server::answers::weight;
 use crate::session::Session;
+use crate::strangers::Origin;
 
-/// Connections that have not said who they are yet.
-const MOST_STRANGERS: usize = 256;
+/// Connections that are taken before other clients are looked after.
+const AT_A_TIME: usize = 64;
+/// Descriptors of the server that a session takes: the socket and the doorbell.
+const FOR_A_SESSION: u64 = 2;
 
 impl Server {
     /// Take the connections that wait on a listener.
     pub(crate) fn accept(&self, from_tcp: bool) {
-        loop {
-            let socket = if from_tcp {
+        for _ in 0..AT_A_TIME {
+            let (socket, origin) = if from_tcp {
                 let Some(listener) = &self.tcp else { return };
                 match listener.accept() {
-                    Ok((stream, _)) => {
+                    Ok((stream, address)) => {
                         let _ = stream.set_nodelay(true);
                         let _ = stream.set_nonblocking(true);
                         keep_alive(stream.as_fd());
-                        Socket::Tcp(stream)
+                        (Socket::Tcp(stream), Origin::Address(address.ip()))
                     }
                     Err(_) => return,
                 }
             } else {
-                match self.unix.accept() {
+                match self.door.listener.accept() {
                     Ok((stream, _)) => {
                         let _ = stream.set_nonblocking(true);
-                        Socket::Unix(stream)
+                        let Ok(uid) = user_of(stream.as_fd()) else {
+                            continue;
+                        };
+                        (Socket::Unix(stream), Origin::User(uid))
                     }
                     Err(_) => return,
                 }
             };
             // A connection that cannot be taken is closed by dropping it; the client sees the end.
-            let _ = self.take(socket);
+            let _ = self.take(socket, origin);
         }
     }
 
-    fn take(&self, socket: Socket) -> Result<()> {
-        let peer = match &socket {
-            Socket::Unix(stream) => peer_of(stream.as_fd())?,
-            Socket::Tcp(_) => Peer::Remote,
-        };
+    fn take(&self, socket: Socket, origin: Origin) -> Result<()> {
         let mut challenge = [0; CHALLENGE_BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut challenge)?;
+        fill_at_random(&mut challenge)?;
         let id = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let connection = Arc::new(Connection::new(id, socket, peer, challenge));
-        {
-            let mut connections = self.connections.lock().expect("no panics under this lock");
-            let strangers = connections
-                .values()
-                .filter(|c| c.session.get().is_none())
-                .take(MOST_STRANGERS);
-            if strangers.count() >= MOST_STRANGERS {
-                return Err(Errno(libc::EAGAIN));
-            }
-            connections.insert(id, Arc::clone(&connection));
+        let connection = Arc::new(Connection::new(id, socket, challenge));
+        if let Some(silent) = self.strangers.enter(origin, &connection) {
+            self.end(&silent);
         }
+        self.connections
+            .lock()
+            .expect("no panics under this lock")
+            .insert(id, Arc::clone(&connection));
         connection.send(0, &[&challenge], vec![]);
         self.epoll
             .add(connection.fd(), interest(true, false), id << 3 | about::SOCKET)
@@ -103,6 +103,7 @@ impl Server {
     }
 
     pub(super) fn watch(&self, connection: &Connection, kept: bool) {
+        let _guard = connection.watching.lock().expect("no panics under this lock");
         if !connection.closed.load(Ordering::SeqCst) {
             let events = interest(connection.hungry(), kept);
             let _ = self
@@ -119,11 +120,13 @@ impl Server {
         let Some(Ok(request)) = body.first_chunk::<REQUEST_BYTES>().map(Request::parse) else {
             return false;
         };
-        connection.outstanding.fetch_add(1, Ordering::SeqCst);
+        let payload = body.len() - REQUEST_BYTES;
+        connection.begin(weight(&request, payload));
         let place = Place::Frame {
             connection: Arc::clone(connection),
             tag,
             body,
+            payload,
         };
         let pending = Pending {
             session: Arc::clone(session),
@@ -148,24 +151,34 @@ impl Server {
             Ok(hello) => hello,
             Err(malformed) => return refuse(libc::EPROTO, &malformed.to_string()),
         };
+        let peer = match &connection.socket {
+            Socket::Unix(stream) => peer_of(stream.as_fd()),
+            Socket::Tcp(_) => Ok(Peer::Remote),
+        };
+        let Ok(peer) = peer else { return false };
         let identity = match identify(
-            &connection.peer,
+            &peer,
             &hello,
             &connection.challenge,
             &self.key,
             &self.slurm,
+            self.config.jobs,
         ) {
             Ok(identity) => identity,
             Err((Errno(errno), reason)) => return refuse(errno, &reason),
         };
-        if self.sessions_of(identity.creds.uid) >= self.config.most_sessions {
-            return refuse(libc::EUSERS, "this user has too many connections to this server");
-        }
+        let uid = identity.creds.uid;
+        let Some(held) = self.room_for_session(uid) else {
+            return refuse(
+                libc::EUSERS,
+                "this user has as many connections to this server as leaves room for others",
+            );
+        };
         let local = matches!(connection.socket, Socket::Unix(_));
         let mut descriptors = Vec::new();
         let mut shared = None;
         if local && hello.wants & WANT_SEGMENT != 0 {
-            match self.make_segment(connection.id) {
+            match self.make_segment(connection.id, uid) {
                 Ok((made, passed)) => {
                     shared = Some(made);
                     descriptors = passed;
@@ -173,7 +186,7 @@ impl Server {
                 Err(Errno(errno)) => return refuse(errno, "no shared memory for this client"),
             }
         }
-        let entry = self.join_job(&identity.job_name, identity.job);
+        let entry = self.join_job(&identity.job);
         let welcome = Welcome {
             session: connection.id,
             server: self.id,
@@ -189,13 +202,15 @@ impl Server {
         let session = Session {
             id: connection.id,
             creds: identity.creds,
-            job: identity.job.id,
+            job: identity.job.job.id,
             entry,
             local,
             inside: false,
             shared,
             objects: AtomicBool::new(false),
+            held,
         };
+        self.strangers.leave(connection.id);
         let _ = connection.session.set(Arc::new(session));
         let data = welcome.to_bytes();
         let reply = Reply {
@@ -207,12 +222,14 @@ impl Server {
         true
     }
 
-    fn sessions_of(&self, uid: u32) -> usize {
-        let connections = self.connections.lock().expect("no panics under this lock");
-        let sessions = connections
-            .values()
-            .filter_map(|connection| connection.session.get());
-        sessions.filter(|session| session.creds.uid == uid).count()
+    /// What one more session of a user takes, None where too little would be left for others.
+    fn room_for_session(&self, uid: u32) -> Option<Vec<Held>> {
+        const EACH: u64 = segment::BYTES as u64 + connection::MEMORY + locks::MEMORY;
+        let memory = self.budgets.memory.take(uid, EACH)?;
+        let sessions = (self.budgets.memory.of(uid) / EACH) as usize;
+        let descriptors = self.budgets.descriptors.take(uid, FOR_A_SESSION)?;
+        let mapping = self.budgets.mappings.take(uid, 1)?;
+        (sessions <= self.config.most_sessions).then(|| vec![memory, descriptors, mapping])
     }
 
     pub(super) fn end(&self, connection: &Arc<Connection>) {
@@ -220,6 +237,7 @@ impl Server {
             return;
         }
         self.epoll.remove(connection.fd());
+        self.strangers.leave(connection.id);
         self.connections
             .lock()
             .expect("no panics under this lock")

@@ -7,15 +7,17 @@ use std::sync::{Arc, Mutex};
 use wire::{segment, Op, Request};
 
 use super::{about, Server};
-use crate::connection::Connection;
-use crate::errno::{check, Result};
+use crate::connection::{Connection, Passed};
+use crate::errno::{check, Errno, Result};
 use crate::ops::Outcome;
 use crate::queue::{Pending, Place};
 use crate::segment::Segment;
 use crate::session::Shared;
 
 impl Server {
-    pub(super) fn make_segment(&self, id: u64) -> Result<(Shared, Vec<OwnedFd>)> {
+    pub(super) fn make_segment(&self, id: u64, uid: u32) -> Result<(Shared, Vec<Passed>)> {
+        let on_their_way = || self.budgets.descriptors.take(uid, 1).ok_or(Errno(libc::EMFILE));
+        let (first, second) = (on_their_way()?, on_their_way()?);
         let (segment, memory) = Segment::create()?;
         // SAFETY: a plain call; the descriptor is ours.
         let doorbell =
@@ -36,7 +38,7 @@ impl Server {
                 hot,
                 collecting: Mutex::default(),
             },
-            vec![memory, theirs],
+            vec![Passed::new(memory, first), Passed::new(theirs, second)],
         ))
     }
 

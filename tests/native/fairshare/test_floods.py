@@ -1,0 +1,220 @@
+"""One user takes all that it can get; another comes later, gets in and is served."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tiercel.layers.fairshare.programs import Programs
+from tiercel.layers.fairshare.server import running_server
+
+from .conftest import Share
+from .users import ALICE, BOB, act, as_user
+
+#: Descriptors of the server in these tests: few, so that a flood is soon over.
+DESCRIPTORS = 1500
+
+
+@contextmanager
+def with_few_descriptors(programs: Programs, tmp_path: Path, *options: str) -> Iterator[Share]:
+    """A server of root, which all users reach."""
+    starter = tmp_path / "starter"
+    starter.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {programs.server} "$@"\n')
+    starter.chmod(0o755)
+    few = replace(programs, server=starter)
+    with running_server(few, tmp_path / "data", options, tmp_path / "log") as server:
+        folder = server.socket.parent
+        folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+        yield Share(programs, server)
+
+
+@pytest.fixture
+def small(programs: Programs, tmp_path: Path, as_root: None) -> Iterator[Share]:
+    with with_few_descriptors(programs, tmp_path) as share:
+        yield share
+
+
+HEAD = """
+kept = []
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+def frame(body): return struct.pack("<IIQ", 0x31525346, len(body), 0) + body
+def request(op, handle=0, size=0, path=b"", flags=0):
+    words = [op, flags, handle, 0, 0, size, len(path), 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    return frame(struct.pack("<IIQQqQIIIIII4q", *words) + path)
+def answer(s):
+    head, passed, _, _ = socket.recv_fds(s, 16, 4)
+    kept.extend(passed)
+    if len(head) < 16: return None
+    body = s.recv(struct.unpack_from("<I", head, 4)[0], socket.MSG_WAITALL)
+    return struct.unpack_from("<qQ", body)
+def stranger():
+    s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(SOCKET); return s
+def session(wants=1):
+    s = stranger(); challenge = s.recv(32)
+    s.sendall(frame(struct.pack("<IIQ", 2, wants, 0)))
+    said = answer(s)
+    return s if said and said[0] == 0 else None
+"""
+
+
+@contextmanager
+def flood(share: Share, code: str) -> Iterator[int]:
+    """While BOB does this; what it says it got."""
+    head = f"SOCKET = {str(share.server.socket)!r}\n{HEAD}"
+    bob = subprocess.Popen(
+        [sys.executable, "-c", as_user(BOB, head + code + "\nsys.stdin.readline()")], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert bob.stdout is not None
+    assert bob.stderr is not None
+    line = bob.stdout.readline()
+    assert line, bob.stderr.read()
+    yield int(line)
+    bob.communicate("\n")
+
+
+def served(share: Share) -> bool:
+    """ALICE opens a hundred files at a time, in two processes, writes and reads."""
+    said = act(
+        share,
+        ALICE,
+        """
+os.mkdir(ROOT + "/a")
+files = [open(f"{ROOT}/a/{n}", "w+b") for n in range(100)]
+pid = os.fork()
+for f in files: f.seek(0) if pid == 0 else f.write(b"x" * 300000); f.flush()
+if pid == 0: os._exit(len(os.listdir(ROOT + "/a")))
+same = [os.pread(f.fileno(), 9, 5) == b"x" * 9 for f in files]
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), all(same))
+""",
+    )
+    return said.split() == ["100", "True"]
+
+
+def test_silent_connections_keep_nobody_out(small: Share) -> None:
+    """More than the server keeps of such; of them the oldest go."""
+    with flood(small, "kept = [stranger() for n in range(600)]; print(len(kept), flush=True)") as got:
+        assert got == 600
+        assert served(small)
+
+
+def test_sessions_of_one_keep_nobody_out(small: Share) -> None:
+    code = """
+sessions = []
+while (one := session()) and len(sessions) < 2000: sessions.append(one)
+print(len(sessions), flush=True)
+"""
+    with flood(small, code) as got:
+        assert 50 < got < DESCRIPTORS / 4
+        assert served(small)
+
+
+def test_open_files_of_one_keep_nobody_out(small: Share) -> None:
+    code = """
+s = session(0)
+def opened():
+    s.sendall(request(10, path=b"/", flags=os.O_DIRECTORY))
+    result, handle = answer(s)
+    return result
+while (said := opened()) == 0 and len(kept) < 3000: pass
+assert said == -errno.EMFILE, said
+print(len(kept), flush=True)
+"""
+    with flood(small, code) as got:
+        assert 100 < got < DESCRIPTORS / 4
+        assert served(small)
+
+
+def test_who_takes_no_answers_gets_no_more(small: Share) -> None:
+    """Reads of a megabyte each are asked for, none is taken: the server neither keeps them nor stops."""
+    (small.tree / "large").write_bytes(bytes(1 << 20))
+    os.chmod(small.tree / "large", 0o644)
+    code = """
+for _ in range(20):
+    s = session(0); s.sendall(request(10, path=b"/large")); handle = answer(s)[1]; s.setblocking(False)
+    kept.append(s)
+    for n in range(3000):
+        try: s.send(request(13, handle, 1 << 20))
+        except BlockingIOError: break
+time.sleep(1)
+print(0, flush=True)
+"""
+    before = resident(small)
+    with flood(small, code):
+        assert served(small)
+        # At most two answers and a request of each of the 20.
+        assert resident(small) - before < 20 * (4 << 20)
+
+
+def resident(share: Share) -> int:
+    lines = Path(f"/proc/{share.server.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
+
+
+def test_descriptors_that_nobody_takes_keep_nobody_out(small: Share) -> None:
+    """Files are opened and closed, and the descriptors that come along are left lying in the socket."""
+    code = """
+for _ in range(40):
+    s = session(0)
+    if s is None: break
+    kept.append(s); s.setblocking(False)
+    for n in range(2000):
+        try: s.send(request(10, path=b"/", flags=os.O_DIRECTORY))
+        except BlockingIOError: break
+time.sleep(1)
+print(len(kept), flush=True)
+"""
+    with flood(small, code):
+        assert served(small)
+
+
+def test_mapped_files_take_no_more_descriptors(small: Share) -> None:
+    """Large files that are open take no more descriptors of the server than small ones."""
+    said = act(
+        small,
+        ALICE,
+        """
+os.mkdir(ROOT + "/m")
+files = [open(f"{ROOT}/m/{n}", "w+b", buffering=0) for n in range(50)]
+for f in files: f.write(b"y" * (256 << 10)); f.write(b"z" * (256 << 10))
+print(all(os.pread(f.fileno(), 1 << 20, 0) == b"y" * (256 << 10) + b"z" * (256 << 10) for f in files))
+""",
+    )
+    assert said == "True\n"
+    descriptors = list(Path(f"/proc/{small.server.process.pid}/fd").iterdir())
+    assert len(descriptors) < 60
+
+
+def test_names_looked_up_through_the_mount_keep_nobody_out(
+    programs: Programs, tmp_path: Path, as_root: None
+) -> None:
+    """The kernel has the server keep each file that it has looked up for a user."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("this machine has no usable /dev/fuse")
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o755)
+    (place / "mount").mkdir()
+    with with_few_descriptors(programs, tmp_path, "--mount", f"{place}/mount") as share:
+        for n in range(2000):
+            (share.tree / str(n)).touch()
+        code = f"""
+found = 0
+for n in range(2000):
+    try: os.stat(f"{place}/mount/{{n}}"); found += 1
+    except OSError as e: assert e.errno == errno.EMFILE
+print(found, flush=True)
+"""
+        with flood(share, code) as got:
+            assert 300 < got < DESCRIPTORS * 2 / 3
+            assert served(share)
+    (place / "mount").rmdir()
+    place.rmdir()

@@ -1,0 +1,32 @@
+"""Several users of one server: what each of them runs."""
+
+from __future__ import annotations
+
+import sys
+
+from .conftest import PREFIX, Share
+
+ALICE, BOB = 54321, 54322
+
+
+def as_user(uid: int, code: str, groups: list[int] | None = None, gid: int | None = None) -> str:
+    """Code that a user runs. Modules are read before the rights to their folders are dropped."""
+    return f"""
+import errno, os, resource, socket, struct, sys, time
+sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from tiercel.layers.fairshare.protocol import Connection, Job
+from tiercel.errors import UserError
+os.setgroups({groups or []}); os.setgid({gid if gid is not None else uid}); os.setuid({uid})
+ROOT = {PREFIX!r}
+def attempt(call, *a):
+    try: call(*a); print("ok")
+    except OSError as e: print(errno.errorcode[e.errno])
+{code}"""
+
+
+def act(share: Share, uid: int, code: str, *, groups: list[int] | None = None, gid: int | None = None) -> str:
+    """Run code as a user; what it prints."""
+    done = share.run(sys.executable, "-c", as_user(uid, code, groups, gid))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
