@@ -19,18 +19,19 @@ needs_connector = pytest.mark.skipif(
 )
 
 #: Settings under which the connector stages and copies all it can, at once.
-EAGER: dict[str, bool | int | float | str] = {"adaptive": False, "quiet": 0, "recheck": 0}
+EAGER: dict[str, bool | int | float | str] = {"adaptive": False, "quiet": 0}
 
 
 #: What every program begins with. `copied(size)` waits until the copies hold so many bytes: they are made in
-#: the background, and how soon is the machine's matter (struct cv_copy_head has the count of blocks at 96).
+#: the background, and how soon is the machine's matter (from 8192, a map has a word a block, 0 without it).
 _HEAD = """
 import glob, h5py, numpy as np, os, signal, sys, time
 
 def copied(size):
     for _ in range(6000):
         maps = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/read/*/map")
-        if sum(4096 * int.from_bytes(open(m, "rb").read(104)[96:], "little") for m in maps) >= size:
+        words = [np.frombuffer(open(m, "rb").read()[8192:], "u8") for m in maps]
+        if sum(4096 * np.count_nonzero(w) for w in words) >= size:
             return
         time.sleep(0.01)
     sys.exit("the copies do not hold what was read")
@@ -51,17 +52,24 @@ class Node:
         plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
         return plain | settings(self.local, {**EAGER, "stats": str(self.stats_file), **options})
 
-    def start(self, program: str, wrap: tuple[str, ...] = (), **options: Any) -> subprocess.Popen[str]:
-        """Start a Python program with the connector; `base` is the folder it works in."""
+    def start(
+        self, program: str, wrap: tuple[str, ...] = (), extra: dict[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a Python program with the connector, in `base`; `extra` joins its environment."""
         return subprocess.Popen(
             [*wrap, sys.executable, "-c", _HEAD + dedent(program)], cwd=self.base, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(**options),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.environment(**options) | (extra or {}),
         )  # fmt: skip
 
     def run(
-        self, program: str, wrap: tuple[str, ...] = (), **options: Any
+        self,
+        program: str,
+        wrap: tuple[str, ...] = (),
+        extra: dict[str, str] | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        child = self.start(program, wrap, **options)
+        child = self.start(program, wrap, extra, **options)
         out, err = child.communicate(timeout=120)
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 

@@ -14,7 +14,7 @@ struct cv_config cv_config;
 
 static const struct cv_config defaults = {
     .write_buffer = 4 * GIB, .fusion = GIB / 64, .read_buffer = GIB / 16, .adaptive = true, .replay = true,
-    .checkpoint = true, .quiet = UINT64_C(2000000000), .recheck = UINT64_C(1000000000),
+    .checkpoint = true, .quiet = UINT64_C(2000000000),
     .patience = UINT64_C(50000000),
 };
 

@@ -25,6 +25,7 @@ static herr_t initialize(hid_t vipl)
 static herr_t terminate(void)
 {
     cv_fill_finish();
+    cv_fill_swept();
     if (cv_config.stats[0])
         cv_stats_write(cv_config.stats);
     return 0;

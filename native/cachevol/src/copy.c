@@ -1,136 +1,228 @@
+/* Making, finding and taking away copies. Whatever is done to a copy's folder is one rename:
+
+     .new-<pid>-<start>-<n>  ->  <name>     made, with head and empty data, and locked by its maker
+     <name>  ->  .gone-<pid>-<start>-<n>    taken away; its files go a moment later (cv_copy_sweep)          */
 #include "copy.h"
 #include "checksum.h"
+#include "fill.h"
 #include "stats.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#define TRIES 30 /* to be alone with a new map, for a moment, among the processes of an MPI program */
+#define TRIES 8 /* to find or make a copy while others make it and take it away */
 
-static uint64_t blocks_of(uint64_t size)
+static uint64_t words_of(uint64_t size)
 {
     return (size + CV_BLOCK - 1) / CV_BLOCK;
 }
 
-static int describe(struct cv_copy_head *head, const char *path, int base, const struct stat *now)
+static int identify(struct cv_identity *file, const char *path, int base, const struct stat *now)
 {
     char    first[CV_BLOCK];
     ssize_t got = cv_read_all(base, first, sizeof first, 0);
 
-    if (got < 0 || strlen(path) >= sizeof head->path)
+    if (got < 0 || strlen(path) >= sizeof file->path)
         return -1;
-    memset(head, 0, sizeof *head);
-    head->size = (uint64_t)now->st_size, head->device = now->st_dev, head->inode = now->st_ino;
-    head->mtime = now->st_mtim.tv_sec, head->mtime_ns = now->st_mtim.tv_nsec;
-    head->ctime = now->st_ctim.tv_sec, head->ctime_ns = now->st_ctim.tv_nsec;
-    head->first_sum = cv_sum(first, (size_t)got);
-    snprintf(head->boot, sizeof head->boot, "%s", cv_boot());
-    strcpy(head->path, path);
+    memset(file, 0, sizeof *file);
+    file->size = (uint64_t)now->st_size, file->device = now->st_dev, file->inode = now->st_ino;
+    file->mtime = now->st_mtim.tv_sec, file->mtime_ns = now->st_mtim.tv_nsec;
+    file->ctime = now->st_ctim.tv_sec, file->ctime_ns = now->st_ctim.tv_nsec;
+    file->first_sum = cv_sum(first, (size_t)got);
+    snprintf(file->boot, sizeof file->boot, "%s", cv_boot());
+    strcpy(file->path, path);
     return 0;
 }
 
-static bool same_file(const struct cv_copy_head *a, const struct cv_copy_head *b)
+bool cv_copy_fits(const struct cv_identity *file, const struct stat *now)
 {
-    return a->size == b->size && a->device == b->device && a->inode == b->inode && a->mtime == b->mtime &&
-           a->mtime_ns == b->mtime_ns && a->ctime == b->ctime && a->ctime_ns == b->ctime_ns &&
-           a->first_sum == b->first_sum && !strcmp(a->boot, b->boot) && !strcmp(a->path, b->path);
+    return file->size == (uint64_t)now->st_size && file->device == now->st_dev && file->inode == now->st_ino &&
+           file->mtime == now->st_mtim.tv_sec && file->mtime_ns == now->st_mtim.tv_nsec &&
+           file->ctime == now->st_ctim.tv_sec && file->ctime_ns == now->st_ctim.tv_nsec;
 }
 
-bool cv_copy_fits(const struct cv_copy *copy, const struct stat *now)
+static uint64_t sum_of(const struct cv_copy_head *head)
 {
-    const struct cv_copy_head *head = copy->head;
-
-    return head->size == (uint64_t)now->st_size && head->mtime == now->st_mtim.tv_sec &&
-           head->mtime_ns == now->st_mtim.tv_nsec && head->ctime == now->st_ctim.tv_sec &&
-           head->ctime_ns == now->st_ctim.tv_nsec;
+    return cv_sum(head, offsetof(struct cv_copy_head, sum));
 }
 
-/* Opens the map and holds a shared lock on it; where it is not (or no longer) what `wanted` says, makes it anew,
-   which only a process that is alone with it may. */
-static int open_map(const char *folder, const struct cv_copy_head *wanted, size_t length)
+/* What the sums of blocks begin with. Not device and path: a file system may be mounted elsewhere on another node. */
+static uint64_t state_of(const struct cv_identity *file)
 {
-    char path[PATH_MAX];
+    const uint64_t state[] = {file->size, (uint64_t)file->mtime, (uint64_t)file->mtime_ns, file->first_sum};
 
-    for (unsigned tries = 0; tries < TRIES; tries++) {
-        struct stat         there;
-        struct cv_copy_head head;
-        if ((mkdir(folder, 0700) && errno != EEXIST) || !cv_join(path, folder, "map"))
-            return -1;
-        int map = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (map < 0)
-            return -1;
-        if (flock(map, LOCK_SH) || fstat(map, &there) || there.st_nlink == 0) {
-            close(map); /* somebody removed it just now */
-            continue;
-        }
-        if (there.st_size == (off_t)length && cv_read_all(map, &head, sizeof head, 0) == (ssize_t)sizeof head &&
-            head.magic == CV_COPY_MAGIC && same_file(&head, wanted))
-            return map;
-        if (flock(map, LOCK_EX | LOCK_NB)) {
-            close(map); /* in the making, or in use by somebody who sees it otherwise */
-            usleep(500 + (unsigned)getpid() * 7919 % 1000 * (tries % 8)); /* each process at another time */
-            continue;
-        }
-        struct cv_copy_head fresh = *wanted;
-        fresh.magic               = 0;
-        fresh.created             = cv_now();
-        char data[PATH_MAX];
-        if (cv_join(data, folder, "data"))
-            unlink(data);
-        /* Allocated, not just long: a page fault in a hole of a full file system would be a SIGBUS. */
-        if (ftruncate(map, 0) || posix_fallocate(map, 0, (off_t)length) ||
-            cv_write_all(map, &fresh, sizeof fresh, 0)) {
-            unlink(path);
-            close(map);
-            return -1;
-        }
-        fresh.magic = CV_COPY_MAGIC;
-        if (cv_write_all(map, &fresh.magic, sizeof fresh.magic, 0) || flock(map, LOCK_SH) ||
-            fstat(map, &there) || there.st_nlink == 0) {
-            close(map);
-            continue;
-        }
-        return map;
+    return cv_sum(state, sizeof state);
+}
+
+static void name_of(const char *path, char name[24])
+{
+    snprintf(name, 24, "%016lx", (unsigned long)cv_sum(path, strlen(path)));
+}
+
+/* A path in the folder of copies for `name`, or with `what` for a new name of that kind. */
+static bool place(const struct cv_store *store, const char *name, const char *what, char path[PATH_MAX])
+{
+    static atomic_uint serial;
+    char               inner[128];
+
+    if (what)
+        snprintf(inner, sizeof inner, "read/.%s-%ld-%lu-%u", what, (long)getpid(),
+                 (unsigned long)cv_process_start(getpid()), atomic_fetch_add(&serial, 1));
+    else
+        snprintf(inner, sizeof inner, "read/%s", name);
+    return cv_join(path, store->folder, inner);
+}
+
+static bool is_map_in(const char *folder, int map)
+{
+    char        path[PATH_MAX];
+    struct stat there, ours;
+
+    if (!cv_join(path, folder, "map") || fstat(map, &ours))
+        return false;
+    return stat(path, &there) ? errno == ENOENT : there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX])
+{
+    char from[PATH_MAX];
+
+    if (!place(store, name, NULL, from) || !place(store, name, "gone", gone) || rename(from, gone))
+        return false;
+    if (map < 0 || is_map_in(gone, map))
+        return true;
+    /* Another process was faster, and made a new one: back with it, unless there is a third. */
+    if (rename(gone, from))
+        cv_remove_folder(gone);
+    return false;
+}
+
+static void take_away(struct cv_store *store, const char *name, int map)
+{
+    char gone[PATH_MAX];
+
+    if (cv_copy_take_away(store, name, map, gone)) {
+        CV_COUNT(dropped_copies, 1);
+        cv_fill_sweep(store);
     }
-    return -1;
+}
+
+/* Whether the folder of that name is the one with this map in it, or has none: a cleaner took it. */
+static bool is_ours(const struct cv_copy *copy)
+{
+    char folder[PATH_MAX];
+
+    return place(copy->store, copy->name, NULL, folder) && is_map_in(folder, copy->map);
+}
+
+/* ---- Opening. ---- */
+
+static void close_files(struct cv_copy *copy)
+{
+    if (copy->data >= 0)
+        close(copy->data);
+    if (copy->map >= 0)
+        close(copy->map); /* and with it our part of the lock */
+    copy->data = copy->map = -1;
+}
+
+static bool open_files(struct cv_copy *copy, const char *path, int more)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (folder < 0)
+        return false;
+    copy->map  = openat(folder, "map", O_RDWR | O_CLOEXEC | O_NOFOLLOW | more, 0600);
+    copy->data = copy->map < 0 ? -1 : openat(folder, "data", O_RDWR | O_CLOEXEC | O_NOFOLLOW | more, 0600);
+    close(folder);
+    return copy->data >= 0;
+}
+
+/* Whether what lies there is a copy of the file in this state, as far as its head and the files' shapes tell. */
+static bool is_whole(struct cv_copy *copy, const struct cv_identity *wanted)
+{
+    struct cv_copy_head *head = &copy->head;
+    struct stat          data, map;
+
+    return cv_read_all(copy->map, head, sizeof *head, 0) == (ssize_t)sizeof *head && head->magic == CV_COPY_MAGIC &&
+           head->sum == sum_of(head) && !memcmp(&head->file, wanted, sizeof *wanted) && !fstat(copy->data, &data) &&
+           S_ISREG(data.st_mode) && data.st_dev == head->data_device && data.st_ino == head->data_inode &&
+           data.st_size == (off_t)wanted->size && !fstat(copy->map, &map) &&
+           map.st_size == (off_t)(CV_COPY_HEAD + words_of(wanted->size) * sizeof(uint64_t));
+}
+
+/* Opens the copy that lies there. Where it is none of this file in this state, takes it away. */
+static bool find(struct cv_copy *copy, const struct cv_identity *wanted)
+{
+    char        path[PATH_MAX];
+    struct stat there;
+
+    if (!place(copy->store, copy->name, NULL, path) || lstat(path, &there))
+        return false;
+    bool opened = open_files(copy, path, 0);
+    bool ours   = opened && !flock(copy->map, LOCK_SH) && is_ours(copy);
+    if (ours && is_whole(copy, wanted))
+        return true;
+    if (ours || !opened)
+        take_away(copy->store, copy->name, copy->map);
+    close_files(copy);
+    return false;
+}
+
+/* Makes an empty copy. */
+static bool make(struct cv_copy *copy, const struct cv_identity *wanted)
+{
+    char                 fresh[PATH_MAX], path[PATH_MAX];
+    struct cv_copy_head *head = &copy->head;
+    struct stat          data;
+    off_t                length = (off_t)(CV_COPY_HEAD + words_of(wanted->size) * sizeof(uint64_t));
+
+    if (!place(copy->store, copy->name, NULL, path) || !place(copy->store, copy->name, "new", fresh) ||
+        mkdir(fresh, 0700))
+        return false;
+    memset(head, 0, sizeof *head);
+    if (open_files(copy, fresh, O_CREAT | O_EXCL) && !flock(copy->map, LOCK_SH) &&
+        !ftruncate(copy->data, (off_t)wanted->size) && !fstat(copy->data, &data) && !ftruncate(copy->map, length)) {
+        head->magic = CV_COPY_MAGIC, head->file = *wanted, head->created = cv_now();
+        head->data_device = data.st_dev, head->data_inode = data.st_ino;
+        head->sum = sum_of(head);
+        if (!cv_write_all(copy->map, head, sizeof *head, 0) && !rename(fresh, path))
+            return true;
+    }
+    close_files(copy);
+    cv_remove_folder(fresh); /* no room, or another process was faster */
+    return false;
 }
 
 struct cv_copy *cv_copy_open(struct cv_store *store, const char *path, int base, const struct stat *now)
 {
-    struct cv_copy_head wanted;
-    char                name[PATH_MAX + 64], folder[PATH_MAX], file[PATH_MAX];
+    struct cv_identity wanted;
+    bool               there = false;
 
-    if (now->st_size <= 0 || describe(&wanted, path, base, now))
+    if (now->st_size <= 0 || identify(&wanted, path, base, now))
         return NULL;
     struct cv_copy *copy = calloc(1, sizeof *copy);
     if (!copy)
         return NULL;
-    snprintf(name, sizeof name, "read/%016lx", (unsigned long)cv_sum(&wanted, sizeof wanted));
     copy->store = store, copy->size = wanted.size, copy->data = copy->map = copy->base = -1;
+    copy->state = state_of(&wanted);
     atomic_init(&copy->users, 1);
-    size_t words = (size_t)(blocks_of(wanted.size) + 63) / 64;
-    copy->mapped = CV_COPY_HEAD + words * 8;
-    if (cv_join(folder, store->folder, name))
-        copy->map = open_map(folder, &wanted, copy->mapped);
-    if (copy->map >= 0 && cv_join(file, folder, "data"))
-        copy->data = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    void *map = MAP_FAILED;
-    if (copy->data >= 0 && !ftruncate(copy->data, (off_t)copy->size))
-        map = mmap(NULL, copy->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, copy->map, 0);
-    if (map == MAP_FAILED) {
+    name_of(path, copy->name);
+    for (int tries = 0; tries < TRIES && !there; tries++)
+        there = find(copy, &wanted) || make(copy, &wanted);
+    copy->proved = there ? cv_proved_make(copy->size) : NULL;
+    if (!copy->proved) {
         cv_copy_release(copy);
         return NULL;
     }
-    copy->head = map;
-    copy->bits = (_Atomic uint64_t *)(void *)((char *)map + CV_COPY_HEAD);
-    atomic_store(&copy->head->used, cv_now());
-    atomic_fetch_add(&copy->head->uses, 1);
+    uint64_t opened[2] = {cv_now(), copy->head.uses + 1};
+    cv_write_all(copy->map, opened, sizeof opened, offsetof(struct cv_copy_head, used));
     CV_COUNT(files_cached, 1);
     return copy;
 }
@@ -144,69 +236,36 @@ void cv_copy_release(struct cv_copy *copy)
 {
     if (atomic_fetch_sub(&copy->users, 1) != 1)
         return;
-    if (copy->head)
-        munmap(copy->head, copy->mapped);
-    if (copy->data >= 0)
-        close(copy->data);
-    if (copy->map >= 0)
-        close(copy->map); /* and with it our part of the lock */
+    close_files(copy);
     if (copy->base >= 0)
         close(copy->base);
+    cv_proved_free(copy->proved);
     free(copy);
 }
 
-uint64_t cv_copy_run(const struct cv_copy *copy, uint64_t address, uint64_t end, bool *there)
-{
-    uint64_t block = address / CV_BLOCK, last = (end - 1) / CV_BLOCK;
-    uint64_t word  = atomic_load_explicit(&copy->bits[block / 64], memory_order_acquire);
+/* ---- Taking away. ---- */
 
-    *there = word >> (block % 64) & 1;
-    /* Whole words at once: a large read asks about thousands of blocks. */
-    while (++block <= last) {
-        if (block % 64 == 0) {
-            word = atomic_load_explicit(&copy->bits[block / 64], memory_order_acquire);
-            if (word == (*there ? UINT64_MAX : 0)) {
-                block += 63;
-                continue;
-            }
-        }
-        if ((word >> (block % 64) & 1) != *there)
-            break;
-    }
-    uint64_t stop = block * CV_BLOCK;
-    return (stop < end ? stop : end) - address;
+void cv_copy_condemn(struct cv_copy *copy)
+{
+    atomic_store(&copy->stale, true);
+    if (is_ours(copy))
+        take_away(copy->store, copy->name, copy->map);
 }
 
-/* Marks blocks as there; returns how many were not. */
-static uint64_t mark(struct cv_copy *copy, uint64_t first, uint64_t count)
+void cv_copy_review(struct cv_store *store, const char *path)
 {
-    uint64_t fresh = 0;
+    char                name[24], folder[PATH_MAX], map[PATH_MAX];
+    struct cv_copy_head head;
+    struct stat         now;
 
-    for (uint64_t at = first; at < first + count;) {
-        uint64_t in_word = 64 - at % 64, left = first + count - at, take = in_word < left ? in_word : left;
-        uint64_t mask = (take == 64 ? UINT64_MAX : (UINT64_C(1) << take) - 1) << (at % 64);
-        uint64_t old  = atomic_fetch_or_explicit(&copy->bits[at / 64], mask, memory_order_release);
-        fresh += (uint64_t)__builtin_popcountll(mask & ~old);
-        at += take;
-    }
-    atomic_fetch_add(&copy->head->blocks, fresh);
-    return fresh;
-}
-
-int64_t cv_copy_put(struct cv_copy *copy, uint64_t address, const void *data, uint64_t size)
-{
-    uint64_t count = blocks_of(size), taken = count * CV_BLOCK;
-
-    if (!cv_store_take(copy->store, taken) &&
-        (!cv_copy_evict(copy->store, taken) || !cv_store_take(copy->store, taken))) {
-        errno = EDQUOT;
-        return -1;
-    }
-    if (cv_write_all(copy->data, data, size, (off_t)address)) {
-        cv_store_give(copy->store, taken);
-        return -1;
-    }
-    uint64_t fresh = mark(copy, address / CV_BLOCK, count);
-    cv_store_give(copy->store, (count - fresh) * CV_BLOCK); /* another process put these there meanwhile */
-    return (int64_t)(fresh * CV_BLOCK);
+    name_of(path, name);
+    if (!place(store, name, NULL, folder) || !cv_join(map, folder, "map"))
+        return;
+    int fd = open(map, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return;
+    bool read = cv_read_all(fd, &head, sizeof head, 0) == (ssize_t)sizeof head;
+    if (!read || (stat(path, &now) ? errno == ENOENT : !cv_copy_fits(&head.file, &now)))
+        take_away(store, name, fd);
+    close(fd);
 }

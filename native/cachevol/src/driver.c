@@ -1,5 +1,6 @@
 #include "driver.h"
 #include "config.h"
+#include "copy.h"
 #include "left.h"
 #include "reader.h"
 #include "session.h"
@@ -20,6 +21,7 @@ struct file {
     haddr_t           eoa, eof;
     struct cv_stage  *stage;
     struct cv_reader *reader;
+    char             *written; /* path of a file that is open for writing while reads are cached: it may have a copy */
 };
 
 bool cv_flushing_all, cv_opening, cv_emptying;
@@ -83,6 +85,8 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
         file->stage = cv_stage_open(store, path, file->fd, now.st_dev, now.st_ino, file->eof);
     else if (store && !(flags & H5F_ACC_RDWR) && wanted->read)
         file->reader = cv_reader_open(store, path, file->fd);
+    if (store && (flags & H5F_ACC_RDWR) && cv_config.read)
+        file->written = strdup(path);
     return &file->pub;
 }
 
@@ -108,6 +112,9 @@ static herr_t driver_close(H5FD_t *pub)
         outcome = -1;
     else if (errors >= 0)
         h5.H5Eset_current_stack(errors);
+    if (file->written)
+        cv_copy_review(cv_session_store(), file->written);
+    free(file->written);
     free(file);
     return outcome;
 }
@@ -248,9 +255,15 @@ static herr_t driver_unlock(H5FD_t *pub)
 
 static herr_t driver_del(const char *name, hid_t fapl)
 {
+    char             path[PATH_MAX];
+    struct cv_store *store = cv_config.read && realpath(name, path) ? cv_session_store() : NULL;
+
     (void)fapl;
-    if (!remove(name))
+    if (!remove(name)) {
+        if (store)
+            cv_copy_review(store, path);
         return 0;
+    }
     CV_OPEN_ERROR("unable to delete file: errno = %d, error message = '%s'", errno, strerror(errno));
     return -1;
 }

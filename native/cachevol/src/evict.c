@@ -1,4 +1,4 @@
-/* Making room in the store: whole copies go, and only those that nobody uses. */
+/* Making room in the store: whole copies go, and only those that nobody uses. And cleaning up what went. */
 #include "config.h"
 #include "copy.h"
 #include "rates.h"
@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,8 +16,7 @@
 #define RETRY UINT64_C(200000000) /* ns between tries that found nothing to remove */
 
 struct victim {
-    char     name[32];
-    bool     stale;
+    char     name[24];
     uint64_t rank; /* by the policy: the lowest goes first */
 };
 
@@ -24,35 +24,37 @@ static int by_rank(const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;
 
-    if (x->stale != y->stale)
-        return x->stale ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
-/* A copy is stale once its file is gone or another one. */
-static bool is_stale(const struct cv_copy_head *head)
-{
-    struct stat now;
-
-    if (head->magic != CV_COPY_MAGIC || strcmp(head->boot, cv_boot()))
-        return true;
-    if (stat(head->path, &now))
-        return errno == ENOENT;
-    return head->size != (uint64_t)now.st_size || head->mtime != now.st_mtim.tv_sec ||
-           head->mtime_ns != now.st_mtim.tv_nsec || head->inode != now.st_ino ||
-           head->ctime != now.st_ctim.tv_sec || head->ctime_ns != now.st_ctim.tv_nsec;
 }
 
 static uint64_t rank_of(const struct cv_copy_head *head)
 {
     switch (cv_config.policy) {
     case CV_LFU:
-        return atomic_load(&head->uses);
+        return head->uses;
     case CV_FIFO:
         return head->created;
     default:
-        return atomic_load(&head->used);
+        return head->used;
     }
+}
+
+static bool is_name(const char *name)
+{
+    return strlen(name) == 16 && strspn(name, "0123456789abcdef") == 16;
+}
+
+/* Opens the map of a copy and reads its head: zeros where it has none. Returns the descriptor, or -1. */
+static int open_head(const char *folder, const char *name, struct cv_copy_head *head)
+{
+    char inner[PATH_MAX], path[PATH_MAX];
+    int  map = cv_join(inner, folder, name) && cv_join(path, inner, "map")
+                   ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+    if (map < 0 || cv_read_all(map, head, sizeof *head, 0) != (ssize_t)sizeof *head)
+        memset(head, 0, sizeof *head);
+    head->file.path[sizeof head->file.path - 1] = '\0';
+    return map;
 }
 
 static size_t candidates(const char *folder, struct victim **list)
@@ -64,18 +66,9 @@ static size_t candidates(const char *folder, struct victim **list)
     if (!entries)
         return 0;
     for (struct dirent *entry; (entry = readdir(entries));) {
-        char                inner[PATH_MAX], path[PATH_MAX];
         struct cv_copy_head head;
-        if (strlen(entry->d_name) != 16 || !cv_join(inner, folder, entry->d_name) || !cv_join(path, inner, "map"))
+        if (!is_name(entry->d_name))
             continue;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0)
-            continue;
-        bool whole = cv_read_all(fd, &head, sizeof head, 0) == (ssize_t)sizeof head;
-        close(fd);
-        if (!whole)
-            memset(&head, 0, sizeof head);
-        head.path[sizeof head.path - 1] = '\0';
         if (count == room) {
             room                = room ? 2 * room : 64;
             struct victim *more = realloc(*list, room * sizeof *more);
@@ -85,7 +78,10 @@ static size_t candidates(const char *folder, struct victim **list)
         }
         struct victim *v = &(*list)[count++];
         memcpy(v->name, entry->d_name, 17);
-        v->stale = is_stale(&head), v->rank = rank_of(&head);
+        int map = open_head(folder, entry->d_name, &head);
+        if (map >= 0)
+            close(map);
+        v->rank = rank_of(&head);
     }
     closedir(entries);
     if (count)
@@ -93,27 +89,33 @@ static size_t candidates(const char *folder, struct victim **list)
     return count;
 }
 
-/* Removes one copy where nobody uses it; returns the bytes that it took. */
-static uint64_t remove_copy(const char *folder, const char *name)
+/* Takes a copy away, after which a kill leaves nothing half done, and removes its files. Returns the bytes that it took. */
+static uint64_t remove_copy(const struct cv_store *store, const char *name, int map)
 {
-    char        inner[PATH_MAX], path[PATH_MAX];
+    char        gone[PATH_MAX], data[PATH_MAX];
     struct stat there;
-    uint64_t    bytes = 0;
 
-    if (!cv_join(inner, folder, name) || !cv_join(path, inner, "map"))
+    if (!cv_copy_take_away(store, name, map, gone))
         return 0;
-    int map = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (map < 0)
-        return 0;
-    if (!flock(map, LOCK_EX | LOCK_NB)) {
-        char data[PATH_MAX];
-        if (cv_join(data, inner, "data") && !stat(data, &there))
-            bytes = (uint64_t)there.st_blocks * 512;
-        cv_remove_folder(inner);
+    uint64_t bytes = cv_join(data, gone, "data") && !stat(data, &there) ? (uint64_t)there.st_blocks * 512 : 0;
+    cv_remove_folder(gone);
+    return bytes;
+}
+
+/* The same where nobody uses the copy. */
+static uint64_t remove_unused(const struct cv_store *store, const char *folder, const char *name)
+{
+    struct cv_copy_head head;
+    uint64_t            bytes = 0;
+    int                 map   = open_head(folder, name, &head);
+
+    if (map < 0 || !flock(map, LOCK_EX | LOCK_NB)) {
+        bytes = remove_copy(store, name, map);
         CV_COUNT(evicted_files, 1);
         CV_COUNT(evicted_bytes, bytes);
     }
-    close(map);
+    if (map >= 0)
+        close(map);
     return bytes;
 }
 
@@ -125,13 +127,61 @@ bool cv_copy_evict(struct cv_store *store, uint64_t bytes)
 
     if (cv_ticks() < atomic_load(&not_before) || !cv_join(folder, store->folder, "read"))
         return false;
+    cv_copy_sweep(store);
     cv_store_recount(store); /* killed processes may have left the count too high */
     size_t count = candidates(folder, &list);
-    for (size_t i = 0; i < count && atomic_load(store->used) + bytes > store->limit; i++)
-        cv_store_give(store, remove_copy(folder, list[i].name));
+    for (size_t i = 0; i < count && !cv_store_has_room(store, bytes); i++)
+        cv_store_give(store, remove_unused(store, folder, list[i].name));
     free(list);
-    bool room = atomic_load(store->used) + bytes <= store->limit;
+    bool room = cv_store_has_room(store, bytes);
     if (!room)
         atomic_store(&not_before, cv_ticks() + RETRY);
     return room;
+}
+
+/* ---- Cleaning up. ---- */
+
+/* Whether the copy's file is gone or another one. */
+static bool is_stale(const struct cv_copy_head *head)
+{
+    struct stat now;
+
+    if (head->magic != CV_COPY_MAGIC || strcmp(head->file.boot, cv_boot()))
+        return true;
+    return stat(head->file.path, &now) ? errno == ENOENT : !cv_copy_fits(&head->file, &now);
+}
+
+/* Whether the process that is making the copy in a folder of this name was killed. */
+static bool is_left(const char *name)
+{
+    long          pid;
+    unsigned long start;
+
+    return sscanf(name, ".new-%ld-%lu-", &pid, &start) == 2 && cv_process_start((pid_t)pid) != start;
+}
+
+void cv_copy_sweep(struct cv_store *store)
+{
+    char folder[PATH_MAX], inner[PATH_MAX];
+    DIR *entries = cv_join(folder, store->folder, "read") ? opendir(folder) : NULL;
+
+    if (!entries)
+        return;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        struct cv_copy_head head;
+        const char         *name = entry->d_name;
+        if (!strncmp(name, ".gone-", 6) || is_left(name)) {
+            if (cv_join(inner, folder, name))
+                cv_remove_folder(inner);
+        } else if (is_name(name)) {
+            int map = open_head(folder, name, &head);
+            if (is_stale(&head)) {
+                CV_COUNT(dropped_copies, 1);
+                cv_store_give(store, remove_copy(store, name, map));
+            }
+            if (map >= 0)
+                close(map);
+        }
+    }
+    closedir(entries);
 }

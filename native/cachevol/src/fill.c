@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAUSE UINT64_C(1000000000) /* ns without tries after the node-local storage refused */
+#define PATIENT 1 /* seconds for which the cleaning is waited for: it asks file systems, of which one may hang */
 #define NICE 10      /* less than the program: a tenth of a busy processor still copies some 200 MB a second */
 #define SPARE 4      /* buffers of each size that are kept: fresh ones cost a page fault for each page */
 #define SIZES 6      /* of buffers: CV_PIECE and its halves, and room for two blocks more */
@@ -27,6 +29,8 @@ static pthread_cond_t  work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INIT
 static struct job     *first, *last;
 static struct cv_copy *ahead; /* copies that want prefetching */
 static bool            running, busy;
+static struct cv_store *dirty;    /* whose folder of copies wants cleaning */
+static bool            sweeping;
 static uint64_t        on_their_way; /* bytes in buffers that were handed out */
 static void           *spare[SIZES][SPARE];
 static unsigned        spares[SIZES];
@@ -130,7 +134,7 @@ static bool prefetch(struct cv_copy *copy, char *buffer)
             continue;
         ssize_t     got = cv_read_all(copy->base, buffer, run, (off_t)at);
         struct stat now;
-        if (got != (ssize_t)run || fstat(copy->base, &now) || !cv_copy_fits(copy, &now))
+        if (got != (ssize_t)run || fstat(copy->base, &now) || !cv_copy_fits(&copy->head.file, &now))
             return false;
         put(copy, at, buffer, run, false);
         return true;
@@ -158,6 +162,14 @@ static void *fill(void *unused)
             give_buffer(job->buffer, job->size);
             free(job);
             busy = false;
+            pthread_cond_broadcast(&idle);
+        } else if (dirty) {
+            struct cv_store *store = dirty;
+            dirty = NULL, sweeping = true;
+            pthread_mutex_unlock(&lock);
+            cv_copy_sweep(store);
+            pthread_mutex_lock(&lock);
+            sweeping = false;
             pthread_cond_broadcast(&idle);
         } else if (ahead && (buffer || (buffer = malloc(CV_PIECE)))) {
             struct cv_copy *copy = ahead;
@@ -202,6 +214,7 @@ static void after_fork_in_child(void)
     pthread_cond_init(&idle, NULL);
     running = false; /* the thread stayed with the parent; the child starts its own */
     ahead   = NULL;
+    dirty = NULL, sweeping = false;
 }
 
 static void watch_forks(void)
@@ -246,6 +259,16 @@ void cv_fill(struct cv_copy *copy, uint64_t address, void *buffer, uint64_t size
     pthread_mutex_unlock(&lock);
 }
 
+void cv_fill_sweep(struct cv_store *store)
+{
+    pthread_mutex_lock(&lock);
+    if (start()) {
+        dirty = store;
+        pthread_cond_signal(&work);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 void cv_fill_ahead(struct cv_copy *copy)
 {
     pthread_mutex_lock(&lock);
@@ -273,5 +296,17 @@ void cv_fill_finish(void)
     pthread_mutex_lock(&lock);
     while (running && (first || busy))
         pthread_cond_wait(&idle, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+void cv_fill_swept(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENT;
+    pthread_mutex_lock(&lock);
+    while (running && (dirty || sweeping) && !pthread_cond_timedwait(&idle, &lock, &until))
+        ;
     pthread_mutex_unlock(&lock);
 }

@@ -15,8 +15,13 @@ void cv_fill(struct cv_copy *copy, uint64_t address, void *buffer, uint64_t size
 void cv_fill_ahead(struct cv_copy *copy);
 void cv_fill_forget(struct cv_copy *copy);
 
+/* Cleans up the folder of copies (cv_copy_sweep) while nothing else is to do. */
+void cv_fill_sweep(struct cv_store *store);
+
 /* Waits until everything that was handed over is in the copies. */
 void cv_fill_finish(void);
+/* Waits until the folder of copies is clean, but not long. */
+void cv_fill_swept(void);
 
 #define CV_PIECE (UINT64_C(4) << 20) /* bytes: the most that one read of the base file brings */
 

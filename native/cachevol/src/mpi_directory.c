@@ -42,13 +42,14 @@ void cv_directory_tell_all(struct cv_peers *peers)
 
     while (peers->ranks[peers->first[peers->node] + (int)share] != windows->rank)
         share++;
+    uint64_t words[CV_SLOT];
     for (uint64_t slot = share; entries && slot < windows->slots; slot += shares) {
         uint16_t *to    = entries + used * CV_SLOT;
         uint64_t  first = slot * CV_SLOT, count = least(CV_SLOT, blocks - first), there = 0;
+        cv_copy_words(peers->copy, first, count, words);
         for (uint64_t i = 0; i < count; i++) {
-            bool     in = atomic_load(&peers->copy->bits[(first + i) / 64]) >> ((first + i) % 64) & 1;
-            to[i]       = in ? peers->node : 0;
-            there += in;
+            to[i] = words[i] ? peers->node : 0;
+            there += words[i] != 0;
         }
         if (!there)
             continue;

@@ -31,11 +31,8 @@ static struct place place_of(const struct cv_copy *copy)
     memset(&node, 0, sizeof node);
     snprintf(node.boot, sizeof node.boot, "%s", cv_boot());
     node.device = folder.st_dev, node.inode = folder.st_ino;
-    /* Not device and path: a file system may be mounted elsewhere on another node. */
-    const uint64_t file[] = {copy->head->size, (uint64_t)copy->head->mtime, (uint64_t)copy->head->mtime_ns,
-                             copy->head->first_sum};
     place.node = cv_sum(&node, sizeof node);
-    place.file = cv_sum(file, sizeof file) | 1;
+    place.file = copy->state | 1;
     return place;
 }
 

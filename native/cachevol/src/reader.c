@@ -1,6 +1,7 @@
 #include "reader.h"
 #include "config.h"
 #include "copy.h"
+#include "evident.h"
 #include "fill.h"
 #include "mpi_peers.h"
 #include "rates.h"
@@ -20,6 +21,7 @@
 #define LARGE      (UINT64_C(1) << 20)   /* bytes of a read that is copied while it goes on */
 #define LAST       (UINT64_C(256) << 10) /* least bytes of its second piece */
 #define EDGE       (UINT64_C(64) << 10)  /* bytes: pieces end at multiples */
+#define REMADE     3                     /* damaged copies after which a file is read without one */
 #define MEMORY     UINT64_C(3000000000) /* bytes a second that only memory gives; stands in for an unknown rate */
 
 struct cv_reader {
@@ -29,7 +31,8 @@ struct cv_reader {
     char             path[PATH_MAX];
     int              base;
     uint64_t         look;     /* ticks: when to look at the file again */
-    bool             no_more;  /* it changed while it was open: no copy any more */
+    bool             no_more;  /* it changed while it was open, or can have no copy */
+    unsigned         damaged;  /* copies of it that were */
     struct cv_rate   base_rate;
     unsigned         skipped;
 };
@@ -64,31 +67,22 @@ void cv_reader_close(struct cv_reader *reader)
     free(reader);
 }
 
-/* From time to time: makes the copy once the file has been quiet for long enough that a later change is sure to
-   change its times, and gives it up when the file is no longer what it was made of. */
-static void look_anew(struct cv_reader *reader, uint64_t ticks)
+/* Makes the copy once the file has been quiet for long enough that a later change is sure to change its times. */
+static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t ticks)
 {
-    struct stat now;
+    const char *why;
+    uint64_t    clock   = cv_now();
+    uint64_t    changed = (uint64_t)now->st_mtim.tv_sec * 1000000000u + (uint64_t)now->st_mtim.tv_nsec;
+    uint64_t    inode   = (uint64_t)now->st_ctim.tv_sec * 1000000000u + (uint64_t)now->st_ctim.tv_nsec;
 
-    reader->look = ticks + (reader->copy ? cv_config.recheck : RETRY);
-    if (fstat(reader->base, &now))
-        return;
-    if (reader->copy) {
-        if (!cv_copy_fits(reader->copy, &now)) {
-            atomic_store(&reader->copy->stale, true);
-            reader->no_more = true;
-            CV_COUNT(changed_files, 1);
-            let_go(reader);
-        }
-        return;
-    }
-    uint64_t clock   = cv_now();
-    uint64_t changed = (uint64_t)now.st_mtim.tv_sec * 1000000000u + (uint64_t)now.st_mtim.tv_nsec;
-    uint64_t inode   = (uint64_t)now.st_ctim.tv_sec * 1000000000u + (uint64_t)now.st_ctim.tv_nsec;
-    changed          = changed > inode ? changed : inode;
+    changed = changed > inode ? changed : inode;
     if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet))
         return;
-    reader->copy    = cv_copy_open(reader->store, reader->path, reader->base, &now);
+    enum cv_evident evident = cv_changes_are_evident(reader->base, !cv_config.quiet, &why);
+    if (evident == CV_EVIDENT_LATER)
+        return;
+    if (evident == CV_EVIDENT)
+        reader->copy = cv_copy_open(reader->store, reader->path, reader->base, now);
     reader->no_more = !reader->copy;
     reader->look    = ticks + cv_config.recheck;
     if (reader->copy && cv_config.prefetch) {
@@ -101,16 +95,31 @@ static void look_anew(struct cv_reader *reader, uint64_t ticks)
     }
 }
 
-/* Looks at the file where it is time to; returns the time afterwards, which is asked for once where it is not: of a
-   small read from the copy that is a part. */
-static uint64_t look(struct cv_reader *reader)
+/* Gives the copy up when the file is no longer what it was made of, and makes one where there can be. */
+static void look_anew(struct cv_reader *reader, uint64_t ticks)
 {
-    uint64_t ticks = cv_ticks();
+    struct stat now;
 
+    reader->look = ticks + (reader->copy ? cv_config.recheck : RETRY);
+    if (fstat(reader->base, &now))
+        return;
+    if (!reader->copy) {
+        make_copy(reader, &now, ticks);
+    } else if (!cv_copy_fits(&reader->copy->head.file, &now)) {
+        reader->no_more = true;
+        CV_COUNT(changed_files, 1);
+        cv_copy_condemn(reader->copy);
+        let_go(reader);
+    }
+}
+
+/* Looks at the file where it is time to; returns whether it was. */
+static bool look(struct cv_reader *reader, uint64_t ticks)
+{
     if (reader->no_more || ticks < reader->look)
-        return ticks;
+        return false;
     look_anew(reader, ticks);
-    return cv_ticks();
+    return true;
 }
 
 /* Whether copying would only cost: the base file comes as fast as the copy would. */
@@ -209,48 +218,75 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
     return (ssize_t)size;
 }
 
+/* Reads a run from the copy; 0 where its first block is not there. A copy that is damaged is given up. */
+static ssize_t read_copy(struct cv_reader *reader, char *data, uint64_t size, uint64_t address, bool looked)
+{
+    uint64_t from = cv_ticks();
+    ssize_t  got  = cv_copy_read(reader->copy, data, size, address, looked);
+
+    if (got > 0) {
+        uint64_t spent = cv_ticks() - from;
+        cv_rate_note(&copy_rate, (uint64_t)got, spent);
+        CV_COUNT(hit_bytes, got);
+        CV_COUNT(hit_ns, spent);
+    } else if (got < 0) {
+        CV_COUNT(damaged_copies, 1);
+        cv_copy_condemn(reader->copy);
+        let_go(reader);
+        reader->no_more = reader->peers || ++reader->damaged == REMADE; /* what neighbours see of it stays the one it is */
+        reader->look    = 0;
+    }
+    return got;
+}
+
+/* Reads a run that the copy does not have, `*size` bytes at most and afterwards. */
+static ssize_t read_elsewhere(struct cv_reader *reader, char *data, uint64_t *size, uint64_t address)
+{
+    bool there;
+
+    *size = cv_copy_run(reader->copy, address, address + *size, &there);
+    *size = *size < CV_PIECE ? *size : CV_PIECE;
+    ssize_t got = 0;
+    if (reader->peers)
+        got = (ssize_t)cv_peers_read(reader->peers, data, size, address, cv_rate(&reader->base_rate));
+    if (!got) {
+        got = read_missing(reader, data, *size, address);
+        if (got > 0 && reader->peers)
+            cv_peers_note(reader->peers, address, (uint64_t)got);
+    }
+    return got;
+}
+
 ssize_t cv_reader_read(struct cv_reader *reader, void *data, uint64_t size, uint64_t address)
 {
-    char    *to    = data;
-    uint64_t ticks = look(reader);
+    char    *to     = data;
+    bool     looked = look(reader, cv_ticks());
+    uint64_t done   = 0;
 
-    if (!reader->copy || address + size > reader->copy->size)
-        return cv_read_all(reader->base, data, size, (off_t)address);
-    for (uint64_t done = 0; done < size;) {
-        bool     there;
-        uint64_t at  = address + done;
-        uint64_t run = cv_copy_run(reader->copy, at, address + size, &there);
-        ssize_t  got;
-        if (there) {
-            uint64_t from = done ? cv_ticks() : ticks;
-            got           = cv_read_all(reader->copy->data, to + done, run, (off_t)at);
-            if (got != (ssize_t)run) /* the node-local storage fails */
-                got = cv_read_all(reader->base, to + done, run, (off_t)at);
-            uint64_t spent = cv_ticks() - from;
-            cv_rate_note(&copy_rate, run, spent);
-            CV_COUNT(hit_bytes, run);
-            CV_COUNT(hit_ns, spent);
-        } else {
-            run = run < CV_PIECE ? run : CV_PIECE;
-            got = reader->peers ? (ssize_t)cv_peers_read(reader->peers, to + done, &run, at, cv_rate(&reader->base_rate)) : 0;
-            if (!got) {
-                got = read_missing(reader, to + done, run, at);
-                if (got > 0 && reader->peers)
-                    cv_peers_note(reader->peers, at, (uint64_t)got);
-            }
+    while (done < size && reader->copy && address + size <= reader->copy->size) {
+        uint64_t run = size - done;
+        ssize_t  got = read_copy(reader, to + done, run, address + done, looked);
+        looked       = false;
+        if (got > 0) {
+            done += (uint64_t)got;
+            continue;
         }
+        if (got < 0)
+            break;
+        got = read_elsewhere(reader, to + done, &run, address + done);
         if (got < 0)
             return -1;
         done += (uint64_t)got;
         if (got < (ssize_t)run)
             return (ssize_t)done;
     }
-    return (ssize_t)size;
+    ssize_t rest = done < size ? cv_read_all(reader->base, to + done, size - done, (off_t)(address + done)) : 0;
+    return rest < 0 ? -1 : (ssize_t)done + rest;
 }
 
 struct cv_copy *cv_reader_copy(struct cv_reader *reader)
 {
-    look(reader);
+    look(reader, cv_ticks());
     return reader->copy;
 }
 

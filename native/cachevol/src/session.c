@@ -1,5 +1,6 @@
 #include "session.h"
 #include "config.h"
+#include "fill.h"
 
 #include <stdio.h>
 #include <sys/statvfs.h>
@@ -37,5 +38,7 @@ struct cv_store *cv_session_store(void)
         return NULL;
     }
     state = OPEN;
+    if (cv_config.read)
+        cv_fill_sweep(&store);
     return &store;
 }

@@ -34,6 +34,8 @@
     X(evicted_files)                                                                                         \
     X(evicted_bytes)                                                                                         \
     X(changed_files)     /* copies given up because the file changed while it was open */                    \
+    X(dropped_copies)    /* taken away: damaged, or of files that changed or are gone */                     \
+    X(damaged_copies)    /* given up because a block was not what had been put there */                      \
     X(files_cached)                                                                                          \
     X(files_shared)      /* opened by MPI, with neighbours on other nodes */                                 \
     X(neighbour_bytes)   /* read from a neighbour's copy */                                                  \

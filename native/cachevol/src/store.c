@@ -3,11 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,6 +125,25 @@ void cv_remove_folder(const char *folder)
     rmdir(folder);
 }
 
+/* Among the threads of the process, for which the budget's lock is one. */
+static pthread_mutex_t turn     = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t  watching = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&turn);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&turn);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* Makes `path` a folder of this user alone; a folder that somebody else put there is refused. */
 static int own_folder(const char *path, char *why, size_t room)
 {
@@ -174,46 +193,80 @@ int cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_
             return -1;
     cv_join(name, store->folder, "budget");
     store->budget = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    /* Allocated, not just long: a page fault in a hole of a full file system would be a SIGBUS. */
-    int failed = store->budget < 0 ? errno : posix_fallocate(store->budget, 0, 4096);
-    void *map  = failed ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, store->budget, 0);
-    if (map == MAP_FAILED) {
-        snprintf(why, room, "cannot use %s: %s", name, strerror(failed ? failed : errno));
-        cv_store_close(store);
+    if (store->budget < 0) {
+        snprintf(why, room, "cannot use %s: %s", name, strerror(errno));
         return -1;
     }
-    store->used = map;
+    /* First of all that watches for forks, so that the others have come to rest when the budget is locked for one. */
+    pthread_once(&watching, watch_forks);
+    struct stat budget;
+    if (!fstat(store->budget, &budget) && budget.st_size < (off_t)sizeof(uint64_t))
+        cv_store_recount(store);
     return 0;
 }
 
 void cv_store_close(struct cv_store *store)
 {
-    if (store->used)
-        munmap((void *)store->used, 4096);
     if (store->budget >= 0)
         close(store->budget);
-    store->used   = NULL;
     store->budget = -1;
+}
+
+/* ---- The budget. It is read and written, not mapped: the file may be cut short by whoever cleans the folder. ---- */
+
+/* Begins to look at the budget, alone among the threads and processes of the node. Returns the bytes that are taken. */
+static uint64_t begin(struct cv_store *store)
+{
+    uint64_t used = 0;
+
+    pthread_mutex_lock(&turn);
+    while (flock(store->budget, LOCK_EX) && errno == EINTR)
+        ;
+    if (cv_read_all(store->budget, &used, sizeof used, 0) != (ssize_t)sizeof used)
+        used = 0; /* a new file, or one cut short: the next count corrects it */
+    return used;
+}
+
+/* Ends that; with `used`, the bytes are these from now on. */
+static void end(struct cv_store *store, const uint64_t *used)
+{
+    if (used) /* where the file system is full, the next count corrects it */
+        (void)!cv_write_all(store->budget, used, sizeof *used, 0);
+    flock(store->budget, LOCK_UN);
+    pthread_mutex_unlock(&turn);
+}
+
+static bool fits(const struct cv_store *store, uint64_t used, uint64_t bytes)
+{
+    return used + bytes >= used && used + bytes <= store->limit;
 }
 
 bool cv_store_take(struct cv_store *store, uint64_t bytes)
 {
-    uint64_t used = atomic_load(store->used);
+    uint64_t used = begin(store);
+    bool     room = fits(store, used, bytes);
 
-    do {
-        if (used + bytes > store->limit || used + bytes < used)
-            return false;
-    } while (!atomic_compare_exchange_weak(store->used, &used, used + bytes));
-    return true;
+    used += bytes;
+    end(store, room ? &used : NULL);
+    return room;
 }
 
 void cv_store_give(struct cv_store *store, uint64_t bytes)
 {
-    uint64_t used = atomic_load(store->used), left;
+    if (!bytes)
+        return;
+    uint64_t used = begin(store);
 
-    do
-        left = used > bytes ? used - bytes : 0;
-    while (!atomic_compare_exchange_weak(store->used, &used, left));
+    used = used > bytes ? used - bytes : 0;
+    end(store, &used);
+}
+
+bool cv_store_has_room(struct cv_store *store, uint64_t bytes)
+{
+    uint64_t used = begin(store);
+
+    end(store, NULL);
+    return fits(store, used, bytes);
 }
 
 /* `reserved`: by the length of files, which logs reserve in whole segments; else by what is in them. */
@@ -248,8 +301,7 @@ void cv_store_recount(struct cv_store *store)
 
     if (!cv_join(logs, store->folder, "logs") || !cv_join(copies, store->folder, "read"))
         return;
-    if (flock(store->budget, LOCK_EX | LOCK_NB))
-        return; /* another process counts */
-    atomic_store(store->used, taken_below(logs, true) + taken_below(copies, false));
-    flock(store->budget, LOCK_UN);
+    begin(store);
+    uint64_t used = taken_below(logs, true) + taken_below(copies, false);
+    end(store, &used);
 }

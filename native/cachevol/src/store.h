@@ -4,16 +4,14 @@
 #define CACHEVOL_STORE_H
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct cv_store {
-    char              folder[PATH_MAX];
-    uint64_t          limit;  /* bytes that logs and copies may take together */
-    _Atomic uint64_t *used;   /* bytes that they take, shared by all processes of the node */
-    int               budget; /* file descriptor of `budget` */
+    char     folder[PATH_MAX];
+    uint64_t limit;  /* bytes that logs and copies may take together */
+    int      budget; /* file descriptor of `budget`, which holds the bytes that they take, for all processes of the node */
 };
 
 /* Opens the folder, making it where needed. `shared` tells that several nodes see `path`. Returns 0, or -1
@@ -24,6 +22,7 @@ void cv_store_close(struct cv_store *store);
 /* Takes `bytes` of the budget; false where that would go over the limit. */
 bool cv_store_take(struct cv_store *store, uint64_t bytes);
 void cv_store_give(struct cv_store *store, uint64_t bytes);
+bool cv_store_has_room(struct cv_store *store, uint64_t bytes);
 
 /* Counts anew what the folder really takes: processes that were killed gave nothing back. */
 void cv_store_recount(struct cv_store *store);
