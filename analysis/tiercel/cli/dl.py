@@ -138,7 +138,10 @@ def check(
 
     if workload is None:
         rows = [{"key": key, "outcome": k.outcome, "note": k.note} for key, k in KEYS.items()]
-        print(json.dumps(rows) if as_json else markdown(), end="\n" if as_json else "")
+        if as_json:
+            print_json(rows)
+        else:
+            print(markdown(), end="")
         return
     found = load_workload(workload, overrides_of(overrides or []))
     refused = refusals(found)
@@ -148,7 +151,7 @@ def check(
         note = refused.get(key, KEYS[key].note)
         rows.append({"key": key, "value": f"{value}", "outcome": outcome, "note": note})
     if as_json:
-        print(json.dumps(rows))
+        print_json(rows)
     else:
         table = Table("key", "value", "", "")
         for row in rows:
