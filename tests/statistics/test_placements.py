@@ -14,6 +14,7 @@ from tests.statistics.rows import rows
 from tiercel.statistics.comparison import compare_placed, judge
 from tiercel.statistics.noise import UNKNOWN, Floor
 from tiercel.statistics.placements import (
+    FREEDOM,
     LEVEL,
     PRIOR,
     WIDTH,
@@ -61,7 +62,7 @@ def test_few_pairs_are_shrunk_towards_their_storage_and_study() -> None:
     assert between(found[-1]) == pytest.approx(of_b) and found[-1].source == "storage"
     own = (0.4**2 - 0.01 + PRIOR * of_b) / (1 + PRIOR)
     assert between(found[-2]) == pytest.approx(own) and found[-2].source == "own"
-    assert found[0].n == 21
+    assert found[0].n == FREEDOM
     assert shrunk([row("a"), row("b")]) == [UNKNOWN, UNKNOWN]
 
 

@@ -170,14 +170,19 @@ def _ratio(pairs: Sequence[tuple[Values, Values]]) -> float:
 def _difference(pairs: Sequence[tuple[Values, Values]]) -> tuple[float, float, float]:
     """Return the mean difference of logarithms over the pairs, its variance by the repetitions, and its
     degrees of freedom (B. L. Welch, Biometrika 34, 1947); a sample of one value has an infinite variance."""
-    difference, parts = 0.0, []
-    for a, b in pairs:
-        x, y = np.log(a), np.log(b)
-        difference += float(x.mean() - y.mean()) / len(pairs)
-        for side in (x, y):
-            if len(side) < 2:
-                return difference, math.inf, 1.0
-            parts.append((float(side.var(ddof=1)) / len(side) / len(pairs) ** 2, len(side) - 1.0))
+    sides = [[np.log(pair[side]) for pair in pairs] for side in (0, 1)]
+    means = [float(np.mean([values.mean() for values in side])) for side in sides]
+    difference = means[0] - means[1]
+    if any(len(values) < 2 for side in sides for values in side):
+        return difference, math.inf, 1.0
+    # A system varies at one scale about as at another: its degrees of freedom add up.
+    parts = [
+        (
+            sum(float(values.var(ddof=1)) / len(values) for values in side) / len(side) ** 2,
+            float(sum(len(values) - 1 for values in side)),
+        )
+        for side in sides
+    ]
     return difference, sum(variance for variance, _ in parts), _satterthwaite(parts)
 
 

@@ -9,10 +9,9 @@ A/A pairs are two placements of one configuration. The difference d of their mea
 2 t + s / n + s / n, so that pairs tell t, each a little. They are pooled: over the pairs of the same workload
 and operation, these with all of their storage, these with all of the study, each level shrunk towards the
 next as if that one were `PRIOR` pairs. Of a storage and a study, 2 t is the value at which the sum of d² over
-their variances is the `LEVEL` quantile of chi square with as many degrees of freedom as there are pairs: a
-little more than the median, so that few pairs, which may show nothing by luck, do not say that there is none.
+their variances is the median of chi square with as many degrees of freedom as there are pairs.
 
-PRIOR and LEVEL are chosen by simulation (`python -m benchmarks.decisions`).
+PRIOR and FREEDOM are chosen by simulation (`python -m benchmarks.decisions`).
 """
 
 from __future__ import annotations
@@ -33,9 +32,12 @@ from tiercel.statistics.select import GROUP, metric_of, usable
 from tiercel.statistics.summary import finite
 
 #: As many pairs the next wider level counts for.
-PRIOR = 4.0
-#: The quantile of chi square that the pairs are taken to show.
-LEVEL = 0.4
+PRIOR = 8.0
+#: The quantile of chi square that the pairs are taken to show: too small as often as too large.
+LEVEL = 0.5
+#: Degrees of freedom of a variance between placements, however many pairs there are: kinds of I/O differ in
+#: it, and one estimate for all has tails beyond the normal ones (8: as where every second kind has none).
+FREEDOM = 8
 #: Half of the width, in standard deviations, of what 95 % of all ratios lie in.
 WIDTH = 1.959964
 
@@ -89,7 +91,8 @@ def _quantile(pairs: int) -> float:
 
 def spreads(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
     """Return one row for each storage, layer, engine and operation: the ratios between which 95 % of those
-    of two placements lie (`low`, `high`), the pairs that it rests on (`n`), and of what they are (`source`).
+    of two placements lie (`low`, `high`), the degrees of freedom of its variance (`n`), and of what pairs it
+    is (`source`).
 
     `source`: own, storage or study, the narrowest level that has a pair; none: no pair was run, and nothing
     can be told from noise.
@@ -127,7 +130,7 @@ def shrunk(rows: Sequence[Mapping[str, Any]]) -> list[Floor]:
         square = max(_toward(len(own), sum(own) / max(len(own), 1), of_storage), 0.0)
         high = math.exp(WIDTH * math.sqrt(square))
         source = "own" if own else "storage" if storages[storage] else "study"
-        found.append(Floor(1 / high, high, len(studies[study]), source))
+        found.append(Floor(1 / high, high, min(len(studies[study]), FREEDOM), source))
     return found
 
 
