@@ -127,7 +127,8 @@ bench: setup
 
 MINUTES ?= 1
 
-attack: layers
+attack: setup
+	@$(NATIVE_MAKE)/fairshare install >&2
 	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
 
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \

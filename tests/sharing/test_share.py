@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.layers import layers
 from tiercel.layers.fairshare import programs as fairshare_programs
 from tiercel.layers.fairshare.policies import check_policy
-from tiercel.layers.fairshare.programs import find_programs
+from tiercel.layers.fairshare.programs import find_programs, required_programs
+from tiercel.layers.fairshare.server import running_server
 from tiercel.sharing.experiment import experiment, summary, time_to_share
 from tiercel.sharing.jobs import Throughput
 from tiercel.study.workloads import SharingWorkload
@@ -150,6 +152,22 @@ def test_run_refuses_a_prefix_that_is_there(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["share", "run", "--prefix", str(tmp_path), "--", "true"])
     assert isinstance(done.exception, UserError)
     assert "nothing is there yet" in str(done.exception)
+
+
+@built
+def test_a_ticket_is_made_out_to_whom_the_administrator_names(tmp_path: Path) -> None:
+    programs = required_programs()
+    with running_server(programs, tmp_path / "data") as server:
+        argv = ["share", "ticket", "--socket", str(server.socket), "--job", "climate", "--size", "16"]
+        done = CliRunner().invoke(app, [*argv, "--for", "54321:54400"])
+        assert done.exit_code == 0, done.output
+        said = bytes.fromhex(done.output.strip())
+        # holder and whom it is accounted to (user, group each), size, priority; by the administrator
+        assert struct.unpack_from("<6I", said) == (54321, 54400, 54321, 54400, 16, 1)
+        assert struct.unpack_from("<I", said, 44) == (1,)
+        wrong = CliRunner().invoke(app, [*argv, "--for", "somebody"])
+        assert wrong.exit_code != 0
+        assert "UID:GID" in str(wrong.exception or "") + wrong.output
 
 
 def test_without_the_layer_every_command_names_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

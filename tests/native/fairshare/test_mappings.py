@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,3 +203,41 @@ for n in range(3000): os.close(os.open(f"f{n}", os.O_CREAT | os.O_WRONLY, dir_fd
     assert not errors
     assert len(os.listdir(mine)) == 3000
     os.close(mine)
+
+
+def test_a_page_that_is_gone_is_never_read_as_zeros(serve: Callable[..., Share]) -> None:
+    """Somebody cuts the file on the backing store itself while four threads read there: each gets data, or
+    the file's end, as from a file that the server does not have in its memory."""
+    share = serve("--parallel", "4")
+    code = """
+import threading
+SIZE, AT = 4 << 20, 3 << 20
+open(ROOT + "/f", "wb").write(b"y" * SIZE)
+f = os.open(ROOT + "/f", os.O_RDONLY)
+wrong, over = [], threading.Event()
+def read():
+    while not over.is_set():
+        try: found = os.pread(f, 128 << 10, AT)
+        except OSError as error: found = repr(error).encode()
+        if found.strip(b"y"): wrong.append(found[:80])
+threads = [threading.Thread(target=read) for _ in range(4)]
+for one in threads: one.start()
+print("reading", flush=True); sys.stdin.readline()
+over.set()
+for one in threads: one.join()
+print(wrong[:3], flush=True)
+"""
+    for _ in range(8):
+        reader = share.start(
+            [sys.executable, "-c", f"import os, sys\nROOT = {PREFIX!r}\n{code}"], stdin=subprocess.PIPE
+        )
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reading\n"
+        until = time.monotonic() + 20
+        while not mapped(share, "f") and time.monotonic() < until:
+            time.sleep(0.01)
+        os.truncate(share.tree / "f", 1 << 20)
+        said, errors = reader.communicate("\n")
+        assert said == "[]\n", said + errors
+        os.unlink(share.tree / "f")
+    assert share.server.process.poll() is None

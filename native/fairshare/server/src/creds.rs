@@ -111,16 +111,31 @@ pub fn as_server<T>(what: impl FnOnce() -> T) -> T {
         return what();
     }
     // SAFETY: no preconditions; both change this thread alone.
-    unsafe {
-        let (uid, gid) = (libc::setfsuid(0) as u32, libc::setfsgid(0) as u32);
-        let result = what();
-        libc::setfsgid(gid);
-        libc::setfsuid(uid);
-        assert!(
-            libc::setfsuid(u32::MAX) as u32 == uid && libc::setfsgid(u32::MAX) as u32 == gid,
-            "a worker lays down the rights that it took"
-        );
-        result
+    let _back = unsafe {
+        Back {
+            uid: libc::setfsuid(0) as u32,
+            gid: libc::setfsgid(0) as u32,
+        }
+    };
+    what()
+}
+
+/// A client's identity, to which a worker comes back whatever happens meanwhile.
+struct Back {
+    uid: u32,
+    gid: u32,
+}
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        // SAFETY: no preconditions; all change this thread alone.
+        unsafe {
+            libc::setfsgid(self.gid);
+            libc::setfsuid(self.uid);
+            if libc::setfsuid(u32::MAX) as u32 != self.uid || libc::setfsgid(u32::MAX) as u32 != self.gid {
+                std::process::abort(); // rather than go on as root for a client
+            }
+        }
     }
 }
 

@@ -28,14 +28,14 @@ pub fn folder(path: &Path, strict: bool) -> Result<(), String> {
     }
     if !own(found.uid()) {
         return Err(format!(
-            "{}: belongs to user {}, who could replace the server's key",
+            "{}: belongs to user {}, who could replace what lies there",
             path.display(),
             found.uid()
         ));
     }
     if found.permissions().mode() & OTHERS_WRITE != 0 {
         return Err(format!(
-            "{}: others may write there, and could replace the server's key: chmod go-w",
+            "{}: others may write there, and could replace what lies there: chmod go-w",
             path.display()
         ));
     }
