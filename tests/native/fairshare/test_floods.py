@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.layers.fairshare.programs import Programs
+from tiercel.layers.fairshare.protocol import Connection
 from tiercel.layers.fairshare.server import running_server
 
 from .conftest import Share
@@ -218,3 +219,22 @@ print(found, flush=True)
             assert served(share)
     (place / "mount").rmdir()
     place.rmdir()
+
+
+def test_who_connects_without_end_keeps_nobody_out(small: Share) -> None:
+    """Two processes fill the queue of the listening socket as fast as they can; others wait their turn."""
+    code = """
+if os.fork() == 0: pass
+else: print(0, flush=True)
+while not select.select([0], [], [], 0)[0]:
+    for _ in range(50):
+        s = socket.socket(socket.AF_UNIX); s.setblocking(False)
+        try: s.connect(SOCKET); kept.append(s)
+        except OSError: pass
+    if len(kept) > 100: kept.clear()
+os._exit(0)
+"""
+    with flood(small, code):
+        for _ in range(20):
+            with Connection(small.server.socket) as connection:
+                assert connection.status()["jobs"]

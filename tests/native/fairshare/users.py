@@ -12,7 +12,7 @@ ALICE, BOB = 54321, 54322
 def as_user(uid: int, code: str, groups: list[int] | None = None, gid: int | None = None) -> str:
     """Code that a user runs. Modules are read before the rights to their folders are dropped."""
     return f"""
-import errno, os, resource, socket, struct, sys, time
+import errno, os, resource, select, socket, struct, sys, time
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from tiercel.layers.fairshare.protocol import Connection, Job

@@ -62,9 +62,13 @@ class Connection:
     def __init__(self, address: Path, ticket: str | None = None) -> None:
         self.address = address
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(_TIMEOUT_S)
+        # Python's own timeout would not wait where others connect faster than the server takes them.
+        whole, part = divmod(_TIMEOUT_S, 1)
+        limit = struct.pack("@ll", int(whole), int(part * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         try:
             self._socket.connect(str(address))
+            self._socket.settimeout(_TIMEOUT_S)
             self._believe()
             challenge = self._receive()
             self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge))
