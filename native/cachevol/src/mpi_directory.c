@@ -81,8 +81,8 @@ void cv_directory_tell_noted(struct cv_peers *peers)
                 uint64_t count = least(in_slot, blocks_of(run - done));
                 uint64_t *own = peers->windows->known + block;
                 cv_copy_words(peers->copy, block, count, own);
-                for (uint64_t i = 0; i < count; i++)
-                    own[i] = entry_of(peers->node, own[i]);
+                for (uint64_t each = 0; each < count; each++)
+                    own[each] = entry_of(peers->node, own[each]);
                 tell(peers, block, own, count);
                 done += count * CV_BLOCK;
             }
