@@ -20,14 +20,14 @@ static intptr_t place_in(const struct cv_windows *windows, uint64_t slot)
 }
 
 /* Makes entries of one slot. They only ever grow: all that is done to the directory is MPI_MAX and reading. */
-static bool tell(struct cv_peers *peers, uint64_t block, const uint16_t *entries, uint64_t count)
+static bool tell(struct cv_peers *peers, uint64_t block, const uint64_t *entries, uint64_t count)
 {
     struct cv_windows *windows = peers->windows;
     uint64_t           slot    = block / CV_SLOT;
     int                home    = home_of(windows, slot);
     intptr_t           at      = place_in(windows, slot) + (intptr_t)(block % CV_SLOT);
 
-    if (mpi.Accumulate(entries, (int)count, CV_UINT16, home, at, (int)count, CV_UINT16, CV_MAX, windows->directory))
+    if (mpi.Accumulate(entries, (int)count, CV_UINT64, home, at, (int)count, CV_UINT64, CV_MAX, windows->directory))
         peers->broken = true;
     peers->told[home] = (uint64_t)at + 1;
     return !peers->broken;
@@ -36,7 +36,7 @@ static bool tell(struct cv_peers *peers, uint64_t block, const uint16_t *entries
 void cv_directory_tell_all(struct cv_peers *peers)
 {
     struct cv_windows *windows = peers->windows;
-    uint16_t          *entries = malloc(BATCH * CV_SLOT * sizeof *entries);
+    uint64_t          *entries = malloc(BATCH * CV_SLOT * sizeof *entries);
     uint64_t           share = 0, shares = (uint64_t)(peers->first[peers->node + 1] - peers->first[peers->node]);
     uint64_t           blocks = blocks_of(peers->copy->size), used = 0;
 
@@ -44,11 +44,11 @@ void cv_directory_tell_all(struct cv_peers *peers)
         share++;
     uint64_t words[CV_SLOT];
     for (uint64_t slot = share; entries && slot < windows->slots; slot += shares) {
-        uint16_t *to    = entries + used * CV_SLOT;
+        uint64_t *to    = entries + used * CV_SLOT;
         uint64_t  first = slot * CV_SLOT, count = least(CV_SLOT, blocks - first), there = 0;
         cv_copy_words(peers->copy, first, count, words);
         for (uint64_t i = 0; i < count; i++) {
-            to[i] = words[i] ? peers->node : 0;
+            to[i] = words[i] ? entry_of(peers->node, words[i]) : 0;
             there += words[i] != 0;
         }
         if (!there)
@@ -79,7 +79,11 @@ void cv_directory_tell_noted(struct cv_peers *peers)
             for (uint64_t done = 0; done < run;) {
                 uint64_t block = (range.address + done) / CV_BLOCK, in_slot = CV_SLOT - block % CV_SLOT;
                 uint64_t count = least(in_slot, blocks_of(run - done));
-                tell(peers, block, peers->windows->own, count);
+                uint64_t *own = peers->windows->known + block;
+                cv_copy_words(peers->copy, block, count, own);
+                for (uint64_t each = 0; each < count; each++)
+                    own[each] = entry_of(peers->node, own[each]);
+                tell(peers, block, own, count);
                 done += count * CV_BLOCK;
             }
             run = least(run, range.size);
@@ -107,9 +111,9 @@ void cv_peers_note(struct cv_peers *peers, uint64_t address, uint64_t size)
     }
 }
 
-static bool ask(struct cv_peers *peers, int home, intptr_t at, uint64_t count, uint16_t *entries, cv_request *request)
+static bool ask(struct cv_peers *peers, int home, intptr_t at, uint64_t count, uint64_t *entries, cv_request *request)
 {
-    if (mpi.Rget_accumulate(NULL, 0, CV_UINT16, entries, (int)count, CV_UINT16, home, at, (int)count, CV_UINT16,
+    if (mpi.Rget_accumulate(NULL, 0, CV_UINT64, entries, (int)count, CV_UINT64, home, at, (int)count, CV_UINT64,
                             CV_NO_OP, peers->windows->directory, request))
         peers->broken = true;
     return !peers->broken;
@@ -120,7 +124,7 @@ void cv_directory_look_up(struct cv_peers *peers, uint64_t slot)
     uint64_t   first = slot * CV_SLOT, count = least(CV_SLOT, blocks_of(peers->copy->size) - first);
     int        home    = home_of(peers->windows, slot);
     bool       asks    = cv_ticks() >= peers->asked[slot] && !cv_peers_shunned(peers, home);
-    uint16_t  *entries = asks ? malloc(CV_SLOT * sizeof *entries) : NULL;
+    uint64_t  *entries = asks ? malloc(CV_SLOT * sizeof *entries) : NULL;
     cv_request request = CV_REQUEST_NULL;
 
     if (!entries)
@@ -137,8 +141,8 @@ void cv_directory_look_up(struct cv_peers *peers, uint64_t slot)
     }
     peers->asked[slot] = cv_ticks() + NOBODY;
     for (uint64_t i = 0; i < count; i++)
-        if (!peers->known[first + i])
-            peers->known[first + i] = entries[i];
+        if (!peers->windows->known[first + i])
+            peers->windows->known[first + i] = entries[i];
     free(entries);
 }
 
@@ -148,7 +152,7 @@ void cv_directory_settle(struct cv_peers *peers)
        read, all before it are there. */
     for (int rank = 0; rank < peers->windows->size && !peers->broken; rank++) {
         cv_request request = CV_REQUEST_NULL;
-        uint16_t  *entry   = peers->told[rank] && !cv_peers_shunned(peers, rank) ? malloc(sizeof *entry) : NULL;
+        uint64_t  *entry   = peers->told[rank] && !cv_peers_shunned(peers, rank) ? malloc(sizeof *entry) : NULL;
         if (!entry || !ask(peers, rank, (intptr_t)peers->told[rank] - 1, 1, entry, &request)) {
             free(entry);
             continue;

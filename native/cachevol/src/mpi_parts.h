@@ -24,7 +24,6 @@ struct cv_peers {
     uint16_t           node;   /* this process's, from 1 */
     int               *ranks;  /* by node: those of node n are ranks[first[n]] up to ranks[first[n + 1]] */
     int               *first;
-    uint16_t          *known;  /* directory entries seen, for each block */
     uint64_t          *asked;  /* for each slot: ticks until which what it did not tell is not asked for again */
     uint64_t          *shunned_until, *shunned_for; /* ns, for each rank */
     uint64_t          *told;   /* for each rank: 1 + where in its directory it was last told something */
@@ -42,6 +41,20 @@ static inline uint64_t blocks_of(uint64_t size)
 static inline uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+/* An entry of the directory: a node that has the block, and most of the block's word, by which what comes from there can
+   be told from what should. */
+#define SUM_BITS 48
+
+static inline uint64_t entry_of(uint16_t node, uint64_t word)
+{
+    return (uint64_t)node << SUM_BITS | (word & ((UINT64_C(1) << SUM_BITS) - 1));
+}
+
+static inline uint16_t entry_node(uint64_t entry)
+{
+    return (uint16_t)(entry >> SUM_BITS);
 }
 
 /* Whether transfers may begin: in the thread that opened the file, where none too many are late. */

@@ -61,7 +61,6 @@ static void release(struct cv_peers *peers)
         return;
     free(peers->ranks);
     free(peers->first);
-    free(peers->known);
     free(peers->asked);
     free(peers->shunned_until);
     free(peers->shunned_for);
@@ -80,12 +79,11 @@ static struct cv_peers *prepare(struct cv_copy *copy, int size, int nodes)
     peers->process       = getpid();
     peers->ranks         = calloc((size_t)size, sizeof *peers->ranks);
     peers->first         = calloc((size_t)nodes + 2, sizeof *peers->first);
-    peers->known         = calloc((size_t)blocks_of(copy->size), sizeof *peers->known);
     peers->asked         = calloc((size_t)(blocks_of(copy->size) / CV_SLOT + 1), sizeof *peers->asked);
     peers->shunned_until = calloc((size_t)size, sizeof *peers->shunned_until);
     peers->shunned_for   = calloc((size_t)size, sizeof *peers->shunned_for);
     peers->told          = calloc((size_t)size, sizeof *peers->told);
-    if (peers->ranks && peers->first && peers->known && peers->asked && peers->shunned_until && peers->shunned_for &&
+    if (peers->ranks && peers->first && peers->asked && peers->shunned_until && peers->shunned_for &&
         peers->told)
         return peers;
     release(peers);
@@ -120,6 +118,22 @@ static int rank_on(const struct cv_peers *peers, uint16_t node)
     return -1;
 }
 
+/* Whether blocks that came from a neighbour are what it told of. One that is not is not asked for there again. */
+static bool are_right(struct cv_peers *peers, uint64_t begin, uint64_t end, const char *bytes)
+{
+    uint64_t *known = peers->windows->known;
+    bool      right = true;
+
+    for (uint64_t at = begin; at < end; at += CV_BLOCK) {
+        uint64_t block = at / CV_BLOCK, word = cv_copy_word(peers->copy, block, bytes + (at - begin), least(CV_BLOCK, end - at));
+        if (known[block] == entry_of(entry_node(known[block]), word))
+            continue;
+        known[block] = entry_of(peers->node, 0);
+        right        = false;
+    }
+    return right;
+}
+
 static bool fetch(struct cv_peers *peers, int rank, uint64_t begin, uint64_t end, char *data, uint64_t address, uint64_t size)
 {
     bool       full    = cv_ticks() < atomic_load(&peers->copy->full);
@@ -146,6 +160,14 @@ static bool fetch(struct cv_peers *peers, int rank, uint64_t begin, uint64_t end
         return false;
     }
     cv_rate_note(&peers->rate, end - begin, cv_ticks() - from);
+    if (!are_right(peers, begin, end, memory)) {
+        CV_COUNT(neighbour_damaged, 1);
+        if (fill)
+            cv_fill_cancel(fill, end - begin);
+        else
+            free(memory);
+        return false;
+    }
     CV_COUNT(neighbour_bytes, size);
     CV_COUNT(neighbour_ns, cv_ticks() - from);
     memcpy(data, memory + (address - begin), size);
@@ -166,13 +188,14 @@ uint64_t cv_peers_read(struct cv_peers *peers, char *data, uint64_t *size, uint6
     uint64_t rate = cv_rate(&peers->rate);
     if (cv_config.adaptive && rate && rate < base_rate && ++peers->skipped % PROBE)
         return 0;
+    const uint64_t *known = peers->windows->known;
     for (uint64_t block = first; block <= last; block++)
-        if (!peers->known[block]) {
+        if (!known[block]) {
             cv_directory_look_up(peers, block / CV_SLOT);
             block = (block / CV_SLOT + 1) * CV_SLOT - 1;
         }
-    uint16_t node = peers->known[first];
-    while (first + run <= last && peers->known[first + run] == node)
+    uint16_t node = entry_node(known[first]);
+    while (first + run <= last && entry_node(known[first + run]) == node)
         run++;
     uint64_t begin = first * CV_BLOCK, end = least(begin + run * CV_BLOCK, peers->copy->size);
     *size    = least(*size, end - address);
@@ -212,8 +235,6 @@ struct cv_peers *cv_peers_open(int comm, struct cv_copy *copy)
         if (windows) {
             peers->windows = windows;
             peers->node    = (uint16_t)node_of[rank];
-            for (uint64_t i = 0; i < CV_SLOT; i++)
-                windows->own[i] = peers->node;
             list_ranks(peers, node_of, size, nodes);
             cv_directory_tell_all(peers);
             cv_fill_forget(copy); /* all nodes would fetch all of the file ahead */

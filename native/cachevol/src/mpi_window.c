@@ -1,9 +1,11 @@
 #include "mpi_window.h"
 #include "fill.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static struct cv_windows *all; /* in the order in which they were made, which is the same in all their processes */
 
@@ -63,9 +65,46 @@ static void take_down(struct cv_windows *windows)
     munmap(windows->map, windows->copy->size);
     cv_copy_release(windows->copy);
     mpi.Comm_free(&windows->comm);
+    free(windows->known);
     windows->gone = true;
     if (windows->done)
         free(windows);
+}
+
+/* ---- The copy's data are mapped for the neighbours, and somebody may cut the file short. ---- */
+
+static struct sigaction otherwise; /* what happens at a bus error that is not ours */
+
+/* Zeros stand in for what is gone: the neighbour finds that they are not what the directory says. */
+static void bus_error(int signal_number, siginfo_t *info, void *context)
+{
+    const char *at = info->si_addr;
+
+    for (const struct cv_windows *each = all; each; each = each->next) {
+        const char *map = each->map;
+        if (at < map || at >= map + each->copy->size)
+            continue;
+        size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)(at - map) / page * page;
+        if (mmap((char *)each->map + before, each->copy->size - before, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+            return;
+    }
+    if (otherwise.sa_flags & SA_SIGINFO)
+        otherwise.sa_sigaction(signal_number, info, context);
+    else if (otherwise.sa_handler != SIG_DFL && otherwise.sa_handler != SIG_IGN)
+        otherwise.sa_handler(signal_number);
+    else
+        sigaction(SIGBUS, &otherwise, NULL); /* and the access, made again, has its way */
+}
+
+static void watch_for_bus_errors(void)
+{
+    struct sigaction ours = {.sa_flags = SA_SIGINFO}, now;
+
+    ours.sa_sigaction = bus_error;
+    /* Unless it is ours already; somebody who came later passes on to it what is not his. */
+    if (!otherwise.sa_flags && !otherwise.sa_handler && !sigaction(SIGBUS, NULL, &now) && now.sa_sigaction != bus_error)
+        sigaction(SIGBUS, &ours, &otherwise);
 }
 
 /* MPI_Finalize calls this first of all: the files may be open still, and then go on without neighbours. */
@@ -94,7 +133,9 @@ struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size,
     bool               whole   = false;
 
     mpi.Comm_set_errhandler(comm, CV_ERRORS_RETURN);
-    if (!cv_mpi_all(comm, ready && windows && map != MAP_FAILED && watch_the_end()))
+    if (windows)
+        windows->known = calloc((size_t)(copy->size / CV_BLOCK + 1), sizeof *windows->known);
+    if (!cv_mpi_all(comm, ready && windows && windows->known && map != MAP_FAILED && watch_the_end()))
         goto failed;
     windows->comm = comm, windows->rank = rank, windows->size = size, windows->map = map, windows->copy = copy;
     windows->directory = windows->data = CV_WIN_NULL;
@@ -127,10 +168,13 @@ struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size,
     while (*last)
         last = &(*last)->next;
     *last = windows;
+    watch_for_bus_errors();
     return windows;
 failed:
     if (map != MAP_FAILED)
         munmap(map, copy->size);
+    if (windows)
+        free(windows->known);
     free(windows);
     return NULL;
 }

@@ -19,9 +19,9 @@ struct cv_windows {
     cv_comm            comm;
     cv_win             directory, data;
     int                rank, size;
-    uint16_t          *entries; /* this process's part of the directory */
+    uint64_t          *entries; /* this process's part of the directory */
     uint64_t           slots;   /* of the file */
-    uint16_t           own[CV_SLOT]; /* entries that name this node: what goes into the directory is taken from here */
+    uint64_t          *known;   /* entries for each block, seen or own: what goes into the directory is taken from here */
     void              *map;     /* the copy's data */
     struct cv_copy    *copy;
     struct cv_late    *late;

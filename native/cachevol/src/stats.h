@@ -39,6 +39,7 @@
     X(files_cached)                                                                                          \
     X(files_shared)      /* opened by MPI, with neighbours on other nodes */                                 \
     X(neighbour_bytes)   /* read from a neighbour's copy */                                                  \
+    X(neighbour_damaged) /* reads from one that were not what it had told of */                              \
     X(neighbour_ns)                                                                                          \
     X(neighbour_late)    /* times that one did not answer in time */
 

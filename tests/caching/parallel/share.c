@@ -4,7 +4,7 @@
 
    FILE holds at byte i the value of `byte(i)`. WAY: `parts` (each rank reads its part, in each epoch another one),
    `random` (ranges anywhere), `alone` (in the second epoch rank 0 reads all, while the others wait outside MPI until
-   FILE.done is there). The settings come from the environment, as always. */
+   FILE.done is there). After the first epoch, each rank runs the shell command in SHARE_THEN. The settings come from the environment, as always. */
 #include "config.h"
 #include "fill.h"
 #include "mpi_driver.h"
@@ -106,6 +106,11 @@ int main(int argc, char **argv)
         }
         cv_reader_settle(reader);
         MPI_Barrier(MPI_COMM_WORLD);
+        if (!epoch && getenv("SHARE_THEN")) {
+            if (system(getenv("SHARE_THEN")))
+                MPI_Abort(MPI_COMM_WORLD, 5);
+            MPI_Barrier(MPI_COMM_WORLD);
+        }
     }
     cv_reader_close(reader);
     close(file);
