@@ -52,9 +52,9 @@ def log_program() -> Path | None:
 def settings(storage: Path, options: Options | None = None) -> dict[str, str]:
     """Return the environment that turns the connector on, with its node-local folder.
 
-    Options (all may be left out): write, read, prefetch, adaptive, checkpoint (true or false), size,
-    write_buffer, read_buffer, fusion (bytes), quiet, recheck, patience (seconds), policy (LRU, LFU, FIFO),
-    stats (file), scope (LOCAL, GLOBAL).
+    Options (all may be left out): write, read, prefetch, adaptive, checkpoint, independent (true or false),
+    size, write_buffer, read_buffer, fusion (bytes), quiet, recheck, patience (seconds), policy (LRU, LFU,
+    FIFO), stats (file), scope (LOCAL, GLOBAL).
     """
     found = connector()
     if found is None:
@@ -64,7 +64,7 @@ def settings(storage: Path, options: Options | None = None) -> dict[str, str]:
         "checkpoint": "CHECKPOINT", "size": "STORAGE_SIZE", "write_buffer": "WRITE_BUFFER_SIZE",
         "read_buffer": "READ_BUFFER_SIZE", "fusion": "FUSION_THRESHOLD", "policy": "REPLACEMENT_POLICY",
         "quiet": "QUIET", "recheck": "RECHECK", "stats": "STATS", "scope": "STORAGE_SCOPE",
-        "patience": "PATIENCE",
+        "patience": "PATIENCE", "independent": "INDEPENDENT",
     }  # fmt: skip
     environment = {
         "HDF5_PLUGIN_PATH": str(found.parent),

@@ -118,6 +118,7 @@ static int set(struct cv_config *c, const char *name, const char *text)
     SETTING("HDF5_CACHE_QUIET", seconds(text, &c->quiet))
     SETTING("HDF5_CACHE_RECHECK", seconds(text, &c->recheck))
     SETTING("HDF5_CACHE_PATIENCE", seconds(text, &c->patience))
+    SETTING("HDF5_CACHE_INDEPENDENT", truth(text, &c->independent))
     SETTING("HDF5_CACHE_STATS", path(text, c->stats))
 #undef SETTING
     return 0;

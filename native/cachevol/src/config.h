@@ -27,6 +27,7 @@ struct cv_config {
     uint64_t       quiet;        /* HDF5_CACHE_QUIET, ns: how long a file must have been unchanged to be copied */
     uint64_t       recheck;      /* HDF5_CACHE_RECHECK, ns: how often an open file and its copy are checked for changes; 0: before each read */
     uint64_t       patience;     /* HDF5_CACHE_PATIENCE, ns: how long a process waits for another node's; 0: asks none */
+    bool           independent;  /* HDF5_CACHE_INDEPENDENT: stage also what MPI processes write alone; they keep MPI's rule */
     char           stats[PATH_MAX]; /* HDF5_CACHE_STATS: file that gets a line of counts when the program ends */
 };
 

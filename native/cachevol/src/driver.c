@@ -3,6 +3,7 @@
 #include "copy.h"
 #include "left.h"
 #include "reader.h"
+#include "reasons.h"
 #include "session.h"
 #include "stage.h"
 
@@ -80,6 +81,9 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
                                      S_ISREG(now.st_mode) && realpath(name, path)
                                  ? cv_session_store()
                                  : NULL;
+    if (wanted && (flags & (H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ)))
+        cv_because(name, flags & H5F_ACC_RDWR ? "not staged" : "not cached",
+                   "it is read while it is written (SWMR)", false);
     /* A writer and its readers in other processes look at the same bytes: nothing may stand between them. */
     if (store && (flags & H5F_ACC_RDWR) && wanted->write)
         file->stage = cv_stage_open(store, path, file->fd, now.st_dev, now.st_ino, file->eof);

@@ -1,5 +1,6 @@
 #include "mpi_write.h"
 #include "mpi_open.h"
+#include "reasons.h"
 #include "stats.h"
 
 #include <stdlib.h>
@@ -100,7 +101,8 @@ static void look_at_storage(struct cv_object *o, hid_t dxpl)
         hid_t       dcpl   = list.args.get_dcpl.dcpl_id;
         H5D_layout_t layout = h5.H5Pget_layout(dcpl);
         s->chunked          = layout == H5D_CHUNKED;
-        s->plain            = h5.H5Pget_nfilters(dcpl) == 0 &&
+        s->filtered         = h5.H5Pget_nfilters(dcpl) != 0;
+        s->plain            = !s->filtered &&
                    ((layout == H5D_CONTIGUOUS && h5.H5Pget_external_count(dcpl) == 0) ||
                     (s->chunked && h5.H5Pget_chunk(dcpl, H5S_MAX_RANK, s->chunk) > 0));
         h5.H5Pclose(dcpl);
@@ -211,6 +213,24 @@ static bool own_meet(const struct cv_areas *areas, uint64_t dataset, const struc
 
 enum answer { NATIVE, STAGE, FAILED };
 
+static const char FINE_PIECES[] = "in part: many small pieces, or selections that are no blocks, which MPI puts together";
+static const char FAST_BASE[]   = "in part: the file's own storage is as fast (HDF5_CACHE_ADAPTIVE)";
+static const char OVERLAP[]     = "in part: what the processes write overlaps";
+static const char SMALL[]       = "in part: less than 64 KiB for each process";
+static const char OTHERS[]      = "in part: another process cannot stage, or writes to another dataset";
+
+/* Why a dataset is written the way it is without the connector, or NULL. */
+static const char *refusal(const struct cv_writer *writer, const struct cv_storage *storage)
+{
+    if (writer->off)
+        return "something was deleted, made atomic, or asked for its handle before";
+    if (storage->filtered)
+        return "in part: compressed data, which the processes put into chunks together";
+    if (!storage->plain)
+        return "in part: data in external files, or of variable length";
+    return storage->named ? NULL : "in part: a dataset that has no name yet";
+}
+
 /* All processes come to the same answer. */
 static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t file_space, hid_t dxpl)
 {
@@ -241,8 +261,16 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
         found &= ~(uint64_t)CLEAR;
     if (mpi.Allreduce(&found, &agreed, 1, CV_UINT64, CV_BAND, writer->comm))
         return FAILED;
-    bool stage = (flags & CAN) && (agreed & DISJOINT) && bytes >= WORTH * (uint64_t)writer->size &&
-                 !(fast && ++areas->votes % PROBE);
+    const char *refused = refusal(writer, s);
+    if (!(flags & CAN) && !refused)
+        refused = chosen.block ? OTHERS : FINE_PIECES;
+    else if (!refused)
+        refused = !(agreed & DISJOINT) ? OVERLAP : bytes < WORTH * (uint64_t)writer->size ? SMALL : NULL;
+    if (!refused && fast && ++areas->votes % PROBE)
+        refused = FAST_BASE;
+    bool stage = !refused;
+    if (refused && bytes)
+        cv_because(writer->path, "not staged", refused, writer->rank == 0 && refused != SMALL && refused != FAST_BASE);
     if ((!stage || !(agreed & CLEAR)) && cv_writer_settle(writer))
         return FAILED;
     return stage ? STAGE : NATIVE;
@@ -270,9 +298,9 @@ static void note(struct cv_writer *writer)
 static int alone(struct cv_object *o, hid_t file_space, hid_t dxpl)
 {
     struct cv_writer *writer = writer_of(o, dxpl);
-    if (!writer || writer->settled == writer->calls)
+    struct cv_areas  *areas  = writer ? writer->areas : NULL;
+    if (!writer || (writer->settled == writer->calls && !areas->owns))
         return 0;
-    struct cv_areas *areas = writer->areas;
     struct box       box   = selected(o, file_space, dxpl).box;
     if (own_meet(areas, o->storage->address, &box)) {
         if (cv_writer_drain(writer))
@@ -298,16 +326,52 @@ static int all_alone(size_t count, void *datasets[], const hid_t file_spaces[], 
     return 0;
 }
 
+/* Whether what this process is about to write alone is staged; then its area is noted. */
+static struct cv_writer *stages_alone(struct cv_object *o, hid_t file_space, hid_t dxpl)
+{
+    struct cv_writer *writer = writer_of(o, dxpl);
+
+    if (!writer)
+        return NULL;
+    struct cv_areas *areas   = writer->areas;
+    struct selection chosen  = selected(o, file_space, dxpl);
+    const char      *refused = !writer->independent
+                                   ? "in part: written by one process alone (HDF5_CACHE_INDEPENDENT=yes, if all flush before "
+                                     "another one touches it)"
+                                   : refusal(writer, o->storage);
+    if (!refused && !chosen.block)
+        refused = FINE_PIECES;
+    if (!refused && cv_base_is_fast() && ++areas->votes % PROBE)
+        refused = FAST_BASE;
+    if (refused || chosen.bytes < WORTH) {
+        if (refused && chosen.bytes)
+            cv_because(writer->path, "not staged", refused, writer->rank == 0 && refused != FAST_BASE);
+        return NULL;
+    }
+    if (areas->owns == AREAS_MOST) {
+        if (cv_stage_drain(writer->stage))
+            return NULL; /* the next flush says so */
+        areas->owns = 0;
+    }
+    areas->own[areas->owns++] = (struct area){o->storage->address, chosen.box, writer->calls};
+    return writer;
+}
+
 /* ---- Hooks. ---- */
 
 struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)
 {
-    struct cv_mpi_write write = {NULL, false};
+    struct cv_mpi_write write = {NULL, false, false};
 
     if (!count || !cv_writers_any())
         return write;
     if (!cv_mpi_is_collective(dxpl)) {
-        write.bad = all_alone(count, datasets, file_spaces, dxpl);
+        write.bad    = all_alone(count, datasets, file_spaces, dxpl);
+        write.writer = write.bad || count > 1 ? NULL : stages_alone(datasets[0], file_spaces[0], dxpl);
+        if (write.writer) {
+            cv_writer_staging(write.writer, true);
+            CV_COUNT(staged_alone, 1);
+        }
         return write;
     }
     struct cv_writer *writer = writer_of(datasets[0], dxpl);
@@ -320,7 +384,7 @@ struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hi
     enum answer answer = agree(writer, datasets[0], file_spaces[0], dxpl);
     write.bad          = answer == FAILED;
     if (answer == STAGE) {
-        write.writer = writer;
+        write.writer = writer, write.together = true;
         cv_mpi_set_collective(dxpl, false);
         cv_writer_staging(writer, true);
         CV_COUNT(staged_together, 1);
@@ -335,6 +399,8 @@ void cv_mpi_write_ends(struct cv_mpi_write write, hid_t dxpl)
     if (!writer)
         return;
     cv_writer_staging(writer, false);
+    if (!write.together)
+        return;
     cv_mpi_set_collective(dxpl, true);
     cv_stage_called(writer->stage, ++writer->calls, writer->emptied);
     note(writer);
@@ -368,7 +434,7 @@ int cv_mpi_before_any(struct cv_object *object, H5I_type_t type, hid_t dxpl)
 {
     struct cv_writer *writer = cv_writers_any() ? cv_writer_of(object, type, dxpl) : NULL;
 
-    if (!writer || writer->settled == writer->calls)
+    if (!writer || (writer->settled == writer->calls && !writer->areas->owns))
         return 0;
-    return cv_writer_drain(writer) || cv_writer_wait(writer, writer->calls) ? -1 : 0;
+    return cv_writer_drain(writer) || (writer->settled != writer->calls && cv_writer_wait(writer, writer->calls)) ? -1 : 0;
 }

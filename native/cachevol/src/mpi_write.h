@@ -1,4 +1,4 @@
-/* Which data of parallel files are staged: those of collective writes, since there the processes meet and can tell each
+/* Which data of parallel files are staged: those of collective writes (and of others where the program asks for it), since there the processes meet and can tell each
    other what they write. They stage where the selections of all are blocks that do not overlap, large enough that
    nothing is gained by MPI's putting them together; each then writes its own, in its own time.
 
@@ -11,6 +11,7 @@
 /* Before and after H5VLdataset_write. */
 struct cv_mpi_write {
     struct cv_writer *writer; /* NULL: as without the connector */
+    bool              together; /* a collective one */
     bool              bad;    /* an error is on the stack; the write fails */
 };
 struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl);

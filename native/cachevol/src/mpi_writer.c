@@ -1,6 +1,7 @@
 #include "mpi_writer.h"
 #include "config.h"
 #include "driver.h"
+#include "reasons.h"
 #include "session.h"
 
 #include <errno.h>
@@ -158,19 +159,28 @@ static bool written_together(hid_t fapl)
     return mpi.Pget_coll_metadata_write(fapl, &collective) < 0 || collective;
 }
 
-/* Makes this process's part. Returns whether there is one. */
-static bool begin(struct cv_writer *writer, void *under, hid_t vol, hid_t fapl, hid_t dxpl)
+/* Makes this process's part. Returns whether there is one; else `*why`. */
+static bool begin(struct cv_writer *writer, void *under, hid_t vol, hid_t fapl, hid_t dxpl, const char **why)
 {
-    char             path[PATH_MAX];
     struct stat      now;
     struct cv_store *store = cv_session_store();
 
-    writer->file = store && !written_together(fapl) ? driver_file(under, vol, fapl, dxpl) : NULL;
+    *why = "there is no node-local folder";
+    if (!store)
+        return false;
+    *why = "its metadata are written by all processes together (H5Pset_coll_metadata_write)";
+    if (written_together(fapl))
+        return false;
+    *why         = "it is open already, or HDF5's MPI driver is not as expected";
+    writer->file = driver_file(under, vol, fapl, dxpl);
     if (!writer->file || of_file(writer->file))
         return false;
-    writer->base  = open_base(under, vol, dxpl, path, &now);
-    writer->stage = writer->base < 0 ? NULL
-                                     : cv_stage_open_shared(store, path, writer->base, now.st_dev, now.st_ino);
+    *why         = "it lies on NFS, or cannot be opened without MPI";
+    writer->base = open_base(under, vol, dxpl, writer->path, &now);
+    if (writer->base < 0)
+        return false;
+    *why          = "there is no memory for it";
+    writer->stage = cv_stage_open_shared(store, writer->path, writer->base, now.st_dev, now.st_ino);
     return writer->stage && cv_areas_make(writer);
 }
 
@@ -192,31 +202,53 @@ static bool expose(struct cv_writer *writer)
     return true;
 }
 
-void cv_writer_open(void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
+void cv_writer_because(const struct cv_writer *writer, const char *why)
 {
+    cv_because(writer->path, "not staged", why, writer->rank == 0);
+}
+
+/* The processes do not stage for a file: the first one says so. */
+static void not_staged(cv_comm comm, const char *name, const char *why)
+{
+    int rank = 0;
+
+    if (!mpi.Comm_rank(comm, &rank))
+        cv_because(name, "not staged", why, rank == 0);
+}
+
+void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
+{
+    const char       *why    = "another process of the program cannot stage for it";
     struct cv_writer *writer = calloc(1, sizeof *writer);
     cv_comm           comm   = CV_COMM_NULL;
     char              log[128];
 
     if (!cv_mpi_usable() || mpi.Pget_fapl_mpio(fapl, &comm, NULL) < 0) {
+        if (stages)
+            cv_because(name, "not staged", "this MPI library is none of MPICH's binary interface", true);
         free(writer);
         return;
     }
     hid_t errors = cv_errors_keep();
     if (writer)
         writer->base = -1;
-    bool mine = stages && writer && begin(writer, under, vol, fapl, dxpl);
+    bool mine = stages && writer && begin(writer, under, vol, fapl, dxpl, &why);
+    if (mine)
+        why = "another process of the program cannot stage for it";
     if (cv_mpi_all(comm, mine)) {
         writer->comm = comm;
         if (cv_mpi_all(comm, expose(writer))) {
             if (!native)
                 learn(writer->file->cls);
+            writer->independent = cv_mpi_all(comm, cv_config.independent);
             cv_writer_staging(writer, false);
             writer->next = writers;
             writers      = writer;
             writer = NULL, comm = CV_COMM_NULL;
         }
     }
+    if (stages && comm != CV_COMM_NULL)
+        not_staged(comm, name, why);
     if (writer && writer->stage)
         cv_stage_close(writer->stage, log, sizeof log);
     if (writer && writer->base >= 0)
@@ -276,7 +308,7 @@ int cv_writer_drain(struct cv_writer *writer)
 
 int cv_writer_settle(struct cv_writer *writer)
 {
-    if (writer->settled == writer->calls)
+    if (writer->settled == writer->calls && !writer->independent)
         return 0;
     bool good = !cv_writer_drain(writer), whole = cv_mpi_all(writer->comm, good);
     if (whole) {

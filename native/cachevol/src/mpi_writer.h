@@ -7,7 +7,11 @@
    What one process has staged, no other knows of. So all settle together before anything that HDF5 may do where those
    data lie: each brings its own to the file, and they wait for each other. Everything that makes it needed is a call
    that HDF5 wants from all processes, so that they do meet; calls that one process makes alone wait for the others'
-   data by a counter that these expose in a window. */
+   data by a counter that these expose in a window.
+
+   With HDF5_CACHE_INDEPENDENT in all processes, also what one writes alone is staged. The program then keeps MPI's rule:
+   bytes that one process wrote are not touched by another before all have flushed. So nobody need be told of them, but
+   settling, by which a flush is one, must be done by all whether or not they staged something. */
 #ifndef CACHEVOL_MPI_WRITER_H
 #define CACHEVOL_MPI_WRITER_H
 
@@ -21,12 +25,14 @@ struct cv_writer {
     H5FD_t          *file;
     struct cv_stage *stage;
     int              base; /* descriptor of the file, for the stage */
+    char             path[PATH_MAX];
     cv_comm          comm;
     int              rank, size;
     cv_win           window;
     _Atomic uint64_t *emptied; /* this process's word in it (see cv_stage_called) */
     uint64_t         calls, settled; /* collective writes that were staged; those of them that all have settled */
     bool             off;    /* this process stages nothing more */
+    bool             independent; /* what one writes alone is staged too, by all processes */
     struct cv_areas *areas;  /* mpi_write.c's: where the data lie that are not settled; */
     void            *votes;  /* and room for what each process says of a write */
     struct cv_writer *next;
@@ -34,7 +40,10 @@ struct cv_writer {
 
 /* After a file was opened or created with the MPI driver for writing: all its processes agree whether they stage. `fapl`
    is the list that it was opened with, `stages` tells that this process wants to. */
-void cv_writer_open(void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl);
+void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl);
+
+/* Something of the file is not staged: the first process says so. */
+void cv_writer_because(const struct cv_writer *writer, const char *why);
 
 /* The writer of the file in which an object lies, or NULL. */
 struct cv_writer *cv_writer_of(struct cv_object *object, H5I_type_t type, hid_t dxpl);

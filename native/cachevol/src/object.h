@@ -9,6 +9,7 @@
 
 /* Where and how a dataset lies in a parallel file. */
 struct cv_storage {
+    bool          filtered;     /* compressed, for instance */
     bool          known, named; /* looked at; it has a name */
     bool          plain;        /* elements of a fixed size in the file itself, as they are, */
     bool          chunked;      /* in chunks of this shape: */

@@ -5,6 +5,7 @@
 #include "fill.h"
 #include "mpi_peers.h"
 #include "rates.h"
+#include "reasons.h"
 #include "relay.h"
 #include "stats.h"
 
@@ -38,6 +39,7 @@ struct cv_reader {
 };
 
 static struct cv_rate copy_rate;
+static const char     NOT_CACHED[] = "not cached";
 
 struct cv_reader *cv_reader_open(struct cv_store *store, const char *path, int base)
 {
@@ -76,13 +78,21 @@ static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t
     uint64_t    inode   = (uint64_t)now->st_ctim.tv_sec * 1000000000u + (uint64_t)now->st_ctim.tv_nsec;
 
     changed = changed > inode ? changed : inode;
-    if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet))
+    if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet)) {
+        cv_because(reader->path, NOT_CACHED, "not yet: it was changed a moment ago (HDF5_CACHE_QUIET)", false);
         return;
+    }
     enum cv_evident evident = cv_changes_are_evident(reader->base, !cv_config.quiet, &why);
-    if (evident == CV_EVIDENT_LATER)
+    if (evident == CV_EVIDENT_LATER) {
+        cv_because(reader->path, NOT_CACHED, "not yet: what was written to it is being written out", false);
         return;
-    if (evident == CV_EVIDENT)
+    }
+    if (evident == CV_EVIDENT) {
+        why          = "the node-local storage takes no copy";
         reader->copy = cv_copy_open(reader->store, reader->path, reader->base, now);
+    }
+    if (!reader->copy && now->st_size)
+        cv_because(reader->path, NOT_CACHED, why, true);
     reader->no_more = !reader->copy;
     reader->look    = ticks + cv_config.recheck;
     if (reader->copy && cv_config.prefetch) {
@@ -107,6 +117,7 @@ static void look_anew(struct cv_reader *reader, uint64_t ticks)
         make_copy(reader, &now, ticks);
     } else if (!cv_copy_fits(&reader->copy->head.file, &now)) {
         reader->no_more = true;
+        cv_because(reader->path, NOT_CACHED, "it changed while it was open", false);
         CV_COUNT(changed_files, 1);
         cv_copy_condemn(reader->copy);
         let_go(reader);
@@ -195,14 +206,19 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
     struct cv_copy *copy  = reader->copy;
     uint64_t        begin = address / CV_BLOCK * CV_BLOCK;
     uint64_t        end   = (address + size + CV_BLOCK - 1) / CV_BLOCK * CV_BLOCK;
-    bool            keep  = cv_ticks() >= atomic_load(&copy->full) && !base_is_fast(reader);
+    bool            full  = cv_ticks() < atomic_load(&copy->full), fast = !full && base_is_fast(reader);
 
     end          = end < copy->size ? end : copy->size;
-    char *buffer = keep ? cv_fill_buffer(end - begin) : NULL;
+    char *buffer = !full && !fast ? cv_fill_buffer(end - begin) : NULL;
     uint64_t from = cv_ticks();
     CV_COUNT(miss_bytes, size);
     if (!buffer) {
         CV_COUNT(fill_skipped_bytes, size);
+        cv_because(reader->path, NOT_CACHED,
+                   fast   ? "in part: the file's own storage is as fast (HDF5_CACHE_ADAPTIVE)"
+                   : full ? "in part: the node-local storage is full (HDF5_CACHE_STORAGE_SIZE)"
+                          : "in part: too much is on its way to the copy (HDF5_CACHE_READ_BUFFER_SIZE)",
+                   false);
         ssize_t got = cv_read_all(reader->base, data, size, (off_t)address);
         if (got > 0)
             cv_rate_note(&reader->base_rate, (uint64_t)got, cv_ticks() - from);

@@ -19,6 +19,7 @@
     X(drain_ns)          /* that it waited at flush, close, or before a read */                              \
     X(migration_errors)                                                                                      \
     X(staged_together)   /* collective writes of a parallel file that were staged */                         \
+    X(staged_alone)      /* independent writes of a parallel file that were staged */                        \
     X(checkpoints)       /* points made at which the file is whole, besides flush and close */               \
     X(checkpoint_ns)     /* that the program waited for them */                                              \
     X(forced)            /* times that data went to the file before it was whole: no room, fork, descriptor */ \

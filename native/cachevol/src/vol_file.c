@@ -3,6 +3,7 @@
 #include "mpi_driver.h"
 #include "mpi_open.h"
 #include "mpi_write.h"
+#include "reasons.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -26,7 +27,7 @@ static bool property(hid_t fapl, const char *name, bool otherwise)
     return value;
 }
 
-static int go_below(hid_t fapl, struct below *below)
+static int go_below(const char *name, hid_t fapl, struct below *below)
 {
     struct cv_info *info = NULL;
 
@@ -44,6 +45,8 @@ static int go_below(hid_t fapl, struct below *below)
     below->parallel = cv_mpi_asked(fapl);
     if (!below->parallel && (write || read) && cv_driver_is_sec2(fapl))
         return cv_driver_set(below->fapl, write, read);
+    if (name && !below->parallel && (write || read))
+        cv_because(name, "not staged or cached", "it is opened by another file driver than the plain one and mpio", false);
     return 0;
 }
 
@@ -87,14 +90,14 @@ static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hi
     void        *file = NULL;
 
     cv_changing();
-    if (!go_below(fapl, &below) && !(below.parallel && cv_mpi_refuses_writer(name))) {
+    if (!go_below(name, fapl, &below) && !(below.parallel && cv_mpi_refuses_writer(name))) {
         cv_opening  = true;
         cv_emptying = flags & H5F_ACC_TRUNC;
         file        = cv_wrap(h5.H5VLfile_create(name, flags, fcpl, below.fapl, dxpl, request), below.vol);
         cv_emptying = cv_opening = false;
         cv_wrap_request(request, below.vol);
         if (below.parallel && file)
-            cv_writer_open(((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
+            cv_writer_open(name, ((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
     }
     come_back(&below);
     if (file)
@@ -108,7 +111,7 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
     void        *file = NULL;
 
     cv_changing();
-    if (!go_below(fapl, &below) &&
+    if (!go_below(name, fapl, &below) &&
         !(below.parallel && (flags & H5F_ACC_RDWR) && cv_mpi_refuses_writer(name))) {
         cv_opening = true;
         file       = cv_wrap(below.parallel ? cv_mpi_open(name, flags, below.fapl, below.vol, below.read, dxpl, request)
@@ -116,7 +119,7 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
         cv_opening = false;
         cv_wrap_request(request, below.vol);
         if (below.parallel && file && (flags & H5F_ACC_RDWR))
-            cv_writer_open(((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
+            cv_writer_open(name, ((struct cv_object *)file)->under, below.vol, below.fapl, below.write, dxpl);
     }
     come_back(&below);
     if (file && (flags & H5F_ACC_RDWR))
@@ -147,7 +150,7 @@ static herr_t by_name(H5VL_file_specific_args_t *args, hid_t dxpl, void **reques
     struct below below;
     herr_t       outcome = -1;
 
-    if (!go_below(*fapl, &below)) {
+    if (!go_below(NULL, *fapl, &below)) {
         *fapl       = below.fapl;
         cv_emptying = !asks;
         outcome     = h5.H5VLfile_specific(NULL, below.vol, &mine, dxpl, request);

@@ -120,9 +120,55 @@ def test_a_flush_brings_it_there(cluster: Nodes) -> None:
 
 
 def test_what_one_process_writes_alone_is_not_staged(cluster: Nodes) -> None:
-    """The others could read it at once, and nothing would tell them to wait."""
-    counts = cluster.run(halves("independent"))
+    """The others could read it at once, and nothing would tell them to wait. It says so, once."""
+    child = cluster.start(halves("independent"))
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 0
+    assert errors.count("not staged: in part: written by one process alone") == 1
+    assert "HDF5_CACHE_INDEPENDENT" in errors
+    counts = [json.loads(cluster.stats(rank).read_text()) for rank in range(2)]
     assert [each["staged_bytes"] for each in counts] == [0, 0]
+    assert [each["reasons"][0]["file"] for each in counts] == [str(cluster.file)] * 2
+    expect(cluster.file)
+
+
+ALONE = {"independent": True}
+
+
+def test_what_one_process_writes_alone_is_staged_where_the_program_allows_it(cluster: Nodes) -> None:
+    counts = cluster.run(halves("independent"), **ALONE)
+    assert [each["staged_bytes"] for each in counts] == [256 * COLUMNS * 4] * 2
+    assert [each["staged_alone"] for each in counts] == [1, 1]
+    expect(cluster.file)
+
+
+def test_not_where_one_of_them_does_not(cluster: Nodes) -> None:
+    counts = cluster.run(halves("independent"), None, [{"independent": True}, {"independent": False}])
+    assert [each["staged_bytes"] for each in counts] == [0, 0]
+    expect(cluster.file)
+
+
+def test_a_flush_brings_what_one_process_wrote_alone(cluster: Nodes) -> None:
+    """Rank 0 writes nothing and sees in the file what rank 1 wrote, once both have flushed."""
+    read = f"read x int independent 0 {ROWS} 1 0 {COLUMNS} 1"
+    writes = ["", f"write x independent 0 {ROWS}; "]
+    scripts = [f"{CHECKPOINT}; {write}flush; barrier; {read}; close" for write in writes]
+    counts = cluster.run(scripts, rate=3e7, **ALONE)
+    assert [each["staged_alone"] for each in counts] == [0, 1]
+    expect(cluster.file)
+
+
+@pytest.mark.parametrize("second", ["independent", "collective"])
+def test_the_later_one_of_two_writes_stays(cluster: Nodes, second: str) -> None:
+    """Alone or together, over what the process itself wrote alone; and it reads its own."""
+    scripts = [
+        f"{CHECKPOINT}; shift 5; write x independent {256 * i} 256; "
+        f"read x int independent {256 * i} 256 1 0 {COLUMNS} 1; write x {second} {256 * i} 256; "
+        f"shift 3; write x independent {256 * i} 256; shift 0; write x {second} {256 * i} 256; close"
+        for i in range(2)
+    ]
+    counts = cluster.run(scripts, rate=1e8, **ALONE)
+    assert all(each["staged_alone"] >= 2 for each in counts)
     expect(cluster.file)
 
 
