@@ -7,7 +7,11 @@ scale. Counted are
 * false claims: of two equal storages one is called better; for each comparison, and for each study
   (one false claim among its 16 spoils it);
 * power: how many of the true differences are claimed, in the right direction (wrong ones count as false);
-* coverage: how often the interval of the ratio holds the true one.
+* coverage: how often the interval of the ratio holds the true one;
+* the same: how many are said to be the same within 10 % (of storages that differ by more: a false claim).
+
+`--looks 3`: each study is measured further twice, as `tiercel evaluate --decide` would, without an end to its
+minutes: what is undecided gets the repetitions that are said to decide it, and is judged again.
 
 Noise models (on the logarithm of a rate): log-normal; Student's t with 3 degrees of freedom; one run in ten
 three times slower; two modes (30 % of the runs 2.7 times faster: a cache that hits); exponential tails to the
@@ -21,6 +25,7 @@ import argparse
 import json
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -30,10 +35,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tiercel.statistics.comparison import Comparison, compare_placed, judge
+from tiercel.statistics.effort import MOST, repetitions_needed
+from tiercel.statistics.looks import share
 from tiercel.statistics.placements import pair_of, shrunk, together
+from tiercel.statistics.ranking import MARGIN, same
 from tiercel.statistics.rounds import common
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 WORKLOADS, SCALES = 16, 2
 
 
@@ -76,68 +85,115 @@ class Score:
     case: Case
     studies: int
     claimed: float
+    same: float
     wrong: float
     studies_wrong: float
     covered: float
+    rounds: float
+    """Repetitions of a workload, in the mean."""
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description="Simulated studies with a known truth.")
     parser.add_argument("--studies", type=int, default=200, help="of each case")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--looks", type=int, default=1, help="the study itself is the first")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     with ProcessPoolExecutor(asked.jobs) as pool:
-        work = partial(score, studies=asked.studies, rounds=asked.rounds)
+        work = partial(score, studies=asked.studies, rounds=asked.rounds, looks=asked.looks)
         scores = list(pool.map(work, [*EQUAL, *DIFFERENT]))
     if asked.json:
         print(json.dumps([asdict(each) for each in scores]))
         return 0
-    print(f"{'noise':11} {'world':7} varies  placed  ratio  claimed    wrong  wrong studies  covered")
+    print(
+        f"{'noise':11} {'world':7} varies  placed  ratio  claimed     same    wrong  wrong studies"
+        "  covered  rounds"
+    )
     for each in scores:
         c = each.case
         print(
             f"{c.noise:11} {c.world:7} {c.variation:6.0%}  {c.placements:6.0%}  {c.ratio:5.2f}"
-            f"  {each.claimed:7.1%}  {each.wrong:7.2%}  {each.studies_wrong:13.1%}  {each.covered:7.1%}"
+            f"  {each.claimed:7.1%}  {each.same:7.1%}  {each.wrong:7.2%}  {each.studies_wrong:13.1%}"
+            f"  {each.covered:7.1%}  {each.rounds:6.1f}"
         )
     return 0
 
 
-def score(case: Case, studies: int, rounds: int) -> Score:
+def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:
     """Simulate and judge studies of one case."""
     random = np.random.default_rng([int(v * 1000) for v in (case.variation, case.placements, case.ratio)])
-    claimed = wrong = spoilt = covered = 0
+    claimed = alike = wrong = spoilt = covered = ran = 0
     for _ in range(studies):
-        answers = judged(simulated(case, rounds, random))
-        right = sum(each.verdict == "higher" for each in answers) if case.ratio > 1 else 0
-        false = sum(each.verdict != "undecided" for each in answers) - right
-        claimed, wrong, spoilt = claimed + right, wrong + false, spoilt + bool(false)
+        verdicts, answers, measured = studied(case, rounds, looks, random)
+        right = verdicts.count("higher") if case.ratio > 1 else 0
+        equal = verdicts.count("same") if case.ratio <= MARGIN else 0
+        false = sum(each != "undecided" for each in verdicts) - right - equal
+        claimed, alike, wrong = claimed + right, alike + equal, wrong + false
+        spoilt += bool(false)
         covered += sum(each.low <= case.ratio <= each.high for each in answers)
+        ran += int(measured.sum())
     whole = studies * WORKLOADS
-    return Score(case, studies, claimed / whole, wrong / whole, spoilt / studies, covered / whole)
+    return Score(
+        case, studies, claimed / whole, alike / whole, wrong / whole, spoilt / studies, covered / whole,
+        ran / whole,
+    )  # fmt: skip
 
 
-def judged(rates: Floats) -> list[Comparison]:
+def studied(
+    case: Case, rounds: int, looks: int, random: np.random.Generator
+) -> tuple[list[str], list[Comparison], Ints]:
+    """Simulate a study and its further looks; return the verdict of each workload, the last look's
+    comparisons, and how many rounds each workload had."""
+    rates = simulated(case, rounds + (looks - 1) * MOST, random)
+    measured: Ints = np.full(WORKLOADS, rounds)
+    verdicts = ["undecided"] * WORKLOADS
+    for look in range(looks):
+        answers = judged(rates, rounds, measured, look)
+        left = 0
+        for work, each in enumerate(answers):
+            found = "same" if same(each.columns()) else each.verdict
+            verdicts[work] = found if verdicts[work] == "undecided" else verdicts[work]
+            left += verdicts[work] == "undecided"
+        for work, each in enumerate(answers):
+            if look + 1 < looks and verdicts[work] == "undecided":
+                measured[work] += repetitions_needed(each.parts, left, share(look + 1)) or 0
+    return verdicts, answers, measured
+
+
+def judged(
+    rates: Floats, planned: int | None = None, measured: Ints | None = None, look: int = 0
+) -> list[Comparison]:
     """Return the answers over all scales, one for each workload: what `tables.comparisons` makes of a table,
-    without the table (tests/statistics/test_placements.py holds the two against each other)."""
-    logs, rounds = np.log(rates), rates.shape[-1]
-    ran = np.concatenate([logs[:, :, :, 0].reshape(-1, rounds), logs[:, :, -1, 1].reshape(-1, rounds)])
-    flat = np.exp(logs - common(ran))
+    without the table (tests/statistics/test_placements.py holds the two against each other).
+
+    `measured`: how many of the rounds each workload has; `planned`: how many of them A/A pairs have."""
+    rounds = rates.shape[-1]
+    planned = planned or rounds
+    if measured is None:
+        measured = np.full(WORKLOADS, rounds)
+    logs = np.log(rates)
+    seen = np.where(np.arange(rounds) < measured[:, None], 0.0, np.nan)[:, None, None, :]
+    twins = np.where(np.arange(rounds) < planned, logs[:, :, -1, 1], np.nan)
+    ran = np.concatenate([(logs[:, :, :, 0] + seen).reshape(-1, rounds), twins.reshape(-1, rounds)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rounds that nothing ran in
+        flat = np.exp(logs - common(ran))
     rows = [
         {"origin": "", "site": "", "study": "", "storage": storage, "layer": "",
-         "pairs": [p for p in [pair_of(flat[work, storage, -1, 0], flat[work, storage, -1, 1])] if p]}
+         "pairs": [p for p in [pair_of(*flat[work, storage, -1, :, :planned])] if p]}
         for work in range(WORKLOADS) for storage in range(2)
     ]  # fmt: skip
     spread = shrunk(rows)
     return judge([
         compare_placed(
-            [(flat[work, 0, scale, 0], flat[work, 1, scale, 0]) for scale in range(SCALES)],
+            [(flat[work, 0, scale, 0, :n], flat[work, 1, scale, 0, :n]) for scale in range(SCALES)],
             together(spread[2 * work], spread[2 * work + 1]),
-            [(rates[work, 0, scale, 0], rates[work, 1, scale, 0]) for scale in range(SCALES)],
+            [(rates[work, 0, scale, 0, :n], rates[work, 1, scale, 0, :n]) for scale in range(SCALES)],
         )
-        for work in range(WORKLOADS)
-    ])  # fmt: skip
+        for work in range(WORKLOADS) for n in [measured[work]]
+    ], share(look))  # fmt: skip
 
 
 def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:

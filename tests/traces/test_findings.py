@@ -555,7 +555,7 @@ def test_an_open_without_o_sync_ends_it(tmp_path: Path) -> None:
     assert row["synced_write_time"] == pytest.approx(20 * 0.05, rel=1e-3)
 
 
-def test_one_process_shares_no_file() -> None:
+def test_one_process_shares_no_file(make: Make) -> None:
     """Darshan's rank -1 is all ranks of the job, and one of one."""
     table = pd.DataFrame({"api": ["posix"], "file": ["/f"], "rank": [-1]})
     frame = make([call("read", 0, 1.0, size=KiB, offset=0)])

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +20,9 @@ from tiercel.cli.results import show
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
 from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from tiercel.runs.planning import Project
 
 #: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
 TRY_AGAIN = 75
@@ -34,6 +38,11 @@ def evaluate(
     site: Site = "local",
     study: Study = "quick",
     retry: Annotated[bool, typer.Option("--retry-failed", help="Run failed runs again.")] = False,
+    decide: Annotated[
+        bool,
+        typer.Option("--decide", help="Then measure further what is undecided, where that decides it."),
+    ] = False,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="With --decide: for so long.")] = 10.0,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
     from tiercel.runs.batch import retry_failed
@@ -56,11 +65,55 @@ def evaluate(
         if retry:
             retry_failed(project, results_folder(root, site))
         code = run_workflow([*command, "announce=false"], root)
+        if decide and not code and _decide(project, root, minutes):
+            code = run_workflow([*command, "announce=false"], root)
     if code < 0:
         raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
     if code:
         raise typer.Exit(code)
     show(site=site, study=study)
+
+
+def _decide(project: Project, root: Path, minutes: float) -> bool:
+    """Plan more repetitions for what is undecided, and say so; return whether there are any."""
+    from tiercel.report.classes import classes
+    from tiercel.report.data import Results
+    from tiercel.report.deciding import further, open_answers
+    from tiercel.results.validity import FLAGS
+    from tiercel.study.looks import first_after, read_looks, write_look
+    from tiercel.units import format_duration
+
+    study = project.plan.study
+    folder = results_folder(root, project.plan.site.site)
+    results = Results.from_folder(folder, study, FLAGS).named()
+    answers = open_answers(results, classes(results))
+    chosen = further(answers, results, minutes * 60)
+    open_ones = f"{len(answers)} {'answer is' if len(answers) == 1 else 'answers are'} undecided"
+    if not answers:
+        print("tiercel: nothing is undecided")
+        return False
+    if not chosen.answers:
+        least = min(each.seconds for each in answers)
+        why = (
+            f"the quickest of them takes about {format_duration(least)} (--minutes)"
+            if math.isfinite(least)
+            else "more repetitions would decide none of them: placements differ as much"
+        )
+        print(f"tiercel: {open_ones}; {why}")
+        return False
+    planned = max(study.repetitions_of(c.experiment).maximum for c in project.plan.configurations)
+    looks = read_looks(folder, study.study)
+    write_look(folder, study.study, first_after(planned, looks), chosen.repetitions)
+    print(
+        f"tiercel: {open_ones}; {len(chosen.answers)} of them get {sum(chosen.repetitions.values())} more "
+        f"runs, about {format_duration(chosen.seconds)}:"
+    )
+    for each in chosen.answers:
+        print(
+            f"  {each.workload}: {results.name(each.stack)} against {results.name(each.against)}, "
+            f"{each.repetitions} more on each side"
+        )
+    return True
 
 
 def plan(
@@ -152,11 +205,11 @@ def batch(
 def clean(site: Site = "local", study: Study = "quick") -> None:
     """Remove what killed runs left in the scratch folders of a site."""
     from tiercel.runs.lock import SiteLock
-    from tiercel.runs.planning import Project, make_plan
+    from tiercel.runs.planning import make_plan
     from tiercel.runs.scratch import leftovers, remove_run_folder
 
     root = project_root()
-    project: Project = make_plan(site, study, root)
+    project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             if project.plan.site.node_local(stack.storage):

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from tiercel.pages.tables import Cell, Table
-from tiercel.report import words
+from tiercel.report import deciding, words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
-from tiercel.statistics.ranking import rank
+from tiercel.statistics.ranking import MARGIN, rank, same
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -137,19 +137,26 @@ def comparisons(results: Results) -> Table | None:
             Cell(_noise(row), _sortable(row["floor_high"])),
             Cell(f"{row['effect']:+.2f}", _sortable(row["effect"])),
             Cell(f"{row['p_corrected']:.2g}", _sortable(row["p_corrected"])),
-            Cell(verdict or f"undecided: {row['reason']}", verdict, "title"),
+            Cell(verdict or _undecided(row), verdict, "title"),
         ]
         rows.append(("", cells))
     if not rows:
         return None
     table = Table(
-        "Storage against storage. Effect: Cliff's delta; p: rank test, corrected for the number of "
-        "comparisons of the workload; scale all: over all scales that both have.",
+        "Storage against storage. Effect: Cliff's delta; p: of the two-level model (the rank test must "
+        "agree), corrected for all answers of the study; scale all: over all scales that both have.",
         tuple(columns),
         frozenset({"n", "A over B", "Interval", "Noise", "Effect", "p"}),
         rows,
     )
     return _without_constant(table, {"Origin": "measured", "Engine": None})
+
+
+def _undecided(row: Record) -> str:
+    if same(row):
+        return f"the same within {MARGIN - 1:.0%}"
+    takes = deciding.takes(row)
+    return f"undecided: {row['reason']}{f'; {takes}' if takes else ''}"
 
 
 def floors(results: Results) -> Table | None:

@@ -94,7 +94,8 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
     if found.rows:
         console.print()
         console.print(table)
-    for sentence in (found.where, found.gain, found.mind, found.silent):
+    undecided = f"{found.undecided}." if found.undecided else ""
+    for sentence in (found.where, found.gain, found.mind, found.silent, undecided):
         if sentence:
             console.print(Text(one_line(sentence)))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from tiercel.report import words
+from tiercel.report import deciding, words
 from tiercel.report.classes import WorkloadClass, in_sentence, undecided
 from tiercel.report.columns import columns, short, storages
 from tiercel.report.data import Record, Results, over_scales
@@ -147,7 +147,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         _gain(results, spoken),
         _mind(results, site, list(dict.fromkeys(s for c in spoken for s in c.ranking.standings))),
         [(advice, text) for advice, text in _MEANINGS.items() if advice in used],
-        _open(found),
+        _open(results, found),
         _over(found),
     )
 
@@ -508,8 +508,10 @@ def free_bytes(results: Results, stack: str) -> float | None:
     return float(free) if pd.notna(free) and math.isfinite(free) else None
 
 
-def _open(found: Sequence[WorkloadClass]) -> str:
+def _open(results: Results, found: Sequence[WorkloadClass]) -> str:
     count = len(undecided(found))
     if not count:
         return ""
-    return f"{count} of {words.count(len(found), 'row')} {'has' if count == 1 else 'have'} an undecided cell"
+    said = f"{count} of {words.count(len(found), 'row')} {'has' if count == 1 else 'have'} an undecided cell"
+    takes = deciding.sentence(deciding.open_answers(results, found), results)
+    return f"{said}; {takes}" if takes else said

@@ -103,7 +103,7 @@ def identity_of(run: dict[str, Any]) -> dict[str, Any]:
         "engine_version": run["engine_version"], "launcher": run["launcher"], "nodes": run["nodes"],
         "processes_per_node": run["processes_per_node"],
         "processes": run["nodes"] * run["processes_per_node"], "repetition": run["repetition"],
-        "twin": run["twin"], "traced": run["traced"],
+        "twin": run["twin"], "look": run.get("look", 0), "traced": run["traced"],
     }  # fmt: skip
 
 

@@ -46,6 +46,9 @@ IDENTITY = (
     Column("processes", COUNT, "", "processes in all"),
     Column("repetition", COUNT, "", "0, 1, ... of the configuration"),
     Column("twin", WORD, "", "a; b for the second half of an A/A pair"),
+    Column(
+        "look", COUNT, "", "0: planned by the study; 1, 2, ...: measured further because of what was seen"
+    ),
     Column("traced", FLAG, "", "ran under a tracer: never counted in statistics"),
 )
 

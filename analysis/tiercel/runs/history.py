@@ -75,14 +75,15 @@ class History:
         """Return whether a planned run is still to be done.
 
         Within the minimum it is, unless the configuration keeps failing or the study has used twice
-        its budget. Beyond it, while some measured operation's interval is too wide and budget is left.
+        its budget. Beyond it, while some measured operation's interval is too wide and budget is left. What a
+        further look asks for is wanted: it has minutes of its own.
         """
         configuration = run.configuration
         bounds = self._study.repetitions_of(configuration.experiment)
         budget = self._study.budget
         if self._failures[configuration.key] >= GIVE_UP:
             return False
-        if run.repetition == 0:
+        if run.repetition == 0 or run.look:
             return True
         if budget is not None and self.engine_time >= 2 * budget:
             return False

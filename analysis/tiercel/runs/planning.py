@@ -25,6 +25,7 @@ from tiercel.site.mounts import read_mounts
 from tiercel.study.assumptions import assumed_seconds
 from tiercel.study.expand import expand
 from tiercel.study.load import load_study
+from tiercel.study.looks import read_looks
 from tiercel.study.model import Study
 from tiercel.study.plan import Configuration, Plan, Run, order_runs
 from tiercel.study.workloads import Workload
@@ -49,7 +50,8 @@ class Project:
 
 def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     """Return the plan of a study on a site. UserError for anything that would make a run impossible."""
-    use_stack(results_folder(root, site_name) / "stack")
+    results = results_folder(root, site_name)
+    use_stack(results / "stack")
     site, study = load_site(site_name, root), load_study(study_name, root)
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
@@ -87,7 +89,8 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     configurations = expand(
         study, site, versions, launcher.name, unsupported, layer_versions, layer_unsupported, notes
     )
-    plan = order_runs(site, study, configurations, partial(part_size, site, configurations))
+    plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
+                      read_looks(results, study.study))  # fmt: skip
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
 
 
@@ -138,7 +141,7 @@ def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installatio
 def certain(project: Project, run: Run) -> bool:
     """Return whether a run is needed whatever the others show."""
     bounds = project.plan.study.repetitions_of(run.configuration.experiment)
-    return run.traced or run.repetition < bounds.minimum
+    return run.traced or run.look > 0 or run.repetition < bounds.minimum
 
 
 def check_site(project: Project) -> None:

@@ -61,6 +61,33 @@ VERDICT_COLUMNS = (
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What the two-level model makes a difference of: all of logarithms."""
+
+    difference: float
+    sides: tuple[tuple[tuple[float, int], ...], ...]
+    """For each side, and each of its scales: the variance of a repetition, and how many there are."""
+    placed: float
+    """The variance between placements, of the whole difference."""
+    placed_freedom: float
+
+    def repeated(self, more: int = 0) -> tuple[float, float]:
+        """Return the variance of the difference by the repetitions, were there so many more of them, and its
+        degrees of freedom (B. L. Welch, Biometrika 34, 1947); one repetition has an infinite variance."""
+        if any(n < 2 for side in self.sides for _, n in side):
+            return math.inf, 1.0
+        # A system varies at one scale about as at another: its degrees of freedom add up.
+        parts = [
+            (
+                sum(variance / (n + more) for variance, n in side) / len(side) ** 2,
+                float(sum(n + more - 1 for _, n in side)),
+            )
+            for side in self.sides
+        ]
+        return sum(variance for variance, _ in parts), satterthwaite(parts)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What a says against b. `verdict` is of a: its number is higher, lower, or undecided."""
 
@@ -83,6 +110,8 @@ class Comparison:
     """Why it is undecided; empty for a claim."""
     model_p: float | None = None
     """p of the two-level model, for this comparison alone; None where it was compared without."""
+    parts: Parts | None = None
+    """What the model rests on; None where it was compared without, or nothing tells of placements."""
 
     @property
     def separated(self) -> bool:
@@ -130,19 +159,22 @@ def compare_placed(
     if not math.isfinite(plain.ratio):
         return plain
     ratio = plain.ratio if shown is None else _ratio([(finite(a), finite(b)) for a, b in shown])
-    difference, variance, freedom = _difference(pairs)
+    difference, sides = _sides(pairs)
     placed = between(spread) / len(pairs) if spread.known else math.inf
+    parts = Parts(difference, sides, placed, float(spread.n))
+    variance, freedom = parts.repeated()
     whole = variance + placed
     if not math.isfinite(whole):
         model_p, low, high = 1.0, *ratio_interval(pairs)
     else:
-        freedom = _satterthwaite([(variance, freedom), (placed, float(spread.n))])
+        freedom = satterthwaite([(variance, freedom), (placed, float(spread.n))])
         half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(whole)
         low, high = (math.exp(max(min(difference + side, 700.0), -700.0)) for side in (-half, half))
         model_p = _two_sided(difference, whole, freedom)
     if (difference > 0) != (ratio > 1):
         model_p = 1.0  # the means say one thing and the medians another: nothing is clear
-    made = replace(plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p)
+    made = replace(plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p,
+                   parts=parts if math.isfinite(whole) else None)  # fmt: skip
     return judge([made])[0]
 
 
@@ -167,26 +199,17 @@ def _ratio(pairs: Sequence[tuple[Values, Values]]) -> float:
     return math.exp(sum(logs) / len(logs))
 
 
-def _difference(pairs: Sequence[tuple[Values, Values]]) -> tuple[float, float, float]:
-    """Return the mean difference of logarithms over the pairs, its variance by the repetitions, and its
-    degrees of freedom (B. L. Welch, Biometrika 34, 1947); a sample of one value has an infinite variance."""
+def _sides(
+    pairs: Sequence[tuple[Values, Values]],
+) -> tuple[float, tuple[tuple[tuple[float, int], ...], ...]]:
+    """Return the mean difference of logarithms over the pairs, and each side's variances and numbers."""
     sides = [[np.log(pair[side]) for pair in pairs] for side in (0, 1)]
     means = [float(np.mean([values.mean() for values in side])) for side in sides]
-    difference = means[0] - means[1]
-    if any(len(values) < 2 for side in sides for values in side):
-        return difference, math.inf, 1.0
-    # A system varies at one scale about as at another: its degrees of freedom add up.
-    parts = [
-        (
-            sum(float(values.var(ddof=1)) / len(values) for values in side) / len(side) ** 2,
-            float(sum(len(values) - 1 for values in side)),
-        )
-        for side in sides
-    ]
-    return difference, sum(variance for variance, _ in parts), _satterthwaite(parts)
+    told = (tuple((float(v.var(ddof=1)) if len(v) > 1 else math.inf, len(v)) for v in side) for side in sides)
+    return means[0] - means[1], tuple(told)
 
 
-def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
     """Return the degrees of freedom of a sum of variances (F. E. Satterthwaite, Biometrics 2, 1946)."""
     whole = sum(variance for variance, _ in parts)
     weight = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
@@ -199,9 +222,14 @@ def _two_sided(difference: float, variance: float, freedom: float) -> float:
     return float(2 * stats.t.sf(abs(difference) / math.sqrt(variance), freedom))
 
 
-def judge(family: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons of a family with corrected p and the verdicts that follow from it."""
-    corrected = holm([c.p_value if c.model_p is None else c.model_p for c in family])
+def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:
+    """Return the comparisons of a family with corrected p and the verdicts that follow from it.
+
+    `spend`: the part of the 5 % that may be spent here (:mod:`tiercel.statistics.looks`); p is corrected for
+    it, too.
+    """
+    found = holm([c.p_value if c.model_p is None else c.model_p for c in family])
+    corrected = [min(1.0, p / spend) for p in found]
     return [_judged(replace(c, p_corrected=p), len(family)) for c, p in zip(family, corrected, strict=True)]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from tiercel.statistics import placements
 from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, judge
 from tiercel.statistics.noise import Floor
-from tiercel.statistics.rounds import compared, unflattened
+from tiercel.statistics.rounds import planned, unflattened
 from tiercel.statistics.select import FACTORS, STACK, metric_of, scales
 
 _SAME = ("origin", "site", "study", "engine", "engine_version", "launcher", *STACK)
@@ -60,7 +60,7 @@ def contrasts(
     )
     found: list[tuple[dict[str, Any], Comparison]] = []
     for factor in FACTORS:
-        rows = compared(observations, excluded, factor)
+        rows = planned(observations, excluded, factor)
         rows = rows.assign(access=rows["access"].fillna(""), _level=rows[factor].map(str))
         same = ["operation", *_SAME, "access", "features"]
         for key, group in rows.groupby(same, dropna=False, sort=True):
@@ -82,7 +82,7 @@ def scaling(
     where these vary, else over the processes of a node.
     """
     excluded = tuple(excluded)
-    rows = compared(observations, excluded)
+    rows = planned(observations, excluded)
     spread_of = placements.lookup(
         placements.spreads(observations, excluded) if spread_table is None else spread_table
     )

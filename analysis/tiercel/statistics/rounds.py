@@ -47,6 +47,13 @@ def compared(observations: pd.DataFrame, excluded: Iterable[str] = (), without: 
     return rows[rows["twin"] == "a"]
 
 
+def planned(observations: pd.DataFrame, excluded: Iterable[str] = (), without: str = "") -> pd.DataFrame:
+    """Return, of `compared`, what the study itself planned: for questions that were not asked at every look
+    (:mod:`tiercel.statistics.looks`)."""
+    rows = compared(observations, excluded, without)
+    return rows[rows["look"] == 0]
+
+
 def unflattened(rows: pd.DataFrame, metric: str) -> pd.Series[float]:
     """Return the rates of rows that :func:`flattened` gave, as they were measured."""
     found: pd.Series[float] = rows[metric] / rows["common"]

@@ -33,6 +33,7 @@ _MISSING = {
     **dict.fromkeys((*SAME, "configuration", "storage", "storage_label", "title", "run"), ""),
     "layer": "none",
     "twin": "a",
+    "look": 0,
     "role": "measured",
     "traced": False,
     "nodes": 0,
@@ -51,7 +52,7 @@ FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process
 _NEEDED = tuple(
     dict.fromkeys(
         (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, *FACTORS, "processes", "medium", "title", "storage_label",
-         "run", "repetition", "twin", "access", "began", "bandwidth", "operation_rate",
+         "run", "repetition", "twin", "look", "access", "began", "bandwidth", "operation_rate",
          "samples_per_second", "latency_p50", "latency_p99", "flags")
     )
 )  # fmt: skip
@@ -63,6 +64,7 @@ _NUMBERS = (
     "latency_p50",
     "latency_p99",
     "repetition",
+    "look",
 )
 _DATA = ("read", "write")
 _TRAINING = ("train", "train-later", "evaluate")
@@ -80,6 +82,8 @@ def usable(
     The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
     returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
     """
+    if "look" not in observations:  # a table of numbers from elsewhere
+        observations = observations.assign(look=0)
     observations = observations.fillna({k: v for k, v in _MISSING.items() if k in observations})
     keep = (observations["role"] == "measured") & ~observations["traced"].astype(bool)
     if not twins:

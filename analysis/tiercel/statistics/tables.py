@@ -6,8 +6,9 @@ phases that only prepare, traced runs, and (but for the noise floor) the twins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,10 @@ import pandas as pd
 
 from tiercel.statistics import placements
 from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, compare_scales, judge
+from tiercel.statistics.effort import repetitions_needed
+from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
+from tiercel.statistics.ranking import same
 from tiercel.statistics.rounds import compared, unflattened
 from tiercel.statistics.select import (
     GROUP,
@@ -87,6 +91,7 @@ COMPARISON_COLUMNS = (
     "median_a",
     "median_b",
     *VERDICT_COLUMNS,
+    "needed",
     "runs",
 )
 AGREEMENT_COLUMNS = (
@@ -178,9 +183,24 @@ class _Row:
 
     words: dict[str, Any]
     comparison: Comparison
+    needed: int | None = None
+    """How many more repetitions on each side, at each scale, would decide it; None where they would not."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What is compared, the same at every look."""
+        return tuple(
+            str(v) for name, v in self.words.items() if not name.startswith("median") and name != "runs"
+        )
+
+    def decided(self, then: Comparison) -> _Row:
+        """Return the row with what an earlier look claimed."""
+        kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
+        return _Row(self.words, kept)
 
     def columns(self) -> dict[str, Any]:
-        return self.words | self.comparison.columns()
+        needed = math.nan if self.needed is None else float(self.needed)
+        return self.words | self.comparison.columns() | {"needed": needed}
 
 
 def comparisons(
@@ -191,14 +211,35 @@ def comparisons(
     Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
     have (only where there are several). For Holm's correction all answers of a study by one engine are a
     family: those over all scales, with those of workloads that have a single one; the scales of the others
-    are a second family. Observations with an `excluded` flag do not count; `spread_table` saves making the
-    spreads (:mod:`tiercel.statistics.placements`) again.
+    are a second family. A study that was measured further is judged at each look by what was there then.
+    `needed`: how many more repetitions on each side, at each scale, would decide an answer (NaN: it is
+    decided, or they would not). Observations with an `excluded` flag do not count; `spread_table` saves
+    making the spreads (:mod:`tiercel.statistics.placements`) again.
     """
     excluded = tuple(excluded)
     rows = compared(observations, excluded)
     spread_of = placements.lookup(
         placements.spreads(observations, excluded) if spread_table is None else spread_table
     )
+    claimed: dict[tuple[Any, ...], Comparison] = {}
+    found: list[_Row] = []
+    looks = sorted({0, *map(int, rows["look"])})
+    for look in looks:
+        found = _at_look(rows[rows["look"] <= look], spread_of, look)
+        for row in found:
+            if row.comparison.verdict != "undecided":
+                claimed.setdefault(row.key, row.comparison)
+    # What one look claimed stays claimed, with the p that it had then.
+    table = [
+        (row if then is None else row.decided(then)).columns()
+        for row in found
+        for then in [claimed.get(row.key)]
+    ]
+    return pd.DataFrame(table, columns=list(COMPARISON_COLUMNS))
+
+
+def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor], look: int) -> list[_Row]:
+    """Return the comparisons of all that was measured up to one look, judged by what it may claim."""
     found: list[_Row] = []
     families: dict[tuple[Any, ...], list[int]] = {}
 
@@ -222,10 +263,15 @@ def comparisons(
             if several:
                 at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
                 note(_compared(names | at, [(a, b) for _, a, b in at_scales], spread), *study, "whole")
-    for members in families.values():
-        for place, made in zip(members, judge([found[i].comparison for i in members]), strict=True):
-            found[place] = _Row(found[place].words, made)
-    return pd.DataFrame([row.columns() for row in found], columns=list(COMPARISON_COLUMNS))
+    for family, members in families.items():
+        judged = judge([found[i].comparison for i in members], share(look))
+        left = [made.verdict == "undecided" and not same(made.columns()) for made in judged]
+        for place, made, undecided in zip(members, judged, left, strict=True):
+            needed = None
+            if undecided and family[-1] == "whole":
+                needed = repetitions_needed(made.parts, sum(left), share(look + 1))
+            found[place] = _Row(found[place].words, made, needed)
+    return found
 
 
 def agreement(

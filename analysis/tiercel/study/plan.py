@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tiercel.site.model import Site, Stack
+from tiercel.study.looks import Look
 from tiercel.study.model import Study
 from tiercel.study.workloads import Workload
 
@@ -84,6 +85,8 @@ class Run:
     repetition: int = 0
     twin: Twin = "a"
     traced: bool = False
+    look: int = 0
+    """0: planned by the study; 1, 2, ...: measured further (study.looks)."""
 
     @cached_property
     def id(self) -> str:
@@ -117,6 +120,7 @@ class Run:
             "run": self.id,
             "repetition": self.repetition,
             "twin": self.twin,
+            "look": self.look,
             "traced": self.traced,
             "run_seed": self.seed,
         }
@@ -165,11 +169,13 @@ def order_runs(
     study: Study,
     configurations: Iterable[Configuration],
     part_size: int | Callable[[int], int],
+    looks: Iterable[Look] = (),
 ) -> Plan:
     """Return the plan: round after round, each a random order over all configurations.
 
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for the
-    largest scale of each workload on each stack, in the minimum rounds. The traced runs come last.
+    largest scale of each workload on each stack, in the minimum rounds. The traced runs come next, and last
+    the rounds of further looks.
     Rounds are cut where the number of nodes changes, and into parts of `part_size` runs (a
     number, or a function of the number of nodes).
     """
@@ -190,6 +196,14 @@ def order_runs(
         batches += _cut(runs, number, part_size)
     traced = [Run(c, traced=True) for c in configurations if c.key in largest and study.traced(c.experiment)]
     batches += _cut(traced, rounds, part_size)
+    after = rounds + 1
+    for look in looks:
+        for number in range(look.first, look.end):
+            some = [c for c in configurations if look.repetitions.get(c.key, 0) > number - look.first]
+            more = [Run(c, number, look=look.number) for c in some]
+            random.Random(f"{study.study}:{study.seed}:{number}").shuffle(more)
+            batches += _cut(more, after, part_size)
+            after += 1
     return Plan(site, study, configurations, tuple(batches))
 
 

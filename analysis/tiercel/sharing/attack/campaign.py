@@ -94,21 +94,23 @@ def _prepare(server: Server, secret: bytes) -> None:
 def _state(folder: Path, server: Server) -> dict[str, tuple[object, ...]]:
     """What an attacker must leave as it is: all that is not its own, and not what the victim works on."""
     state: dict[str, tuple[object, ...]] = {}
-    own = server.tree / "attacker"
     for path in sorted(folder.rglob("*")):
         found = path.lstat()
         at_work = path.parent == server.tree / "victim" and path.name.isdigit()
-        if (
-            path == folder / "log"
-            or at_work
-            or (found.st_uid == ATTACKER and (path == own or own in path.parents))
-        ):
+        if path == folder / "log" or at_work:
             continue
-        if found.st_uid == ATTACKER and path.parent == server.tree:
-            continue  # the tree is everybody's to make names in
+        if found.st_uid == ATTACKER and _top(server, path).lstat().st_uid == ATTACKER:
+            continue  # the tree is everybody's to make names in, and in what he made there
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         state[str(path.relative_to(folder))] = (found.st_uid, found.st_gid, found.st_mode, content)
     return state
+
+
+def _top(server: Server, path: Path) -> Path:
+    """Return what lies in the tree itself and has `path` in it; for what lies elsewhere, the data folder."""
+    if server.tree not in path.parents:
+        return server.data
+    return server.tree / path.relative_to(server.tree).parts[0]
 
 
 def _fight(server: Server, secret: bytes, minutes: float, seed: int) -> dict[str, Any]:

@@ -1,0 +1,63 @@
+"""Further looks: what `tiercel evaluate --decide` adds to a plan, found again by whoever makes the plan."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.study.test_plan import plan, site, study
+from tiercel.errors import UserError
+from tiercel.study.expand import expand
+from tiercel.study.looks import first_after, path_of, read_looks, write_look
+from tiercel.study.plan import Plan, order_runs
+
+
+def planned(results: Path) -> Plan:
+    s, at = study(trace=True), site()
+    found = expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None)
+    return order_runs(at, s, found, 1000, read_looks(results, "x"))
+
+
+def test_a_look_adds_rounds_of_its_own_after_all_others(tmp_path: Path) -> None:
+    before = planned(tmp_path)
+    one, other = (c.key for c in before.configurations[:2])
+    write_look(tmp_path, "x", first_after(4, ()), {one: 3, other: 1})
+    after = planned(tmp_path)
+    more = after.runs[len(before.runs) :]
+    assert [r.id for r in after.runs[: len(before.runs)]] == [r.id for r in before.runs]
+    # Both in the first round, numbered on from the study's four; then one of them alone.
+    assert [(r.repetition, r.look) for r in more] == [(4, 1), (4, 1), (5, 1), (6, 1)]
+    assert {r.configuration.key for r in more[:2]} == {one, other}
+    assert {r.configuration.key for r in more[2:]} == {one}
+    assert more[0].row()["look"] == 1 and before.runs[0].row()["look"] == 0
+    rounds = [batch.round for batch in after.batches]
+    assert all(b - a in (0, 1) for a, b in pairwise(rounds)), "a round waits for the one before it"
+
+
+def test_a_second_look_numbers_on_from_the_first(tmp_path: Path) -> None:
+    key = plan(study()).configurations[0].key
+    write_look(tmp_path, "x", 4, {key: 3})
+    write_look(tmp_path, "x", first_after(4, read_looks(tmp_path, "x")), {key: 2})
+    ids = [r.id for r in planned(tmp_path).runs]
+    assert len(ids) == len(set(ids))
+    assert [(r.repetition, r.look) for r in planned(tmp_path).runs[-5:]] == [
+        (4, 1), (5, 1), (6, 1), (7, 2), (8, 2),
+    ]  # fmt: skip
+
+
+def test_a_configuration_that_the_study_no_longer_has_is_left_out(tmp_path: Path) -> None:
+    write_look(tmp_path, "x", 4, {"0123456789ab": 5})
+    assert [r.look for r in planned(tmp_path).runs if r.look] == []
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"first": 4}', '{"first": -1, "repetitions": {}}',
+                                     '{"first": 4, "repetitions": {"a": -2}}',
+                                     '{"first": 4, "repetitions": {"a": "many"}}'])  # fmt: skip
+def test_a_damaged_look_is_named(tmp_path: Path, content: str) -> None:
+    path = path_of(tmp_path, "x", 1)
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(UserError, match=r"looks/x\.1\.json: not readable"):
+        read_looks(tmp_path, "x")
