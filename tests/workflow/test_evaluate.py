@@ -16,6 +16,7 @@ import pytest
 import xarray as xr
 
 from tiercel.results.raw import RawStore, read_json
+from tiercel.study.looks import read_looks, write_look
 
 from ..conftest import Project, needs_iokernel
 
@@ -57,6 +58,25 @@ def test_whole_and_again(project: Project) -> None:
     assert second.returncode == 0, second.stderr
     assert started(project) == before
     assert str(report) in "".join(second.stdout.split())
+
+
+def test_a_further_look_is_measured_and_told_apart(project: Project) -> None:
+    """Killed after the look was planned, `evaluate` goes on with it; asked again, nothing is left to do."""
+    assert project.tiercel("evaluate", "--study", "tiny").returncode == 0
+    before = pd.read_parquet(project.results / "observations.parquet")
+    assert set(before["look"]) == {0}
+    key = before.loc[before["operation"] == "write", "configuration"].iloc[0]
+    write_look(project.results, "tiny", 50, {key: 2})
+    done = project.tiercel("evaluate", "--study", "tiny")
+    assert done.returncode == 0, done.stderr
+    after = pd.read_parquet(project.results / "observations.parquet")
+    more = after[after["look"] == 1]
+    assert set(more["configuration"]) == {key} and set(more["repetition"]) == {50, 51}
+    assert len(after) == len(before) + len(more)
+    # One storage: there is nothing to compare, so nothing to decide.
+    asked = project.tiercel("evaluate", "--study", "tiny", "--decide", "--minutes", "1")
+    assert asked.returncode == 0 and "nothing is undecided" in asked.stdout
+    assert len(read_looks(project.results, "tiny")) == 1
 
 
 def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
