@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -141,7 +142,10 @@ def _fight(server: Server, secret: bytes, minutes: float, seed: int) -> dict[str
     tried: Counter[str] = Counter()
     for pipe in attackers.values():
         with os.fdopen(pipe) as said:
-            told = json.loads(said.read())
+            text = said.read()
+        if not text:
+            raise RuntimeError("an attacking process ended before it told what it tried")
+        told = json.loads(text)
         tried.update(told["tried"])
         got += [what for what in told["gains"] if what not in got]
     for pid in attackers:
@@ -182,7 +186,10 @@ def _attacker(server: Server, secret: bytes, bait: list[int], seed: int, until: 
         with os.fdopen(its, "w") as pipe:
             json.dump({"tried": it.tried, "gains": it.gains}, pipe)
         code = 0
+    except BaseException:
+        traceback.print_exc()  # nothing above it tells: the process ends here
     finally:
+        sys.stderr.flush()
         os._exit(code)
 
 
