@@ -10,6 +10,8 @@ scale. Counted are
 * coverage: how often the interval of the ratio holds the true one;
 * the same: how many are said to be the same within 10 % (of storages that differ by more: a false claim).
 
+`--real`: real studies, on storages whose truth is known (`benchmarks/blind.py`; needs root, half an hour).
+
 `--looks 3`: each study is measured further twice, as `tiercel evaluate --decide` would, without an end to its
 minutes: what is undecided gets the repetitions that are said to decide it, and is judged again.
 
@@ -34,6 +36,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.blind import run_trials
+from tiercel.errors import UserError
 from tiercel.statistics.comparison import Comparison, compare_placed, judge
 from tiercel.statistics.effort import MOST, repetitions_needed
 from tiercel.statistics.looks import share
@@ -100,7 +104,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--looks", type=int, default=1, help="the study itself is the first")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--real", action="store_true", help="real studies instead of simulated ones")
+    parser.add_argument("--trials", type=int, help="with --real: at most so many")
+    parser.add_argument("--seed", type=int, default=1, help="with --real: of the draws")
     asked = parser.parse_args(arguments)
+    if asked.real:
+        return real(asked.seed, asked.trials, asked.json)
     with ProcessPoolExecutor(asked.jobs) as pool:
         work = partial(score, studies=asked.studies, rounds=asked.rounds, looks=asked.looks)
         scores = list(pool.map(work, [*EQUAL, *DIFFERENT]))
@@ -119,6 +128,30 @@ def main(arguments: Sequence[str] = ()) -> int:
             f"  {each.covered:7.1%}  {each.rounds:6.1f}"
         )
     return 0
+
+
+def real(seed: int, most: int | None, as_json: bool) -> int:
+    """Carry out real trials and print what came of them; 1 where an answer is wrong."""
+    try:
+        found = run_trials(seed, most)
+    except UserError as error:
+        print(f"benchmarks.decisions: {error}", file=sys.stderr)
+        return 2
+    if as_json:
+        print(json.dumps([asdict(each) for each in found]))
+    else:
+        print("true  varies  disturbed  answers  right  wrong  none  flagged")
+        for trial in sorted(
+            {each.trial for each in found}, key=lambda t: (t.ratio, t.variation, t.disturbed)
+        ):
+            mine = [each for each in found if each.trial == trial]
+            counts = [sum(each.verdict == word for each in mine) for word in ("right", "wrong", "none")]
+            flagged = sum(each.flagged for each in mine)
+            print(
+                f"{trial.ratio:4.2f}  {trial.variation:6.0%}  {'yes' if trial.disturbed else 'no':9}"
+                f"  {len(mine):7}  {counts[0]:5}  {counts[1]:5}  {counts[2]:4}  {flagged:7}"
+            )
+    return int(any(each.verdict == "wrong" for each in found))
 
 
 def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:
