@@ -72,9 +72,14 @@ def thefts_of_files(it: Attacker) -> None:
 
 def thefts_of_handles(it: Attacker) -> None:
     """The names of all open files are public (/proc/net/unix): they help nobody but their owner."""
-    names = Path("/proc/net/unix").read_text(errors="replace")
-    public = {int(found, 16) for found in re.findall(r"@fairshare/[0-9a-f]{16}/([0-9a-f]{16})", names)}
-    if not public.issuperset(it.bait):
+    public: set[int] = set()
+    # The list is read in pieces, and leaves some out where thousands come and go meanwhile.
+    for _ in range(20):
+        names = Path("/proc/net/unix").read_text(errors="replace")
+        public |= {int(found, 16) for found in re.findall(r"@fairshare/[0-9a-f]{16}/([0-9a-f]{16})", names)}
+        if public.issuperset(it.bait):
+            break
+    else:
         raise RuntimeError("the campaign's own open files are not named where they used to be")
     with it.speaker() as s:
         for handle in it.bait:
