@@ -155,6 +155,20 @@ def test_run_refuses_a_prefix_that_is_there(tmp_path: Path) -> None:
 
 
 @built
+@pytest.mark.parametrize("there", [False, True])
+def test_a_socket_that_nobody_answers_at_is_refused_before_the_program_starts(
+    tmp_path: Path, there: bool
+) -> None:
+    """A file in the server's place, or none: the program would see no files, and would not say why."""
+    socket, ran = tmp_path / "s.socket", tmp_path / "ran"
+    if there:
+        socket.touch()
+    done = CliRunner().invoke(app, ["share", "run", "--socket", str(socket), "--", "touch", str(ran)])
+    assert done.exit_code != 0 and not ran.exists()
+    assert "no fairshare server answers there" in str(done.exception)
+
+
+@built
 def test_a_ticket_is_made_out_to_whom_the_administrator_names(tmp_path: Path) -> None:
     programs = required_programs()
     with running_server(programs, tmp_path / "data") as server:

@@ -139,6 +139,9 @@ def run(
         if not sockets:
             folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tiercel-share-")))
             sockets = [stack.enter_context(running_server(programs, folder, arguments)).socket]
+        for each in sockets:  # else the program would find no file, and not say why
+            with Connection(each):
+                pass
         ticket = None
         if job or size > 1 or priority > 1 or user is not None or group is not None:
             with Connection(sockets[0]) as connection:
