@@ -14,13 +14,7 @@ def load_library(part: str, abi: int) -> ctypes.CDLL | None:
     The one that ``TIERCEL_<PART>`` names (``off``: none), else the installed one, else the checkout's. A
     library whose ``<part>_abi()`` is not `abi` is passed over: it belongs to another version of this code.
     """
-    named = os.environ.get(f"TIERCEL_{part.upper()}", "")
-    if named == "off":
-        return None
-    name = f"lib{part}.so"
-    checkout = Path(__file__).resolve().parents[2] / "native" / part / "build"
-    places = [Path(named)] if named else [Path(sys.prefix) / "lib" / name, checkout / name]
-    for place in places:
+    for place in places(part):
         try:
             library = ctypes.CDLL(str(place))
             if getattr(library, f"{part}_abi")() == abi:
@@ -28,3 +22,13 @@ def load_library(part: str, abi: int) -> ctypes.CDLL | None:
         except (OSError, AttributeError):
             continue
     return None
+
+
+def places(part: str) -> list[Path]:
+    """Return where the library of native/<part> is looked for, in order; nowhere where it is ``off``."""
+    named = os.environ.get(f"TIERCEL_{part.upper()}", "")
+    if named == "off":
+        return []
+    name = f"lib{part}.so"
+    checkout = Path(__file__).resolve().parents[2] / "native" / part / "build"
+    return [Path(named)] if named else [Path(sys.prefix) / "lib" / name, checkout / name]

@@ -107,14 +107,19 @@ def test_the_record_tells_everything_and_no_secret(
     monkeypatch.setenv("SECRET_TOKEN", "hunter2")
     tools = equipment()
     run = new_run()
-    execute(run, tools)
+    outcome = execute(run, tools)
     raw = tools.store.read(run.id)
     assert raw is not None
     assert raw.record["steps"][0]["exit_code"] == 0
     assert raw.record["steps"][0]["argv"][-1]
     assert {"kernel", "free_bytes", "mount_options", "load1_before", "others_cpu"} <= raw.context.keys()
     assert "hunter2" not in "".join(p.read_text() for p in raw.folder.glob("*.*"))
-    assert [m.bandwidth for m in measurements_of(raw)] == [m.bandwidth for m in measurements_of(raw)]
+    # What is read back from the disk is what the run itself told: bytes over seconds of its phases.
+    read_back = measurements_of(raw)
+    assert [(m.operation, m.bandwidth) for m in read_back] == [
+        (m.operation, m.bandwidth) for m in outcome.measurements
+    ]
+    assert read_back[-1].bandwidth == pytest.approx(read_back[-1].bytes_moved / read_back[-1].total_time)
 
 
 def test_a_killed_engine_is_a_failed_run(new_run: NewRun, equipment: NewEquipment) -> None:

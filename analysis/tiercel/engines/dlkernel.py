@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import sys
@@ -12,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
+from tiercel import native
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.digest import digest_of
 from tiercel.errors import RunFailed, UserError
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.scale import Scale
@@ -99,12 +100,9 @@ def has_mpi4py() -> bool:
 
 @cache
 def _digest() -> str:
-    """Identify the engine's code: builds that may perform differently have different versions."""
-    folder = Path(tiercel.__file__).parent / "dl" / "kernel"
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:8]
+    """Identify the engine's code, with the C library where there is one: it scans many times faster."""
+    library = next((place for place in native.places("dlkernel") if place.is_file()), Path("none"))
+    return digest_of([Path(tiercel.__file__).parent / "dl" / "kernel", library])
 
 
 def deep_learning_of(workload: Workload, engine: str) -> DeepLearningWorkload:

@@ -11,6 +11,7 @@ from typing import Any
 
 import tiercel
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.digest import digest_of
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import CheckpointWorkload, StreamWorkload, Workload
 
@@ -25,7 +26,8 @@ class H5Kernel(Engine):
     def find(self) -> Installation | None:
         if importlib.util.find_spec("h5py") is None:
             return None
-        spelled = f"{tiercel.__version__}+h5py-{version('h5py')}"
+        kernel = Path(tiercel.__file__).parent / "caching" / "kernel.py"
+        spelled = f"{tiercel.__version__}+{digest_of([kernel])}+h5py-{version('h5py')}"
         return Installation(self.name, spelled, {"python": Path(sys.executable)})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
@@ -59,7 +61,8 @@ class H5Kernel(Engine):
             answers = json.loads((output / "h5kernel.json").read_text())
             if isinstance(task.workload, CheckpointWorkload):
                 return [_checkpoint(answers, task.workload)]
-            return _epochs(answers)
+            assert isinstance(task.workload, StreamWorkload)
+            return _epochs(answers, task.workload)
         except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError, IndexError) as error:
             raise RunFailed(f"h5kernel.json is not a whole result: {error!r}") from None
 
@@ -74,16 +77,18 @@ def _checkpoint(answers: list[list[dict[str, float]]], w: CheckpointWorkload) ->
     moved, slowest = int(sum(r["bytes"] for r in runs)), max(r["observed"] for r in runs)
     return Measurement(
         operation="hdf5-write", access="WO", bandwidth=moved / slowest, bytes_moved=moved,
-        bytes_expected=moved, operations=len(runs) * w.steps * w.datasets, total_time=slowest,
+        bytes_expected=len(runs) * w.steps * w.datasets * w.dataset_size,
+        operations=len(runs) * w.steps * w.datasets, total_time=slowest,
         compute_time=w.compute,
     )  # fmt: skip
 
 
-def _epochs(answers: list[list[dict[str, float]]]) -> list[Measurement]:
+def _epochs(answers: list[list[dict[str, float]]], w: StreamWorkload) -> list[Measurement]:
     """Return two rows: the first epoch, and all later ones together, which a cache serves otherwise.
 
-    An epoch takes as long as its slowest process.
+    An epoch takes as long as its slowest process; each process reads all samples in it.
     """
+    whole = len(answers) * w.samples * w.sample_size
     epochs = [
         (sum(r["bytes"] for r in runs), max(r["seconds"] for r in runs))
         for runs in zip(*answers, strict=True)
@@ -98,7 +103,7 @@ def _epochs(answers: list[list[dict[str, float]]]) -> list[Measurement]:
                 access="RO",
                 bandwidth=moved / seconds,
                 bytes_moved=moved,
-                bytes_expected=moved,
+                bytes_expected=len(part) * whole,
                 total_time=seconds,
                 epochs=len(part),
             )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import tiercel
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.digest import digest_of
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import (
@@ -27,6 +30,13 @@ _MISSING = {
 }
 
 
+@cache
+def _version(load: Path) -> str:
+    """The programs and what drives them: a server built anew may share otherwise."""
+    server = program("fairshare-server") or Path("none")
+    return f"{tiercel.__version__}+{digest_of([load, server, Path(tiercel.__file__).parent / 'sharing'])}"
+
+
 @engines.register("sharing")
 class Sharing(Engine):
     name = "sharing"
@@ -34,7 +44,7 @@ class Sharing(Engine):
 
     def find(self) -> Installation | None:
         path = program("fairshare-load")
-        return Installation(self.name, "2", {"load": path}) if path else None
+        return Installation(self.name, _version(path), {"load": path}) if path else None
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, _KINDS):
