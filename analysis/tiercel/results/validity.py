@@ -194,7 +194,7 @@ TOO_FEW = "too-few-repetitions"
 FLAGS[TOO_FEW] = Flag(
     TOO_FEW,
     "Too few repetitions",
-    "Fewer good repetitions than the study asks for, so the interval is wide or unknown. Let the study "
-    "finish, look at its failed runs, or raise its budget.",
+    "Fewer than three good repetitions, so the interval is wide or unknown. Let the study finish, look at "
+    "its failed runs, or raise its repetitions or its budget.",
     "caution",
 )

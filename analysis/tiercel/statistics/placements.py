@@ -9,7 +9,8 @@ A/A pairs are two placements of one configuration. The difference d of their mea
 2 t + s / n + s / n, so that pairs tell t, each a little. They are pooled: over the pairs of the same workload
 and operation, these with all of their storage, these with all of the study, each level shrunk towards the
 next as if that one were `PRIOR` pairs. Of a storage and a study, 2 t is the value at which the sum of d² over
-their variances is the median of chi square with as many degrees of freedom as there are pairs.
+their variances is the median of chi square with as many degrees of freedom as there are pairs (of a single
+pair, a lower quantile, which gives more).
 
 PRIOR and FREEDOM are chosen by simulation (`python -m benchmarks.decisions`).
 """
@@ -35,6 +36,9 @@ from tiercel.statistics.summary import finite
 PRIOR = 8.0
 #: The quantile of chi square that the pairs are taken to show: too small as often as too large.
 LEVEL = 0.5
+#: The same of a single pair, which shows nothing of how much pairs differ: with LEVEL, one in ten studies of
+#: eight workloads and one pair made a false claim (placements 10 % apart).
+LEVEL_OF_ONE = 0.125
 #: Degrees of freedom of a variance between placements, however many pairs there are: kinds of I/O differ in
 #: it, and one estimate for all has tails beyond the normal ones (8: as where every second kind has none).
 FREEDOM = 8
@@ -86,7 +90,7 @@ def component(pairs: Sequence[Pair]) -> float:
 
 @cache
 def _quantile(pairs: int) -> float:
-    return float(stats.chi2.ppf(LEVEL, pairs))
+    return float(stats.chi2.ppf(LEVEL if pairs > 1 else LEVEL_OF_ONE, pairs))
 
 
 def spreads(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
