@@ -80,4 +80,6 @@ def metrics(chosen: IOFrame, fetched: float | None = None) -> dict[str, float | 
     found["sequential_share"] = (consecutive + sequential) / total if total else None
     found["consecutive_share"] = consecutive / total if total else None
     found["bytes_fetched"] = fetched
+    if fetched and not found["bytes_read"]:
+        found["io_time"] = None  # mapped files: what their reading took is in no call
     return {name: found[name] for name in METRICS}
