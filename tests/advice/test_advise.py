@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
-from tiercel.advice.tracers import ptrace_works
 from tiercel.programs import program
+from tiercel.runs.strace import ptrace_works
 from tiercel.site.mounts import mount_of, read_mounts
 
 pytestmark = pytest.mark.skipif(

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tiercel.advice.capture import Capture, Program
-from tiercel.advice.tracers import Strace, choose, interpreter_of, is_static, ptrace_works
+from tiercel.advice.tracers import Strace, choose, interpreter_of, is_static
 from tiercel.errors import UserError
+from tiercel.runs.strace import ptrace_works
 from tiercel.runs.tracing import preload_library
 from tiercel.traces import open_trace
 

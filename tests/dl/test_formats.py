@@ -14,7 +14,7 @@ from PIL import Image
 
 from tiercel.dl.kernel.crc import crc32c, masked
 from tiercel.dl.kernel.failure import Failure
-from tiercel.dl.kernel.files import FileSpec, file_spec
+from tiercel.dl.kernel.files import FileSpec, file_spec, path_of
 from tiercel.dl.kernel.formats import Format, format_of
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
@@ -229,3 +229,26 @@ def test_sizes_vary_with_a_deviation() -> None:
     # Both sides vary by 10 %, so a product does by 14 %: DLIO's way of drawing.
     assert np.mean(sizes) == pytest.approx(1_000_000, rel=0.05)
     assert np.std(sizes) == pytest.approx(141_000, rel=0.2)
+
+
+def test_mapped_files_have_the_names_of_dlio() -> None:
+    # DLIO 2.0.0 looks for files that end with the format's name.
+    found = spec(dataset={"format": "mmap_indexed_binary", "num_files_train": 3})
+    assert path_of(found, "train", 1) == "train/img_1_of_3.mmap_indexed_binary"
+
+
+def test_a_mapped_file_is_mapped_once_and_its_samples_are_whole(tmp_path: Path) -> None:
+    of = spec(
+        dataset={"format": "mmap_indexed_binary", "num_samples_per_file": 3, "record_length_bytes": 400}
+    )
+    handler, path = format_of("mmap_indexed_binary"), str(tmp_path / "a")
+    handler.write(path, file_spec(of, "train", 0), of)
+    calls = IO()
+    opened = handler.open(path, of, calls)
+    assert [opened.read(n) for n in range(3)] == [400, 400, 400]
+    opened.close()
+    # Two indices of three 64-bit numbers, and three samples: 2 * 24 + 3 * 400.
+    assert (calls.counts.opens, calls.counts.bytes) == (3, 1248)
+    Path(path + ".sz.idx").write_bytes(b"")
+    with pytest.raises(Failure, match=r"a\.sz\.idx: is empty"):
+        format_of("mmap_indexed_binary").open(path, of, IO())

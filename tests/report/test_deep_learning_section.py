@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tiercel.report.sections.interval import interval_cell
+
 from .synthetic import Synthetic
 
 
@@ -16,10 +18,12 @@ def test_two_engines_of_which_one_does_not_time_its_io(build_page):  # type: ign
     nfs = next(
         r for r in rows if "NFS" in r["storage"] and r["engine"] == "dlkernel" and r["processes"] == "4"
     )
-    assert (nfs["AU"], nfs["mark"]) == ("60.0%", "below 90%")
-    assert (nfs["application"], nfs["system"]) == ("4 MiB/s", "2 MiB/s")
+    assert (nfs["AU"], nfs["mark"]) == ("60.0% (60.0% to 60.0%)", "below 90%")
+    assert nfs["application"] == "4 MiB/s (4 MiB/s to 4 MiB/s)"
+    assert nfs["system"] == "2 MiB/s (2 MiB/s to 2 MiB/s)"
     nvme = next(r for r in rows if "NVMe" in r["storage"] and r["engine"] == "dlkernel")
-    assert (nvme["mark"], nvme["application"], nvme["system"]) == ("passes 90%", "", "2 MiB/s")
+    assert (nvme["mark"], nvme["application"]) == ("passes 90%", "")
+    assert nvme["system"] == "2 MiB/s (2 MiB/s to 2 MiB/s)"
     assert next(r for r in rows if r["engine"] == "dlio")["system"] == ""
 
 
@@ -29,3 +33,17 @@ def test_training_is_told_in_samples_not_operations(build_page):  # type: ignore
     assert "samples/s" in html
     assert "metadata operations" not in html
     assert "Training speed over processes" in html  # a figure of its scaling
+
+
+def test_a_cell_of_repetitions_has_the_interval_of_their_median() -> None:
+    def percent(share: float) -> str:
+        return f"{share:.0%}"
+
+    # Of three the median is the second; their interval is their range.
+    assert interval_cell([0.7, 0.9, None, 0.8], percent) == ("80% (70% to 90%)", 0.8)
+    # Of nine, in order, the second and the eighth hold the median with 96 %: 1 - 2 * (1 + 9) / 2**9.
+    nine = [n / 10 for n in range(1, 10)]
+    text, middle = interval_cell(nine, percent)
+    assert text.startswith("50% (") and middle == 0.5
+    assert interval_cell([0.7], percent) == ("70%", 0.7)
+    assert interval_cell([None, float("nan")], percent) == ("", -1.0)

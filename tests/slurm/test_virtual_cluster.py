@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from ..conftest import CHECKOUT
 from .conftest import Cluster
 
 #: Runs of four seconds at least (the stonewall), so that there is something to kill.
@@ -133,6 +135,63 @@ def _check_memory(cluster: Cluster) -> None:
     assert {c["site_memory_bytes"] for c in contexts} == {NODE_MEMORY}
     flags = pd.read_parquet(cluster.results / "observations.parquet")["flags"]
     assert "less-memory" not in {flag for row in flags for flag in row}
+
+
+#: Trainings over nodes share their files, so they run on the shared system.
+TRAINING = """
+study: tiny
+title: Training and inference on two nodes
+engines: [dlkernel, inferkernel]
+stacks: [lustre1]
+repetitions: {minimum: 2, maximum: 2}
+twins: false
+timeout: 120s
+experiments:
+  training:
+    engines: [dlkernel]
+    nodes: [2]
+    processes_per_node: [2]
+    workloads:
+      images:
+        operation: deep-learning
+        workload: resnet50-vast
+        overrides:
+          {dataset.num_files_train: 32, dataset.record_length_bytes: 4096, reader.read_threads: 1,
+           train.epochs: 2}
+  inference:
+    engines: [inferkernel]
+    nodes: [2]
+    processes_per_node: [2]
+    workloads:
+      search: {operation: vector-search, index_size: 1MiB, hops: 3, queries: 10}
+"""
+
+
+def test_all_nodes_make_the_dataset_and_train_on_it(cluster: Cluster) -> None:
+    (cluster.root / "workflows" / "dl-workloads").symlink_to(CHECKOUT / "workflows" / "dl-workloads")
+    cluster.study(TRAINING)
+    running = cluster.snakemake()
+    output, _ = running.communicate(timeout=600)
+    assert running.returncode == 0, output + cluster.logs()
+    results = [json.loads(p.read_text()) for p in cluster.results.glob("raw/training.*/dlkernel.json")]
+    assert len(results) == 2
+    for result in results:
+        assert (result["nodes"], result["processes"]) == (2, 4)
+        # Four processes make 8 of 32 files each.
+        assert sorted(result["generated"]["files_of_hosts"].values()) == [16, 16]
+    hosts = {
+        json.loads(p.read_text())["hostname"] for p in cluster.results.glob("raw/training.*/*_output.json")
+    }
+    assert hosts == set(results[0]["generated"]["files_of_hosts"]) and len(hosts) == 2
+    found = pd.read_parquet(cluster.results / "observations.parquet")
+    first = found[found["operation"] == "train"]
+    assert first["samples"].tolist() == [32, 32]
+    assert (first["nodes"] == 2).all() and first["au"].between(0, 1).all()
+    # 4 processes of 10 queries each, on one index that all of them made.
+    assert found[found["operation"] == "vector-query"]["operations"].tolist() == [40, 40]
+    page = (cluster.results / "report" / "index.html").read_text()
+    # Two repetitions: their range stands beside the median.
+    assert re.search(r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)", page)
 
 
 def test_a_job_with_a_part_of_its_nodes_memory_is_flagged(cluster: Cluster) -> None:

@@ -20,27 +20,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.placement.recipe import FileRecord, Operation, Recipe
 from tiercel.programs import program
+from tiercel.runs.strace import no_strace, said_by, under_strace
 from tiercel.runs.tracing import preload_library, tracing_environment
 
-#: Calls that name, open, move or change files, and those by which processes and descriptors are followed.
-#: ``?``: not every architecture has it.
-_CALLS = """
-    ?open openat ?openat2 ?creat close read pread64 readv preadv ?preadv2 write pwrite64 writev pwritev
-    ?pwritev2 lseek fsync fdatasync msync sync_file_range syncfs ?stat ?lstat fstat ?newfstatat ?statx
-    ?access faccessat ?faccessat2 ?readlink readlinkat ?getdents getdents64 ?rename renameat ?renameat2
-    ?link linkat ?symlink symlinkat ?unlink unlinkat ?mkdir mkdirat ?rmdir ?chmod fchmod fchmodat ?chown
-    fchown ?lchown fchownat ?utime ?utimes utimensat ?futimesat truncate ftruncate fallocate dup ?dup2
-    dup3 fcntl flock futex mmap ?sendfile copy_file_range splice ?fork ?vfork clone ?clone3 ?wait4
-    ?waitpid waitid chdir fchdir
-    memfd_create socket accept4 ?io_uring_enter ?io_submit setxattr ?lsetxattr fsetxattr getxattr
-    ?lgetxattr fgetxattr listxattr ?llistxattr flistxattr
-"""
 #: Calls by which the cost of a traced call is measured, and what lies between those that compute, ns.
 _TRIALS, _COMPUTES_NS = 3000, 50_000
 
@@ -108,11 +95,7 @@ class Strace(Tracer):
     def command(self, argv: Sequence[str], folder: Path, cut: bool) -> tuple[list[str], Mapping[str, str]]:
         # -DDD: the program stays our child, and a signal from the terminal does not reach the tracer.
         # -I 2: the tracer can be asked to let go of the program.
-        options = "-DDD -I 2 -f -ttt -T -yy -qq -s 0"
-        words = ["strace", *options.split(), "-o", str(folder / "run.strace")]
-        # Without a tracer a filtered call fails, so a program that is to go on alone gets no filter.
-        words += ["--seccomp-bpf"] if _has_filter() and not cut else []
-        return [*words, "-e", f"trace={','.join(_CALLS.split())}", "--", *argv], {}
+        return under_strace(argv, folder / "run.strace", "-DDD", "-I", "2", filtered=not cut), {}
 
     def told_seconds(self, folder: Path) -> float:
         try:
@@ -123,7 +106,7 @@ class Strace(Tracer):
         return told[len(told) // 2] if told else 0.0
 
     def version(self) -> str:
-        said = _said(["strace", "--version"])
+        said = said_by(["strace", "--version"])
         return said.splitlines()[0].rpartition(" ")[2] if said else ""
 
 
@@ -150,19 +133,21 @@ def choose(argv: Sequence[str], wanted: str = "auto") -> Tracer:
     """
     if wanted not in ("auto", "strace", "dftracer"):
         raise UserError(f"--tracer {wanted}: allowed are auto, strace, dftracer")
-    no_strace, no_dftracer = _strace_problem(argv), _dftracer_problem(argv)
-    if wanted == "strace" and no_strace:
-        raise UserError(f"--tracer strace: {no_strace}")
+    without_strace, no_dftracer = _strace_problem(argv), _dftracer_problem(argv)
+    if wanted == "strace" and without_strace:
+        raise UserError(f"--tracer strace: {without_strace}")
     if wanted == "dftracer" and no_dftracer:
         raise UserError(f"--tracer dftracer: {no_dftracer}")
-    if wanted == "strace" or (wanted == "auto" and not no_strace):
+    if wanted == "strace" or (wanted == "auto" and not without_strace):
         tracer: Tracer = Strace()
         tracer.why = "asked for" if wanted == "strace" else "it sees every process and every failed call"
         return tracer
     if no_dftracer:
-        raise UserError(f"{argv[0]}: nothing here can trace it: strace: {no_strace}; DFTracer: {no_dftracer}")
+        raise UserError(
+            f"{argv[0]}: nothing here can trace it: strace: {without_strace}; DFTracer: {no_dftracer}"
+        )
     tracer = DFTracer()
-    tracer.why = "asked for" if wanted == "dftracer" else f"strace cannot be used: {no_strace}"
+    tracer.why = "asked for" if wanted == "dftracer" else f"strace cannot be used: {without_strace}"
     return tracer
 
 
@@ -178,10 +163,8 @@ def find_program(argv: Sequence[str]) -> Path:
 
 
 def _strace_problem(argv: Sequence[str]) -> str:
-    if shutil.which("strace") is None:
-        return "not installed (Debian: strace)"
-    if not ptrace_works():
-        return "this system does not let programs be traced (ptrace)"
+    if lacking := no_strace():
+        return lacking
     if os.geteuid() != 0 and _special(find_program(argv)):
         return f"{argv[0]} changes its user (set-uid), which it may not while it is traced"
     return ""
@@ -229,31 +212,6 @@ def is_static(path: Path) -> bool:
 
 def _special(path: Path) -> bool:
     return bool(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID))
-
-
-@cache
-def ptrace_works() -> bool:
-    """Return whether strace can trace here: containers often forbid it."""
-    with tempfile.TemporaryDirectory(prefix="tiercel-strace-") as place:
-        try:
-            done = subprocess.run(
-                ["strace", "-f", "-o", f"{place}/trial", "true"], capture_output=True, timeout=20, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return done.returncode == 0
-
-
-@cache
-def _has_filter() -> bool:
-    return "--seccomp-bpf" in _said(["strace", "--help"])
-
-
-def _said(argv: list[str]) -> str:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
 
 
 def _spent(argv: Sequence[str], variables: Mapping[str, str]) -> tuple[float, float]:

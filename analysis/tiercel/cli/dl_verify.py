@@ -28,6 +28,10 @@ def verify(
         typer.Option("--folder", help="Keep datasets, traces and logs here; default: a temporary folder."),
     ] = None,
     repetitions: Annotated[int | None, typer.Option("--repetitions", min=1)] = None,
+    tracer: Annotated[
+        str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
+    ] = "auto",
+    sizes: Annotated[bool, typer.Option("--sizes", help="Show how many transfers were how large.")] = False,
     processes: Annotated[int | None, typer.Option("--processes", "-n", min=1, help="Ranks.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -45,15 +49,16 @@ def verify(
     with place(folder) as data:
         rows = compare(
             data, quick=quick, workloads=workloads or (), repetitions=repetitions, processes=processes,
+            tracer=tracer,
             say=lambda line: print(line, file=sys.stderr),
         )  # fmt: skip
     if as_json:
         print_json(rows)
     else:
-        _show(rows)
+        _show(rows, sizes)
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _show(rows: list[dict[str, Any]], sizes: bool) -> None:
     console = Console()
     table = Table(title="Similarity of I/O, 1 is equal (goal: above 0.95)")
     for heading in ("workload", "program", "compared with", "similarity", "requests", "closeness",
@@ -75,6 +80,19 @@ def _show(rows: list[dict[str, Any]]) -> None:
             metrics.add_row(name, *cells, "-" if metric["ratio"] is None else f"{metric['ratio']:.3f}")
         console.print(metrics)
         console.print(row["explanation"], markup=False)
+        if sizes:
+            _show_sizes(console, row)
+
+
+def _show_sizes(console: Console, row: dict[str, Any]) -> None:
+    from tiercel.units import format_size
+
+    names = (row["engine"], row["reference"])
+    counts = [row["transfers"][name] for name in names]
+    table = Table("transfers from", *names)
+    for size in sorted({int(size) for found in counts for size in found}):
+        table.add_row(format_size(size), *(str(found.get(str(size), 0)) for found in counts))
+    console.print(table)
 
 
 def _amount(value: float | None, unit: str) -> str:

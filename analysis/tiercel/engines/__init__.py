@@ -1,6 +1,6 @@
 """Engines: the programs that do the I/O. One adapter file each."""
 
-from tiercel.engines import dlio, dlkernel, fio, h5kernel, iokernel, ior, mdtest, replay, sharing
+from tiercel.engines import dlio, dlkernel, fio, h5kernel, inferkernel, iokernel, ior, mdtest, replay, sharing
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "engines",
     "fio",
     "h5kernel",
+    "inferkernel",
     "iokernel",
     "ior",
     "mdtest",

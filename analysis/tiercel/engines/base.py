@@ -102,6 +102,7 @@ class Measurement:
     samples_per_second: float | None = None
     au: float | None = None
     au_goal: float | None = None
+    hit_share: float | None = None
     io_time: float | None = None
     overlapped_io: float | None = None
     nonoverlapped_io: float | None = None

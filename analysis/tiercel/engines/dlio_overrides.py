@@ -75,7 +75,8 @@ def overrides(
     tree: dict[str, Any] = {
         "framework": workload.framework,
         "workflow": {
-            "generate_data": False,
+            # Of samples that are made in memory it wants files to be there, and makes them itself.
+            "generate_data": workload.dataset.format == "synthetic",
             "train": True,
             "evaluation": workload.workflow.evaluation,
             "checkpoint": workload.workflow.checkpoint,

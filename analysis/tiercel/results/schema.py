@@ -115,6 +115,7 @@ NUMBERS = (
     Column("samples_per_second", NUMBER, "1/s", "samples over time, without the excluded steps (as DLIO)"),
     Column("au", NUMBER, "1", "accelerator utilisation: computation over time, without the excluded steps"),
     Column("au_goal", NUMBER, "1", "utilisation that passes (MLPerf Storage: 0.9, CosmoFlow 0.7)"),
+    Column("hit_share", NUMBER, "1", "of what was wanted of a cache: what was there"),
     Column("io_time", NUMBER, "s", "time in which at least one process read"),
     Column("overlapped_io", NUMBER, "s", "of it: hidden behind computation"),
     Column("nonoverlapped_io", NUMBER, "s", "of it: not hidden; what the application waits for"),

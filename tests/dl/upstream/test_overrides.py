@@ -122,3 +122,8 @@ def test_hydra_reads_what_was_meant() -> None:
         [python, "-c", code], input=json.dumps(words), capture_output=True, text=True, check=True
     )
     assert json.loads(answer.stdout) == [str(Path(f"/{text}/d")) for text in nasty]
+
+
+def test_dlio_makes_the_files_that_it_wants_for_samples_in_memory() -> None:
+    # Without files in its folders DLIO ends with "Not enough training dataset is found".
+    assert _rendered("l2hmc")["workflow.generate_data"] == "true"

@@ -10,7 +10,7 @@ from functools import cache
 
 from tiercel.dl.kernel.spec import Spec
 
-_EXTENSIONS = {"hdf5_opt": "hdf5", "mmap_indexed_binary": "indexed_binary"}
+_EXTENSIONS = {"hdf5_opt": "hdf5"}
 _POOL = 16 * 1024**2 - 1237
 """Bytes of random content. No multiple of a block: content that repeats never lies the same way in a file."""
 _DRAWN = 2 * 1024**2

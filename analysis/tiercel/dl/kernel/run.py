@@ -254,7 +254,8 @@ class _Job:
             for key, value in epoch.as_output(self.spec).items():
                 entry.setdefault(key, {}).update(value)
         report.write(self.places.output, f"{self.comm.rank}_output.json", output)
-        made = self.comm.gather(asdict(self.generated) if self.generated else None)
+        mine = {"host": os.uname().nodename, **asdict(self.generated)} if self.generated else None
+        made = self.comm.gather(mine)
         skew = self._skew()
         if self.comm.rank:
             return
@@ -281,7 +282,11 @@ def _generated(parts: list[dict[str, Any] | None]) -> dict[str, Any] | None:
     if not known:
         return None
     found = {key: sum(p[key] for p in known) for key in ("files", "bytes", "kept")}
-    return {**found, "seconds": max(p["seconds"] for p in known)}
+    hosts: dict[str, int] = {}
+    for part in known:
+        hosts[part["host"]] = hosts.get(part["host"], 0) + part["files"]
+    # Whose files: all nodes are to make the dataset, not the first alone.
+    return {**found, "seconds": max(p["seconds"] for p in known), "files_of_hosts": hosts}
 
 
 def _cpu() -> float:

@@ -1,4 +1,4 @@
-"""The workloads that are compared: those of paper 004 that a real training here reads too, made small."""
+"""The workloads that are compared: those of paper 004 and one for each other format, made small."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Case:
-    """A workload file with the values that make it small enough for any machine."""
+    """A workload file with the values that make it small enough for any machine, under a name of its own."""
 
+    name: str
     workload: str
     overrides: dict[str, Any] = field(default_factory=dict)
     quick: dict[str, Any] = field(default_factory=dict)
@@ -19,9 +20,20 @@ class Case:
         return {**self.overrides, **(self.quick if quick else {})}
 
 
+def _of_format(name: str, files: int, samples: int, **keys: Any) -> Case:
+    """Return a case for a format: files of some samples each, read in random order by PyTorch's loader."""
+    return Case(
+        f"format-{name}", "resnet50-vast",
+        {"dataset.format": name, "dataset.num_files_train": files, "dataset.num_samples_per_file": samples,
+         "reader.read_threads": 2, "reader.batch_size": 4, **{f"dataset.{k}": v for k, v in keys.items()}},
+        {"dataset.num_files_train": max(1, files // 4)},
+    )  # fmt: skip
+
+
 CASES = (
     # JPEG files, worker processes, shuffled.
     Case(
+        "resnet50-vast",
         "resnet50-vast",
         {"dataset.num_files_train": 512, "reader.read_threads": 2},
         {"dataset.num_files_train": 96},
@@ -30,12 +42,21 @@ CASES = (
     # them away at the end of each, so an epoch must not be much shorter than this.
     Case(
         "cosmoflow-vast",
+        "cosmoflow-vast",
         {"dataset.num_files_train": 256, "reader.read_threads": 2, "reader.computation_threads": 2,
          "train.epochs": 2},
         {"dataset.num_files_train": 96, "train.epochs": 1},
     ),
+    _of_format("png", 256, 1),
+    _of_format("npz", 128, 1, record_length_bytes=1 << 20),
+    _of_format("npy", 128, 1, record_length_bytes=1 << 20),
+    _of_format("hdf5", 32, 8, record_length_bytes=1 << 20),
+    _of_format("csv", 32, 8, record_length_bytes=1 << 14),
+    _of_format("indexed_binary", 8, 64),
+    _of_format("mmap_indexed_binary", 8, 64),
+    _of_format("synthetic", 128, 1),
 )  # fmt: skip
 
 
 def known() -> list[str]:
-    return [case.workload for case in CASES]
+    return [case.name for case in CASES]

@@ -7,6 +7,7 @@ import os
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from typing import Any
 from tiercel.dl.generating import generate_only
 from tiercel.dl.running import deep_learning
 from tiercel.dl.verify.cases import CASES, Case
-from tiercel.dl.verify.metrics import METRICS, TIMES, metrics
-from tiercel.dl.verify.programs import PROGRAMS, Program, Setting, compute_seconds, traced
+from tiercel.dl.verify.metrics import METRICS, TIMES, metrics, of_dataset, transfers
+from tiercel.dl.verify.programs import PROGRAMS, Program, Setting, compute_seconds, traced, tracer_for
 from tiercel.dl.verify.similarity import Values, closeness, ratio, raw_cosine, similarity
 from tiercel.dl.workload import Duration
 from tiercel.errors import RunFailed, UserError
-from tiercel.pagecache import evict
+from tiercel.pagecache import evict, residency
 from tiercel.traces import open_trace
 
 GOAL = 0.95
@@ -27,6 +28,7 @@ GOAL = 0.95
 PAIRS = (("dlkernel", "dlio"), ("dlkernel", "training"), ("dlio", "training"))
 #: Ratios within this are not worth a word.
 _SAME = 0.05
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 Say = Callable[[str], None]
 
@@ -39,18 +41,20 @@ def verify(
     repetitions: int | None = None,
     processes: int | None = None,
     seed: int = 1,
+    tracer: str = "auto",
     say: Say = lambda _line: None,
 ) -> list[dict[str, Any]]:
     """Return one row for each pair of programs and workload; `say` hears what is done and left out.
 
-    Datasets, traces and logs go below `folder`. UserError when nothing is there to compare with, or a program
-    fails.
+    `tracer`: see `tracer_for`. Datasets, traces and logs go below `folder`. UserError when nothing is there
+    to compare with, or a program fails.
     """
-    chosen = [case for case in CASES if not workloads or case.workload in workloads]
+    chosen = [case for case in CASES if not workloads or case.name in workloads]
+    folder = folder.resolve()  # system calls show files where they lie
     rows: list[dict[str, Any]] = []
     for case in chosen:
-        rows += _case(case, folder / case.workload, quick, repetitions or (2 if quick else 5),
-                      processes or default_processes(), seed, say)  # fmt: skip
+        rows += _case(case, folder / case.name, quick, repetitions or (2 if quick else 5),
+                      processes or default_processes(), seed, tracer, say)  # fmt: skip
     if not rows:
         raise UserError("dl verify: nothing to compare dlkernel with: run `make dlio` or `make dlio-torch`")
     return rows
@@ -62,46 +66,68 @@ def default_processes() -> int:
 
 
 def _case(
-    case: Case, folder: Path, quick: bool, repetitions: int, processes: int, seed: int, say: Say
+    case: Case, folder: Path, quick: bool, repetitions: int, processes: int, seed: int, tracer: str, say: Say
 ) -> list[dict[str, Any]]:
     workload = deep_learning(case.workload, case.settings(quick), keep_steps_for=processes)
     found, _ = workload.resolved(1, processes)
+    shown_by, unseen = tracer_for(found.dataset.format, tracer)
+    if not shown_by:
+        say(f"{case.name}: left out: nothing shows what is done to its files: {unseen}")
+        return []
     programs = []
     for kind in PROGRAMS.values():
         program = kind()
         reason = program.missing(found)
         if reason:
-            say(f"{case.workload}: left out: {program.name}: {reason}")
+            say(f"{case.name}: left out: {program.name}: {reason}")
         else:
             programs.append(program)
     if len(programs) < 2:
         return []
-    setting = Setting(workload, found, folder, processes)
-    made = folder / "made"
-    made.mkdir(parents=True, exist_ok=True)
-    generate_only(workload, setting.dataset, made, processes)
+    setting = Setting(workload, found, folder, processes, shown_by)
+    _make_dataset(setting)
     runs: dict[str, list[Values]] = {program.name: [] for program in programs}
+    sizes: dict[str, dict[str, int]] = {}
     for number, program in _turns(programs, repetitions, seed):
-        say(f"{case.workload}: {program.name}, repetition {number + 1} of {repetitions}")
+        say(f"{case.name}: {program.name}, repetition {number + 1} of {repetitions}")
         output = folder / f"{program.name}-{number}"
-        evict(sorted(str(p) for p in setting.dataset.rglob("*") if p.is_file()))
+        files = sorted(str(p) for p in setting.dataset.rglob("*") if p.is_file())
+        evict(files)
         try:
             trace = traced(program, setting, output)
-            frame = open_trace(trace, format="dftracer", cache=folder / "cache")
+            frame = open_trace(trace, cache=folder / "cache")
         except RunFailed as failure:
-            raise UserError(f"dl verify: {case.workload}: {failure} (see {output})") from None
-        values = metrics(frame, setting.dataset)
-        if not values["bytes_read"]:
-            raise UserError(f"dl verify: {case.workload}: {program.name} read nothing of {setting.dataset}")
+            raise UserError(f"dl verify: {case.name}: {failure} (see {output})") from None
+        since = program.since(output) if shown_by == "strace" else None
+        calls = of_dataset(frame, setting.dataset, since)
+        values = metrics(calls, _fetched(files))
+        if files and not values["opens"]:
+            raise UserError(f"dl verify: {case.name}: {program.name} read nothing of {setting.dataset}")
         runs[program.name].append(values)
+        sizes[program.name] = transfers(calls)
         seconds = compute_seconds(output)
         if seconds is not None and number == 0:
             setting = _with_computation(setting, seconds)
     return [
-        _row(case.workload, engine, reference, runs, setting)
+        {**_row(case.name, engine, reference, runs, setting),
+         "transfers": {name: sizes[name] for name in (engine, reference)}}
         for engine, reference in PAIRS
         if engine in runs and reference in runs
-    ]
+    ]  # fmt: skip
+
+
+def _make_dataset(setting: Setting) -> None:
+    made = setting.folder / "made"
+    made.mkdir(parents=True, exist_ok=True)
+    setting.dataset.mkdir()
+    if setting.found.dataset.format != "synthetic":
+        generate_only(setting.workload, setting.dataset, made, setting.processes)
+
+
+def _fetched(files: Sequence[str]) -> float | None:
+    """Return the bytes of the files in the page cache; None where they always are, or nobody can tell."""
+    found = residency(files)
+    return None if found.method == "none" or found.memory_backed else float(found.resident * _PAGE)
 
 
 def _turns(programs: Sequence[Program], repetitions: int, seed: int) -> Iterator[tuple[int, Program]]:
@@ -122,7 +148,7 @@ def _turns(programs: Sequence[Program], repetitions: int, seed: int) -> Iterator
 def _with_computation(setting: Setting, seconds: float) -> Setting:
     train = setting.found.train.model_copy(update={"computation_time": Duration(mean=seconds)})
     found = setting.found.model_copy(update={"train": train})
-    return Setting(setting.workload, found, setting.folder, setting.processes)
+    return replace(setting, found=found)
 
 
 def _row(
@@ -140,15 +166,21 @@ def _row(
         for name, unit in METRICS.items()
         if values[name] or others[name]
     }  # fmt: skip
-    found = similarity(values, others)
     asked = [name for name in METRICS if name not in TIMES]
+    # Two that do nothing to files do the same.
+    found, requests, close = (
+        similarity(values, others),
+        similarity({n: values[n] for n in asked}, {n: others[n] for n in asked}),
+        closeness(values, others),
+    ) if compared else (1.0, 1.0, 1.0)  # fmt: skip
     return {
         "workload": workload, "engine": engine, "reference": reference, "similarity": found,
         "goal": GOAL, "reached": found >= GOAL,
         # What the programs ask for, without how fast the storage answered just then.
-        "similarity_of_requests": similarity({n: values[n] for n in asked}, {n: others[n] for n in asked}),
-        "closeness": closeness(values, others), "raw_cosine": raw_cosine(values, others),
+        "similarity_of_requests": requests,
+        "closeness": close, "raw_cosine": raw_cosine(values, others),
         "reference_with_itself": floor, "repetitions": len(runs[engine]), "processes": setting.processes,
+        "format": setting.found.dataset.format, "tracer": setting.tracer,
         "computation_time": setting.found.train.computation_time.expected,
         "explanation": explain(compared), "metrics": compared,
     }  # fmt: skip

@@ -1,6 +1,7 @@
 """The programs that are compared: dlkernel, upstream DLIO, and real trainings.
 
-Each trains on a dataset that is already there and leaves its trace (DFTracer's schema).
+Each trains on a dataset that is already there and leaves its trace: DFTracer's, in whose schema dlkernel
+writes its own, or strace's (see `tracer_for`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tiercel.engines.dlio_environment import FOLDERS, environment_for
 from tiercel.engines.dlkernel import DLKernel
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import resolve
-from tiercel.runs.tracing import tracing_environment
+from tiercel.runs.strace import no_strace, under_strace
+from tiercel.runs.tracing import preload_library, tracing_environment
 from tiercel.study.deep_learning.spec import spec_of
 from tiercel.study.workloads import DeepLearningWorkload
 
@@ -40,6 +42,7 @@ class Setting:
     folder: Path
     """Holds ``dataset/``."""
     processes: int
+    tracer: str = "dftracer"
 
     @property
     def dataset(self) -> Path:
@@ -59,8 +62,12 @@ class Program(ABC):
     def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
         """Return the command line, and whether an MPI launcher starts it on every process."""
 
+    def since(self, _output: Path) -> float | None:
+        """Return when its training began, seconds since 1970; None: all that it does counts."""
+        return None
+
     def tracing(self, setting: Setting, output: Path) -> Mapping[str, str]:
-        """Return the variables that make it leave ``trace/`` in `output`."""
+        """Return the variables that make it leave ``trace/`` in `output`, without strace."""
         environment = tracing_environment(output, setting.dataset)
         if not environment:
             raise UserError("dl verify: DFTracer is not installed: there is no wheel of it for this machine")
@@ -75,12 +82,17 @@ class Kernel(Program):
     def missing(self, found: DLWorkload) -> str | None:
         return None
 
+    def since(self, output: Path) -> float | None:
+        # It looks into the dataset before it trains, and drops it from the page cache then.
+        rows = json.loads((output / "dlkernel.json").read_text())["rows"]
+        return min(float(row["began"]) for row in rows if row["kind"] == "train")
+
     def command(self, setting: Setting, output: Path) -> tuple[list[str], bool]:
         work = setting.found.workflow.model_copy(update={"generate_data": False})
         spec = spec_of(setting.found.model_copy(update={"workflow": work}), Scale())
         return [
             sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec),
-            "--data", str(setting.dataset), "--output", str(output), "--cold", "none",
+            "--data", str(setting.dataset), "--output", str(output), "--cold", "first",
             "--processes", str(setting.processes),
         ], False  # fmt: skip
 
@@ -95,6 +107,8 @@ class Upstream(Program):
     name = "dlio"
 
     def missing(self, found: DLWorkload) -> str | None:
+        if found.dataset.format == "synthetic":
+            return "for samples that are made in memory it makes files of its own, which nobody reads"
         engine = engines.get(self.name)()
         content = {"operation": "deep-learning", "workload": "", "content": found.model_dump(mode="json")}
         return engine.unsupported(DeepLearningWorkload.model_validate(content), 1)
@@ -113,10 +127,17 @@ class Upstream(Program):
 
 
 class Training(Program):
-    """A real training: ResNet on JPEG files in PyTorch, a 3D CNN on TFRecord files in TensorFlow."""
+    """A real training: a 3D CNN on TFRecord files in TensorFlow; in PyTorch ResNet on images, and a small
+    network on numbers in the other formats."""
 
     name = "training"
-    _SCRIPTS = {("pytorch", "jpeg"): "resnet_torch.py", ("tensorflow", "tfrecord"): "cnn3d_tensorflow.py"}
+    _SCRIPTS: Mapping[tuple[str, str], str] = {
+        ("tensorflow", "tfrecord"): "cnn3d_tensorflow.py",
+        **{("pytorch", kind): "resnet_torch.py" for kind in ("jpeg", "png")},
+        **{("pytorch", kind): "arrays_torch.py" for kind in (
+            "npz", "npy", "hdf5", "csv", "indexed_binary", "mmap_indexed_binary", "synthetic"
+        )},
+    }  # fmt: skip
 
     def missing(self, found: DLWorkload) -> str | None:
         pair = (found.framework, found.dataset.format)
@@ -134,6 +155,8 @@ class Training(Program):
         script = TRAINING / self._SCRIPTS[found.framework, found.dataset.format]
         argv = [
             str(environment.python), str(script), "--data", str(setting.dataset),
+            "--format", found.dataset.format, "--files", str(found.dataset.num_files_train),
+            "--samples-per-file", str(found.dataset.num_samples_per_file),
             "--report", str(output / "training.json"), "--epochs", str(found.train.epochs),
             "--batch-size", str(reader.batch_size), "--read-threads", str(reader.read_threads),
             "--computation-threads", str(reader.computation_threads),
@@ -146,6 +169,32 @@ class Training(Program):
 PROGRAMS: Mapping[str, type[Program]] = {p.name: p for p in (Kernel, Upstream, Training)}
 
 
+#: What is done to these is not in such a trace: HDF5 reads by itself, mapped files are not read by calls, and
+#: numpy reads arrays through the C library, below what DFTracer sees.
+_UNSEEN = ("hdf5", "hdf5_opt", "indexed_binary", "mmap_indexed_binary", "npy")
+
+
+def tracer_for(kind: str, wanted: str = "auto") -> tuple[str, str]:
+    """Return which tracer shows what is done to files of a format, or why none does: (tracer, reason).
+
+    strace shows the system calls of every program alike, but stops it for each: on a busy machine that takes
+    longer than the call. So it is for what the other does not see, and where it is wanted. UserError for a
+    name that is none.
+    """
+    if wanted not in ("auto", "dftracer", "strace"):
+        raise UserError(f"--tracer {wanted}: allowed are auto, dftracer, strace")
+    without_strace = no_strace()
+    if preload_library() is None:
+        without_dftracer = "not installed for this machine and Python"
+    else:
+        without_dftracer = f"does not show {kind}" if kind in _UNSEEN else ""
+    if wanted != "strace" and not without_dftracer:
+        return "dftracer", ""
+    if wanted != "dftracer" and not without_strace:
+        return "strace", ""
+    return "", f"DFTracer: {without_dftracer or 'not asked for'}; strace: {without_strace or 'not asked for'}"
+
+
 def compute_seconds(output: Path) -> float | None:
     """Return the median computation of a step of a training that ended, None for other programs."""
     try:
@@ -156,25 +205,28 @@ def compute_seconds(output: Path) -> float | None:
 
 
 def traced(program: Program, setting: Setting, output: Path) -> Path:
-    """Run `program` and return the folder of its trace.
+    """Run `program` and return its trace: strace's file, or the folder of DFTracer's.
 
     RunFailed, with what it said last, for one that fails or outlives the time limit.
     """
     output.mkdir(parents=True)
-    environment = program.tracing(setting, output)
+    seen = setting.tracer == "strace"
+    environment = {} if seen else program.tracing(setting, output)
     argv, parallel = program.command(setting, output)
     argv = ["env", *(f"{name}={value}" for name, value in environment.items()), *argv]
     launcher = resolve("mpiexec" if parallel else "fork")
     lacking = launcher.missing()
     if lacking:
         raise UserError(f"dl verify: {program.name}: {lacking}")
+    argv = launcher.command(argv, 1, setting.processes) if parallel else argv
+    log = output / "run.strace"
     _start(
-        launcher.command(argv, 1, setting.processes) if parallel else argv,
+        under_strace(argv, log) if seen else argv,
         {**os.environ, **launcher.environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONNOUSERSITE": "1"},
         output,
         program.name,
     )
-    return output / "trace"
+    return log if seen else output / "trace"
 
 
 def _start(argv: list[str], environment: Mapping[str, str], output: Path, name: str) -> None:

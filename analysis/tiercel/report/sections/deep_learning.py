@@ -21,6 +21,7 @@ from tiercel.report import style
 from tiercel.report.data import stack_key
 from tiercel.report.picture import Picture, picture
 from tiercel.report.sections.base import Context, Section, sections
+from tiercel.report.sections.interval import NOTE, interval_cell
 from tiercel.units import format_bandwidth
 
 #: Wall-clock time of the job in the first epoch: what each part is, and its shade.
@@ -55,6 +56,7 @@ def deep_learning(context: Context) -> Section | None:
             "and MLPerf Storage define it; a pass at a scale below 1 is no MLPerf result.",
             "Application throughput is bytes over the I/O time that computation does not hide, system "
             "throughput bytes over all I/O time (paper 004, section VI).",
+            NOTE,
         ),
     )
 
@@ -96,13 +98,14 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
         middle = group.median(numeric_only=True)
         goal, has_compute = middle["au_goal"], (group["computation_time"].fillna(0) > 0).all()
         au = middle["au"] if has_compute else None
+        several = group if has_compute else group.iloc[:0]
         body.append((
             context.results.title(experiment, workload), context.results.name(stack), engine, int(processes),
             "first" if operation == "train" else "later",
-            ("", -1) if au is None else (f"{au:.1%}", au),
+            interval_cell(several["au"], lambda share: f"{share:.1%}"),
             "" if au is None or pd.isna(goal) else f"{'passes' if au >= goal else 'below'} {goal:.0%}",
-            (f"{middle['samples_per_second']:.4g}", middle["samples_per_second"]),
-            _speed(middle.get("app_throughput")), _speed(middle.get("system_throughput")),
+            interval_cell(group["samples_per_second"], lambda rate: f"{rate:.4g}"),
+            _speed(group, "app_throughput"), _speed(group, "system_throughput"),
             (_percent(middle["data_scale"]), middle["data_scale"]),
         ))  # fmt: skip
     return table(
@@ -114,9 +117,9 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
     )  # fmt: skip
 
 
-def _speed(value: Any) -> Any:
+def _speed(group: pd.DataFrame, name: str) -> tuple[str, float]:
     """Return a cell; empty where the engine does not say (DLIO), or where computation hides all I/O."""
-    return ("", -1) if value is None or pd.isna(value) else (format_bandwidth(value), value)
+    return interval_cell(group.get(name, ()), format_bandwidth)
 
 
 def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:

@@ -11,6 +11,7 @@ from tiercel.study.workloads.base import Workload, workload_kinds
 from tiercel.study.workloads.caching import CheckpointWorkload, StreamWorkload
 from tiercel.study.workloads.data import DataWorkload
 from tiercel.study.workloads.deep_learning import DeepLearningWorkload
+from tiercel.study.workloads.inference import KVCacheWorkload, VectorSearchWorkload
 from tiercel.study.workloads.metadata import MetadataWorkload
 from tiercel.study.workloads.replay import ReplayWorkload
 from tiercel.study.workloads.sharing import SharingWorkload
@@ -22,12 +23,14 @@ __all__ = [
     "CheckpointWorkload",
     "DataWorkload",
     "DeepLearningWorkload",
+    "KVCacheWorkload",
     "MetadataWorkload",
     "ReplayWorkload",
     "SharingApplicationWorkload",
     "SharingServersWorkload",
     "SharingWorkload",
     "StreamWorkload",
+    "VectorSearchWorkload",
     "Workload",
     "workload_kinds",
 ]

@@ -34,6 +34,8 @@ class Format(ABC):
 
     streams: bool = False
     """Whether samples come in the order of the file only (see `stream`)."""
+    kept_open: bool = False
+    """Whether a reader keeps each file open until the epoch ends, whatever the sampler."""
     library: str | None = None
     """The Python package that it needs."""
 

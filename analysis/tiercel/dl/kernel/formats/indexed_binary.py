@@ -19,7 +19,7 @@ from tiercel.dl.kernel.spec import Spec
 OFFSETS, SIZES = ".off.idx", ".sz.idx"
 
 
-@register("indexed_binary", "mmap_indexed_binary")
+@register("indexed_binary")
 class IndexedBinary(Format):
     def __init__(self) -> None:
         # As DLIO's readers: an index is read once by each of them, and not for every sample.
@@ -38,18 +38,37 @@ class IndexedBinary(Format):
 
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
         known = self._indices.get(path)
-        offsets, sizes = known or (_index(path + OFFSETS, calls), _index(path + SIZES, calls))
+        offsets, sizes = known or (self._index(path + OFFSETS, calls), self._index(path + SIZES, calls))
         self._indices[path] = offsets, sizes
         if len(offsets) != len(sizes):
             raise Failure(f"{path}: its index files differ: {len(offsets)} offsets, {len(sizes)} sizes")
         if spec.access == "collective":
             return _Collective(path, offsets, sizes, calls, spec.transfer)
-        kind = _Mapped if spec.format == "mmap_indexed_binary" else _Direct if spec.direct else _Plain
-        return kind(path, offsets, sizes, calls, spec.transfer)
+        return self._file(path, offsets, sizes, calls, spec)
+
+    def _index(self, path: str, calls: IO) -> array[int]:
+        return _index(path, calls)
+
+    def _file(self, path: str, offsets: array[int], sizes: array[int], calls: IO, spec: Spec) -> Opened:
+        return (_Direct if spec.direct else _Plain)(path, offsets, sizes, calls, spec.transfer)
 
     def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
         sizes = _index(path + SIZES, IO())
         return len(sizes), sizes[0] if sizes else 0
+
+
+@register("mmap_indexed_binary")
+class MappedBinary(IndexedBinary):
+    """Indices and samples are mapped into memory. A mapping is made once by each reader, as DLIO and Megatron
+    do it: what it costs is paid when pages are touched."""
+
+    kept_open = True
+
+    def _index(self, path: str, calls: IO) -> array[int]:
+        return _mapped_index(path, calls)
+
+    def _file(self, path: str, offsets: array[int], sizes: array[int], calls: IO, spec: Spec) -> Opened:
+        return _Mapped(path, offsets, sizes, calls, spec.transfer)
 
 
 def _put(path: str, pieces: Sequence[bytes | memoryview]) -> None:
@@ -71,6 +90,32 @@ def _index(path: str, calls: IO) -> array[int]:
         if size % 8 or (size and calls.read(descriptor, path, memoryview(buffer)) != size):
             raise Failure(f"{path}: {size} bytes are no whole number of 64-bit numbers")
         return array("q", bytes(buffer))
+    finally:
+        calls.close(descriptor, path)
+
+
+def _mapped_index(path: str, calls: IO) -> array[int]:
+    """Return the numbers of an index file that is mapped, as numpy.memmap does it, and copied."""
+    try:
+        memory = _map(path, calls)
+    except FileNotFoundError:
+        raise Failure(f"{path}: no such file: the index of the samples is missing") from None
+    if len(memory) % 8:
+        raise Failure(f"{path}: {len(memory)} bytes are no whole number of 64-bit numbers")
+    began = time()
+    numbers = array("q", memory[:])
+    calls.note(began, time(), len(memory), 1)
+    memory.close()
+    return numbers
+
+
+def _map(path: str, calls: IO) -> mmap.mmap:
+    """Map a whole file. Failure for an empty one, which cannot be."""
+    descriptor = calls.open(path)
+    try:
+        if not os.fstat(descriptor).st_size:
+            raise Failure(f"{path}: is empty")
+        return mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
     finally:
         calls.close(descriptor, path)
 
@@ -119,16 +164,19 @@ class _Direct(_Plain):
 
 
 class _Mapped(_Plain):
+    def _open(self) -> int:
+        self._memory = _map(self._path, self._calls)
+        return -1
+
     def _get(self, offset: int, size: int) -> int:
         """Copy the sample out of the mapped file: its pages are read as they are touched."""
         began = time()
-        length = os.fstat(self._descriptor).st_size
-        if not length:
-            return 0
-        with mmap.mmap(self._descriptor, length, prot=mmap.PROT_READ) as memory:
-            found = len(memory[offset : offset + size])
+        found = len(self._memory[offset : offset + size])
         self._calls.note(began, time(), found, 1)
         return found
+
+    def close(self) -> None:
+        self._memory.close()
 
 
 class _Collective(_Plain):

@@ -102,7 +102,8 @@ class Reading:
         self._work, self._calls = work, calls
         # An index sampler asks for any sample at any time, and opens its file for it; an iterative one stays
         # with a file until its next. Samples of a file that was read to memory cost nothing any more.
-        self._keep = work.spec.memory or work.spec.sampler == "iterative" or work.spec.access != "multi"
+        self._all = work.spec.memory or work.handler.kept_open
+        self._keep = self._all or work.spec.sampler == "iterative" or work.spec.access != "multi"
         self._open: dict[int, Opened | Remembered] = {}
         self._preprocess = drawing(work.spec.preprocess, f"{work.spec.seed}:preprocess:{seed}")
 
@@ -146,7 +147,7 @@ class Reading:
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
         if self._keep:
-            if not work.spec.memory:
+            if not self._all:
                 self.close()
             self._open[file] = opened
         return opened

@@ -1,0 +1,133 @@
+# mypy: ignore-errors
+# ruff: noqa: E402 (warnings are silenced before the imports)
+"""Trains a small network on files of numbers with PyTorch, data-parallel: a real application to compare with.
+
+Each format is read with the library, and in the way, that PyTorch programs read it: a sample whenever the
+loader asks for one. That matters here; the network learns a mean from the first numbers of a sample.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+warnings.filterwarnings("ignore")
+import torch
+from common import files_in, run
+from learn_torch import learn
+from torch import nn
+from torch.utils.data import Dataset
+
+VALUES = 1024
+
+
+def _npz(path: str, number: int):
+    with np.load(path) as archive:
+        return archive["x"][..., number]
+
+
+def _npy(path: str, number: int):
+    return np.load(path)[..., number]
+
+
+def _hdf5(path: str, number: int):
+    import h5py  # noqa: PLC0415 (only this format needs it)
+
+    # A handle must not be shared by the loader's workers, so programs open the file for each sample.
+    with h5py.File(path, "r") as file:
+        return file["records_0"][number]
+
+
+def _csv(path: str, number: int):
+    import pandas  # noqa: PLC0415 (only this format needs it)
+
+    return pandas.read_csv(path).to_numpy()[number]
+
+
+class _Indexed:
+    """Megatron's and fairseq's indexed dataset: indices and data file are opened once by each worker."""
+
+    def __init__(self) -> None:
+        self._open = {}
+
+    def __call__(self, path: str, number: int):
+        if path not in self._open:
+            indices = [np.fromfile(path + ending, dtype=np.int64) for ending in (".off.idx", ".sz.idx")]
+            self._open[path] = (open(path, "rb", buffering=0), *indices)  # noqa: PTH123, SIM115 (kept open)
+        file, offsets, sizes = self._open[path]
+        found = np.empty(sizes[number], dtype=np.uint8)
+        file.seek(offsets[number])
+        file.readinto(found)
+        return found
+
+
+class _Mapped:
+    """Megatron's mapped dataset: indices and data are mapped, samples copied out when they are collated."""
+
+    def __init__(self) -> None:
+        self._open = {}
+
+    def __call__(self, path: str, number: int):
+        if path not in self._open:
+            self._open[path] = (
+                np.memmap(path, mode="r"),
+                *(np.memmap(path + ending, dtype=np.int64, mode="r") for ending in (".off.idx", ".sz.idx")),
+            )
+        data, offsets, sizes = self._open[path]
+        return np.array(data[offsets[number] : offsets[number] + sizes[number]])
+
+
+READERS = {
+    "npz": lambda: _npz, "npy": lambda: _npy, "hdf5": lambda: _hdf5, "csv": lambda: _csv,
+    "indexed_binary": _Indexed, "mmap_indexed_binary": _Mapped,
+}  # fmt: skip
+
+
+class Samples(Dataset):
+    """The samples of all files; what is learned of one is the mean of its first numbers."""
+
+    def __init__(self, files: list[str], each: int, read) -> None:
+        self._files, self._each, self._read = files, each, read
+
+    def __len__(self) -> int:
+        return len(self._files) * self._each
+
+    def __getitem__(self, index: int):
+        file, number = divmod(index, self._each)
+        return _learned(self._read(self._files[file], number))
+
+
+class Made(Dataset):
+    """Samples that the program makes itself (synthetic)."""
+
+    def __init__(self, samples: int) -> None:
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return self._samples
+
+    def __getitem__(self, index: int):
+        return _learned(np.random.default_rng(index).integers(0, 256, VALUES, dtype=np.uint8))
+
+
+def _learned(sample):
+    values = np.resize(np.asarray(sample).ravel(), VALUES).astype(np.float32) / 255
+    return torch.from_numpy(values), torch.tensor([values.mean()])
+
+
+def train(options, ranks, spans) -> list[float]:
+    if options.format == "synthetic":
+        samples: Dataset = Made(options.files * options.samples_per_file)
+    else:
+        files = files_in(options.data, options.format)
+        samples = Samples(files, options.samples_per_file, READERS[options.format]())
+
+    def network() -> nn.Module:
+        return nn.Sequential(nn.Linear(VALUES, 64), nn.ReLU(), nn.Linear(64, 1))
+
+    return learn(options, ranks, spans, samples, network, nn.functional.mse_loss)
+
+
+if __name__ == "__main__":
+    run(__doc__.splitlines()[0], train)

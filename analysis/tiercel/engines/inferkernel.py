@@ -1,0 +1,87 @@
+"""inferkernel, the embedded programs of inference (tiercel.dl.inference): key-value cache, vector search."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tiercel
+from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.dlkernel import has_mpi4py
+from tiercel.errors import RunFailed
+from tiercel.study.workloads import KVCacheWorkload, VectorSearchWorkload, Workload
+
+_MODULE = "tiercel.dl.inference"
+_RESULT = "inference.json"
+#: What the storage has to do with them, of one run: what was read, and what was not.
+_ACCESS = {"kv-request": "RAW", "kv-read": "RAW", "kv-write": "WO", "vector-query": "RO", "vector-read": "RO"}
+
+
+#: Making the index, and making room for new blocks.
+_PREPARES = ("generate", "kv-evict")
+
+
+@engines.register("inferkernel")
+class InferKernel(Engine):
+    name = "inferkernel"
+    needs_mpi = False
+
+    def find(self) -> Installation | None:
+        return Installation(self.name, f"{tiercel.__version__}+{_digest()}", {"python": Path(sys.executable)})
+
+    def unsupported(self, workload: Workload, nodes: int) -> str | None:
+        if not isinstance(workload, KVCacheWorkload | VectorSearchWorkload):
+            return f"inferkernel does key-value caches and vector search, not {workload.operation}"
+        if nodes > 1 and not has_mpi4py():
+            return "several nodes need mpi4py, which is not installed"
+        return None
+
+    def steps(self, task: Task, installation: Installation) -> list[Step]:
+        mpi = task.launcher != "fork" and has_mpi4py()
+        spec = {**task.workload.model_dump(exclude={"title"}), "seed": task.seed}
+        argv = [
+            sys.executable, "-m", _MODULE, "--spec", json.dumps(spec, separators=(",", ":")),
+            "--data", str(task.data), "--output", str(task.output),
+            *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
+        ]  # fmt: skip
+        return [Step("serve", tuple(argv), launch="parallel" if mpi else "once")]
+
+    def parse(self, task: Task, output: Path) -> list[Measurement]:
+        try:
+            content = json.loads((output / _RESULT).read_text(encoding="utf-8"))
+            if content["processes"] != task.processes:
+                raise RunFailed(f"{_RESULT} is of {content['processes']} processes, not {task.processes}")
+            rows = [r for r in content["rows"] if r["operations"]]
+            return [_measurement(r, phase) for phase, r in enumerate(rows)]
+        except FileNotFoundError:
+            raise RunFailed(f"{_RESULT} is missing: the engine wrote no result") from None
+        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+            raise RunFailed(f"{_RESULT} is not a whole result: {error!r}") from None
+
+
+def _measurement(found: dict[str, Any], phase: int) -> Measurement:
+    operation, seconds, moved = found["operation"], found["total_time"], found["bytes"]
+    count, role = found["operations"], "setup" if operation in _PREPARES else "measured"
+    one = Measurement(
+        operation, role, phase=phase, access=_ACCESS.get(operation),  # type: ignore[arg-type]
+        bytes_moved=moved, bytes_expected=moved, operations=count,
+        bandwidth=moved / seconds if moved else None, operation_rate=count / seconds,
+        total_time=seconds, began=found["began"], hit_share=found["hit_share"],
+    )  # fmt: skip
+    for name, value in found["latency"].items():
+        setattr(one, f"latency_{name}", value)
+    return one
+
+
+@cache
+def _digest() -> str:
+    """Identify the engine's code: builds that may perform differently have different versions."""
+    folder = Path(tiercel.__file__).parent / "dl" / "inference"
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:8]
