@@ -74,10 +74,11 @@ def places_of(workload: DLWorkload, folder: Path | Location, here: Path | None =
     kept = "checkpoints" if checkpoints == Checkpoint().checkpoint_folder else checkpoints
     if isinstance(folder, Location):
         return _in_bucket(workload, folder, kept, own=here is not None)
+    kept = "checkpoints" if is_url(kept) else kept
     if holds_dataset(folder):
         return Places(folder, folder / kept)
     data = workload.dataset.data_folder
-    stated = None if data == Dataset().data_folder else Path(_root(workload)) / data
+    stated = None if is_url(data) or data == Dataset().data_folder else Path(_root(workload)) / data
     if here is not None and stated is not None and holds_dataset(here / stated):
         return Places((here / stated).resolve(), folder / kept)
     return Places((folder / (stated or "dataset")).resolve(), folder / kept)
@@ -88,8 +89,10 @@ def _in_bucket(workload: DLWorkload, folder: Location, kept: str, own: bool) -> 
     data = workload.dataset.data_folder
     if own and is_url(data):
         dataset = Location.parse(data, folder.endpoint)
+    elif holds_dataset(folder):
+        dataset = folder
     elif is_url(data) or data == Dataset().data_folder:
-        dataset = folder if holds_dataset(folder) else folder / "dataset"
+        dataset = folder / "dataset"
     else:
         dataset = folder / data
     if is_url(kept):

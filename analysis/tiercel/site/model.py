@@ -65,26 +65,16 @@ class Storage(Document):
 
     @model_validator(mode="before")
     @classmethod
-    def _bucket_is_mount(cls, content: Any) -> Any:
-        """Give object storage what its other keys follow from."""
-        if not isinstance(content, dict) or content.get("type") != OBJECTS:
+    def _completed(cls, content: Any) -> Any:
+        """Add what follows from the other keys of object storage, and that network storage is shared."""
+        if not isinstance(content, dict):
             return content
-        bucket = content.get("bucket") or ""
-        given = {
-            "mount": f"s3://{bucket}",
-            "scratch": "tiercel",
-            "medium": "network",
-            "shared": True,
-            "source": content.get("endpoint") or "",
-        }
-        return {**given, **content}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _network_is_shared(cls, content: Any) -> Any:
-        if isinstance(content, dict) and "shared" not in content:
-            return {**content, "shared": content.get("medium") == "network"}
-        return content
+        found = dict(content)
+        if found.get("type") == OBJECTS:
+            bucket, server = found.get("bucket") or "", found.get("endpoint") or ""
+            known = {"mount": f"s3://{bucket}", "scratch": "tiercel", "medium": "network", "source": server}
+            found = {**known, **found}
+        return {"shared": found.get("medium") == "network", **found}
 
     @model_validator(mode="after")
     def _one_kind(self) -> Storage:
