@@ -16,9 +16,10 @@ from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
 from . import skipped
+from .objects import gateway
 from .single_run import equipment, new_run, stack
 
-__all__ = ["equipment", "new_run", "stack"]
+__all__ = ["equipment", "gateway", "new_run", "stack"]
 
 # A shell that starts the tests in the background has SIGINT ignored, and every child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

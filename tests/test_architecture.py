@@ -26,6 +26,7 @@ LAYERS = (
         "pages",
         "plain",
         "privacy",
+        "s3",
         "__init__",
     },
     {"site"},

@@ -47,12 +47,14 @@ DLIO = {
         "read_type reader_classname sample_shuffle shuffle_size transfer_size "
         "transformed_record_dims transformed_record_element_type",
     "storage": "storage_options storage_root storage_type",
+    "storage.storage_options": "access_key_id endpoint_url region s3_force_path_style s3_max_attempts "
+        "secret_access_key",
     "train": "computation_time computation_time_stdev epochs seed seed_change_epoch "
         "total_training_steps",
     "workflow": "checkpoint evaluation generate_data profiling train",
 }  # fmt: skip
 #: Written otherwise here: groups as a whole, and times with their deviation.
-_JOINED = ("_stdev", "ksm", "transformer", "parallelism", "metric", "hdf5")
+_JOINED = ("_stdev", "ksm", "storage_options", "transformer", "parallelism", "metric", "hdf5")
 
 
 def test_the_table_has_every_key_of_the_schema() -> None:
@@ -83,7 +85,7 @@ def test_the_page_of_the_documentation_is_made_from_the_table(checkout: Path) ->
 @pytest.mark.parametrize(
     ("override", "key"),
     [
-        ("storage.storage_type=s3", "storage.storage_type"),
+        ("storage.storage_type=aistore", "storage.storage_type"),
         ("workflow.profiling=true", "workflow.profiling"),
         ("reader.multiprocessing_context=spawn", "reader.multiprocessing_context"),
         ("reader.reader_classname=a.B", "reader.reader_classname"),

@@ -23,6 +23,12 @@ Processes = Annotated[int, typer.Option("--processes", "-n", min=1, help="Proces
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="On the storage under test; default: a temporary one.")
 ]
+Anywhere = Annotated[
+    str | None,
+    typer.Option(
+        "--folder", help="On the storage under test, or s3://BUCKET/PREFIX; default: a temporary one."
+    ),
+]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", help="Another value of a key: reader.read_threads=8.")
 ]
@@ -68,7 +74,7 @@ def run(
     engine: Annotated[str, typer.Option("--engine", help="dlkernel or dlio.")] = "dlkernel",
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
-    folder: Folder = None,
+    folder: Anywhere = None,
     output: Annotated[Path | None, typer.Option("--output", help="Keep the engine's files here.")] = None,
     cold: Annotated[str, typer.Option("--cold", help="Cold epochs: none, first or every.")] = "first",
     trace: Annotated[
@@ -80,7 +86,7 @@ def run(
     """Run a workload once: generate its dataset, train, report utilisation and throughput."""
     from tempfile import gettempdir
 
-    from tiercel.dl.running import alone, deep_learning, output_of, place, run_once
+    from tiercel.dl.running import alone, deep_learning, output_of, place_for, run_once
     from tiercel.dl.workload import overrides_of
     from tiercel.errors import UserError
     from tiercel.temporary import temporary_folder
@@ -91,7 +97,10 @@ def run(
     if cold not in ("none", "first", "every"):
         raise UserError(f"--cold {cold}: must be none, first or every")
     chosen = deep_learning(workload, overrides_of(overrides or []), scale, cold=cold)
-    with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
+    with (
+        temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
+        place_for(chosen, folder) as data,
+    ):
         where = output or output_of(chosen, data) or temporary
         where.mkdir(parents=True, exist_ok=True)
         here = Path.cwd() if folder is None else None
@@ -167,7 +176,9 @@ def check(
 @app.command()
 def generate(
     workload: Workload,
-    folder: Annotated[Path, typer.Option("--folder", help="Where the dataset goes; goes on if interrupted.")],
+    folder: Annotated[
+        str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
+    ],
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
     overrides: Overrides = None,
@@ -177,14 +188,17 @@ def generate(
     from tempfile import gettempdir
 
     from tiercel.dl.generating import generate_only
-    from tiercel.dl.running import alone, deep_learning, place
+    from tiercel.dl.running import alone, deep_learning, place_for
     from tiercel.dl.workload import overrides_of
     from tiercel.temporary import temporary_folder
     from tiercel.units import format_bandwidth, format_size
 
     alone()
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
-    with temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary, place(folder) as data:
+    with (
+        temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
+        place_for(chosen, folder) as data,
+    ):
         made = generate_only(chosen, data, temporary, processes)
     if as_json:
         print_json(made)

@@ -206,6 +206,7 @@ def batch(
 def clean(site: Site = "local", study: Study = "quick") -> None:
     """Remove what killed runs left in the scratch folders of a site."""
     from tiercel.runs.lock import SiteLock
+    from tiercel.runs.objects import left_prefixes, remove_run_prefix
     from tiercel.runs.planning import make_plan
     from tiercel.runs.scratch import leftovers, remove_run_folder
 
@@ -215,6 +216,10 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             if project.plan.site.node_local(stack.storage):
                 print(f"{stack.name}: node-local: the next job on each node removes what is left there")
+                continue
+            if stack.storage.objects:
+                for prefix in left_prefixes(stack):
+                    print(f"removed {prefix} ({remove_run_prefix(prefix)} objects)")
                 continue
             for folder in leftovers(stack):
                 size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())

@@ -10,12 +10,14 @@ from typing import Any
 
 from tiercel.children import killed_with_parent
 from tiercel.errors import UserError
+from tiercel.s3.endpoint import Location
+from tiercel.study.deep_learning.keys import refusals_on_objects
 from tiercel.study.deep_learning.spec import dataset_spec_of
 from tiercel.study.workloads import DeepLearningWorkload
 
 
 def generate_only(
-    workload: DeepLearningWorkload, folder: Path, output: Path, processes: int
+    workload: DeepLearningWorkload, folder: Path | Location, output: Path, processes: int
 ) -> dict[str, Any]:
     """Make the dataset in `folder`; return files, bytes, kept (there already) and seconds.
 
@@ -24,10 +26,13 @@ def generate_only(
     found, scale = workload.resolved(1, processes)
     if found.dataset.format == "synthetic":
         raise UserError(f"workload {workload.workload}: its samples are made in memory: there is no dataset")
+    if isinstance(folder, Location) and (refused := refusals_on_objects(found)):
+        raise UserError(f"workload {workload.workload}: {'; '.join(f'{k}: {r}' for k, r in refused.items())}")
     spec = dataset_spec_of(found, scale)
     argv = [
         sys.executable, "-m", "tiercel.dl.kernel", "--spec", json.dumps(spec), "--data", str(folder),
         "--output", str(output), "--processes", str(processes),
+        *(["--endpoint", json.dumps(folder.endpoint.as_dict())] if isinstance(folder, Location) else []),
     ]  # fmt: skip
     answer = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=killed_with_parent)
     if answer.returncode:

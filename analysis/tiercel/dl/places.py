@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.dl.kernel.folder import Files, Folder
 from tiercel.dl.kernel.generate import MANIFEST, holds_files
+from tiercel.errors import UserError
+from tiercel.s3.endpoint import Location, endpoint_of, is_url
+from tiercel.s3.errors import S3Error
 from tiercel.study.deep_learning.dataset import Dataset
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.parts import Checkpoint, Storage
@@ -15,8 +19,8 @@ from tiercel.study.deep_learning.parts import Checkpoint, Storage
 class Places:
     """Folders of a run's dataset and checkpoints."""
 
-    dataset: Path
-    checkpoints: Path
+    dataset: Path | Location
+    checkpoints: Path | Location
 
     @property
     def has_dataset(self) -> bool:
@@ -24,30 +28,88 @@ class Places:
         return holds_dataset(self.dataset)
 
 
-def holds_dataset(folder: Path) -> bool:
-    """Return whether `folder` is that of a dataset: one made by `tiercel dl generate`, or by DLIO."""
-    return (folder / MANIFEST).exists() or holds_files(folder)
+def holds_dataset(place: Path | Location) -> bool:
+    """Return whether `place` is that of a dataset: one made by `tiercel dl generate`, or by DLIO.
+
+    UserError where a server of objects does not say.
+    """
+    try:
+        folder = _folder(place)
+        return folder.text(MANIFEST) is not None or holds_files(folder)
+    except S3Error as error:
+        raise UserError(f"{place}: {error.strerror}") from None
 
 
-def places_of(workload: DLWorkload, folder: Path, here: Path | None = None) -> Places:
+def objects_of(workload: DLWorkload, folder: str | None) -> Location | None:
+    """Return where in object storage the data of a run lies; None where it lies in a folder.
+
+    `folder` is what the user named: a folder, s3://BUCKET/PREFIX, or nothing, which leaves it to the file.
+    Raises UserError for a name that cannot be.
+    """
+    storage, named = workload.storage, folder
+    if folder is None and storage.storage_type == "s3":
+        root = storage.storage_root
+        named = root if is_url(root) else f"s3://{'' if root == Storage().storage_root else root}"
+    if named is None or not is_url(named):
+        return None
+    told = storage.storage_options
+    try:
+        return Location.parse(named, endpoint_of(
+            told.endpoint_url, told.region, told.s3_force_path_style, told.s3_max_attempts
+        ))  # fmt: skip
+    except ValueError as error:
+        key = "--folder" if folder is not None else "storage"
+        raise UserError(f"{key}: {error}") from None
+
+
+def places_of(workload: DLWorkload, folder: Path | Location, here: Path | None = None) -> Places:
     """Return where a workload's data lies.
 
     `folder` is on the storage under test. It may be the dataset's own. Otherwise the file's
     `storage.storage_root`, `dataset.data_folder` and `checkpoint.checkpoint_folder` lie below it, or where
     they say where they are absolute. With `here`, the folder of the command where nobody named another, a
-    dataset that lies there is taken.
+    dataset that lies there is taken. In object storage `folder` has the file's bucket already.
     """
-    data = workload.dataset.data_folder
-    stated = None if data == Dataset().data_folder else Path(_root(workload)) / data
     checkpoints = workload.checkpoint.checkpoint_folder
     kept = "checkpoints" if checkpoints == Checkpoint().checkpoint_folder else checkpoints
+    if isinstance(folder, Location):
+        return _in_bucket(workload, folder, kept, own=here is not None)
+    kept = "checkpoints" if is_url(kept) else kept
     if holds_dataset(folder):
         return Places(folder, folder / kept)
+    data = workload.dataset.data_folder
+    stated = None if is_url(data) or data == Dataset().data_folder else Path(_root(workload)) / data
     if here is not None and stated is not None and holds_dataset(here / stated):
         return Places((here / stated).resolve(), folder / kept)
     return Places((folder / (stated or "dataset")).resolve(), folder / kept)
 
 
+def _in_bucket(workload: DLWorkload, folder: Location, kept: str, own: bool) -> Places:
+    """Return the places in object storage; `own`: the file itself named bucket and prefix."""
+    data = workload.dataset.data_folder
+    if own and is_url(data):
+        dataset = Location.parse(data, folder.endpoint)
+    elif holds_dataset(folder):
+        dataset = folder
+    elif is_url(data) or data == Dataset().data_folder:
+        dataset = folder / "dataset"
+    else:
+        dataset = folder / data
+    if is_url(kept):
+        return Places(dataset, Location.parse(kept, folder.endpoint) if own else folder / "checkpoints")
+    return Places(dataset, folder / kept)
+
+
+def _folder(place: Path | Location) -> Folder:
+    if isinstance(place, Path):
+        return Files(str(place))
+    from tiercel.dl.kernel.objects import Objects  # noqa: PLC0415 (TLS and XML take a while to import)
+
+    return Objects(place)
+
+
 def _root(workload: DLWorkload) -> str:
-    root = workload.storage.storage_root
-    return "" if root == Storage().storage_root else root
+    storage = workload.storage
+    return "" if storage.storage_root == Storage().storage_root or storage.storage_type == "s3" else (
+        storage.storage_root
+    )  # fmt: skip

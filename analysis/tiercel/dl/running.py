@@ -14,12 +14,13 @@ from typing import Any
 
 from tiercel.children import killed_with_parent
 from tiercel.dl.kernel.comm import launched
-from tiercel.dl.places import places_of
+from tiercel.dl.places import objects_of, places_of
 from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
 from tiercel.runs.execute import last_words
+from tiercel.s3.endpoint import Location
 from tiercel.study.deep_learning.spec import needs_dataset
 from tiercel.study.workloads import DeepLearningWorkload
 from tiercel.temporary import temporary_folder
@@ -42,7 +43,7 @@ class Ran:
     cpu: float = 0.0
     """CPU seconds of all its processes, start included."""
     details: dict[str, Any] = field(default_factory=dict)
-    dataset: Path | None = None
+    dataset: Path | Location | None = None
     """Where the dataset lies; None where the workload has none."""
     found_dataset: bool = False
     """Whether it was there before."""
@@ -105,10 +106,12 @@ def alone() -> None:
         )
 
 
-def output_of(workload: DeepLearningWorkload, folder: Path) -> Path | None:
-    """Return where the workload file wants its results (relative: below `folder`); None without a word."""
+def output_of(workload: DeepLearningWorkload, folder: Path | Location) -> Path | None:
+    """Return where the workload file wants its results (relative: below `folder`, with objects below the
+    current one); None without a word."""
     found, _ = workload.resolved()
-    return None if found.output.folder is None else folder / found.output.folder
+    below = folder if isinstance(folder, Path) else Path.cwd()
+    return None if found.output.folder is None else below / found.output.folder
 
 
 @contextmanager
@@ -125,10 +128,22 @@ def place(folder: Path | None) -> Iterator[Path]:
         yield made
 
 
+@contextmanager
+def place_for(workload: DeepLearningWorkload, folder: str | None) -> Iterator[Path | Location]:
+    """Yield where a workload's data goes: a prefix in object storage, or a folder as `place` does."""
+    found, _ = workload.resolved()
+    objects = objects_of(found, folder)
+    if objects is not None:
+        yield objects
+        return
+    with place(None if folder is None else Path(folder)) as made:
+        yield made
+
+
 def run_once(
     workload: DeepLearningWorkload,
     engine_name: str,
-    folder: Path,
+    folder: Path | Location,
     output: Path,
     processes: int = 1,
     trace: bool = False,
@@ -142,16 +157,20 @@ def run_once(
     Raises UserError for an engine that cannot do it, and for whatever the engine says is wrong.
     """
     engine, installation = installed(engine_name)
-    reason = engine.unsupported(workload, 1)
+    reason = engine.unsupported(workload, 1) or (
+        engine.unsupported_on_objects(workload) if isinstance(folder, Location) else None
+    )
     if reason:
         raise UserError(f"workload {workload.workload}: {reason}")
     found, scale = workload.resolved(1, processes)
     places = places_of(found, folder, here)
     used_dataset = needs_dataset(found)
     had = used_dataset and places.has_dataset
-    _check_space(workload, folder, processes, had)
+    if isinstance(folder, Path):
+        _check_space(workload, folder, processes, had)
     launcher = resolve("auto" if engine.needs_mpi else "fork")
-    task = Task(workload, 1, processes, folder, output, seed, launcher.name,
+    task = Task(workload, 1, processes, folder if isinstance(folder, Path) else output, output, seed,
+                launcher.name,
                 {"dataset": places.dataset, "checkpoints": places.checkpoints})  # fmt: skip
     environment: dict[str, str] = {}
     if trace:

@@ -9,7 +9,14 @@ Source of the schema: argonne-lcf/dlio_benchmark; of the values in ``workflows/d
 from __future__ import annotations
 
 from tiercel.study.deep_learning.dataset import ELEMENT_BYTES, Dataset, Hdf5
-from tiercel.study.deep_learning.keys import KEYS, markdown, refusals, stated, without_effect
+from tiercel.study.deep_learning.keys import (
+    KEYS,
+    markdown,
+    refusals,
+    refusals_on_objects,
+    stated,
+    without_effect,
+)
 from tiercel.study.deep_learning.load import (
     FOLDER,
     known_workloads,
@@ -41,6 +48,7 @@ __all__ = [
     "markdown",
     "overrides_of",
     "refusals",
+    "refusals_on_objects",
     "scaled",
     "stated",
     "without_effect",

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tiercel.errors import UserError
 from tiercel.programs import Installation
 from tiercel.registry import Registry
+from tiercel.s3.endpoint import Location
+from tiercel.site.model import ONLY_DL
 from tiercel.study.workloads import Workload
 
 __all__ = ["Engine", "Installation", "Measurement", "Role", "Step", "Task", "engines"]
@@ -36,12 +39,20 @@ class Task:
     seed: int
     launcher: str
     """Name of the launcher that will start the parallel steps."""
-    elsewhere: Mapping[str, Path] = field(default_factory=dict)
-    """Parts of the data (dataset, checkpoints) that do not lie below `data` by their names."""
+    elsewhere: Mapping[str, Path | Location] = field(default_factory=dict)
+    """Parts of the data (dataset, checkpoints) that do not lie below `data` by their names; on object storage
+    all that there are."""
 
-    def place(self, part: str) -> Path:
-        """Return the folder of a part of the data."""
+    def place(self, part: str) -> Path | Location:
+        """Return where a part of the data lies."""
         return self.elsewhere.get(part, self.data / part)
+
+    def folder(self, part: str) -> Path:
+        """Return the folder of a part of the data, for engines that know files only (else UserError)."""
+        found = self.place(part)
+        if isinstance(found, Location):
+            raise UserError(f"{found} is object storage: {ONLY_DL}")
+        return found
 
     @property
     def processes(self) -> int:
@@ -133,6 +144,10 @@ class Engine(ABC):
     @abstractmethod
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         """Return why this engine cannot do `workload`, or None when it can."""
+
+    def unsupported_on_objects(self, workload: Workload) -> str | None:
+        """Return why this engine cannot do `workload` on object storage, or None when it can."""
+        return ONLY_DL
 
     @abstractmethod
     def steps(self, task: Task, installation: Installation) -> list[Step]:

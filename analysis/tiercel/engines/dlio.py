@@ -86,7 +86,7 @@ class DLIO(Engine):
             raise UserError(f"dlio: no environment with {found.framework}: {_how(found.framework)}")
         seeded = found.model_copy(update={"train": found.train.model_copy(update={"seed": task.seed})})
         arguments = overrides(
-            seeded, _dataset(task), task.place("checkpoints"), task.output / RESULTS,
+            seeded, _dataset(task), task.folder("checkpoints"), task.output / RESULTS,
             renamed_keys=environment.renamed_keys,
         )  # fmt: skip
         return Step("train", (str(environment.python), str(START), *arguments), environment=_QUIET)
@@ -106,7 +106,7 @@ def _how(framework: str) -> str:
 
 
 def _dataset(task: Task) -> Path:
-    return task.place("dataset")
+    return task.folder("dataset")
 
 
 def _evicted(path: Path) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from tiercel import native
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.digest import digest_of
 from tiercel.errors import RunFailed, UserError
+from tiercel.s3.endpoint import Location
+from tiercel.site.model import ONLY_DL
+from tiercel.study.deep_learning.keys import refusals_on_objects
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.scale import Scale
 from tiercel.study.deep_learning.spec import cannot, dataset_spec_of, needs_dataset, spec_of
@@ -50,6 +53,12 @@ class DLKernel(Engine):
             return "several nodes need mpi4py, which is not installed"
         return cannot(found)
 
+    def unsupported_on_objects(self, workload: Workload) -> str | None:
+        if not isinstance(workload, DeepLearningWorkload):
+            return ONLY_DL
+        found, _ = workload.resolved()
+        return next((f"{key}: {reason}" for key, reason in refusals_on_objects(found).items()), None)
+
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         return [self.step(task, installation)]
 
@@ -83,10 +92,12 @@ def generating_step(task: Task, found: DLWorkload, scale: Scale) -> Step:
 
 def _step(name: str, task: Task, spec: Mapping[str, Any], output: Path, *more: str) -> Step:
     mpi = task.launcher != "fork" and has_mpi4py()
+    dataset = task.place("dataset")
+    server = ["--endpoint", json.dumps(dataset.endpoint.as_dict())] if isinstance(dataset, Location) else []
     argv = [
         sys.executable, "-m", _MODULE,
         "--spec", json.dumps({**spec, "seed": task.seed, "data_seed": task.seed}, separators=(",", ":")),
-        "--data", str(task.place("dataset")), "--output", str(output), *more,
+        "--data", str(dataset), "--output", str(output), *more, *server,
         *(["--mpi"] if mpi else ["--processes", str(task.processes)]),
     ]  # fmt: skip
     return Step(name, tuple(argv), launch="parallel" if mpi else "once")
@@ -181,6 +192,9 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
     for name, key in (("io_time", "io"), ("overlapped_io",) * 2, ("nonoverlapped_io",) * 2,
                       ("compute_time", "compute"), ("compute_alone",) * 2):  # fmt: skip
         setattr(one, name, sum(r[key] for r in rows))
+    if len(rows) == 1:  # percentiles of several epochs do not add up
+        for name in ("mean", "p50", "p90", "p99", "p999", "max"):
+            setattr(one, f"latency_{name}", rows[0].get(f"latency_{name}"))
     one.app_throughput = moved / one.nonoverlapped_io if one.nonoverlapped_io else None
     one.system_throughput = moved / one.io_time if one.io_time else None
     return one

@@ -45,20 +45,30 @@ class Sample:
 
 def surroundings(stack: Stack) -> dict[str, Any]:
     """Return what a run's numbers hang on and no command line shows."""
+    return {
+        **_of_storage(stack),
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "memory_bytes": memory(),
+        "memory_limit_bytes": memory_limit(),
+        "cores": cores(),
+        "autogroup": _flag("/proc/sys/kernel/sched_autogroup_enabled"),
+    }
+
+
+def _of_storage(stack: Stack) -> dict[str, Any]:
+    if stack.storage.objects:
+        server = stack.storage.location().endpoint
+        style = "bucket in the path" if server.in_path else "bucket in the host's name"
+        return {"mount_options": f"{server.url}, {server.region}, {style}", "free_bytes": None}
     folder = stack.storage.scratch_path()
     existing = next(p for p in (folder, *folder.parents) if p.exists())
     mount = mount_of(existing, read_mounts())
     space = os.statvfs(existing)
     return {
-        "host": platform.node(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
         "mount_options": mount.options if mount else "",
         "free_bytes": space.f_bavail * space.f_frsize,
-        "memory_bytes": memory(),
-        "memory_limit_bytes": memory_limit(),
-        "cores": cores(),
-        "autogroup": _flag("/proc/sys/kernel/sched_autogroup_enabled"),
     }
 
 

@@ -26,6 +26,7 @@ from tiercel.runs.context import Sample, between, surroundings
 from tiercel.runs.places import Nodes, scratch_of
 from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import tracing_environment
+from tiercel.s3.endpoint import Location
 from tiercel.site.model import Site
 from tiercel.study.plan import Run
 
@@ -97,8 +98,11 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
             around |= equipment.around
             before = Sample.take()
             try:
-                with _through_layers(run, equipment, scratch.data, folder) as view:
-                    task = _task(run, equipment, view.data, folder)
+                place = scratch.data
+                with _through_layers(
+                    run, equipment, folder if isinstance(place, Location) else place, folder
+                ) as view:
+                    task = _task(run, equipment, place if isinstance(place, Location) else view.data, folder)
                     for step in equipment.engine.steps(task, equipment.installation):
                         steps.append(_carry_out(step, run, equipment, view, folder))
                         _check(step, steps[-1], folder)
@@ -162,9 +166,15 @@ def _footprint_of_node(run: Run) -> int:
     return c.workload.footprint(1, c.processes_per_node)
 
 
-def _task(run: Run, equipment: Equipment, data: Path, output: Path) -> Task:
+def _task(run: Run, equipment: Equipment, data: Path | Location, output: Path) -> Task:
     c = run.configuration
-    return Task(c.workload, c.nodes, c.processes_per_node, data, output, run.seed, equipment.launcher.name)
+    elsewhere = {}
+    if isinstance(data, Location):
+        elsewhere = {part: data / part for part in ("dataset", "checkpoints")}
+    return Task(
+        c.workload, c.nodes, c.processes_per_node, output if isinstance(data, Location) else data, output,
+        run.seed, equipment.launcher.name, elsewhere,
+    )  # fmt: skip
 
 
 @contextmanager

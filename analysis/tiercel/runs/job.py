@@ -13,9 +13,9 @@ from typing import Any
 
 from tiercel.errors import RunFailed, UserError
 from tiercel.runs.node import tidy
+from tiercel.runs.objects import check_storage
 from tiercel.runs.places import Nodes
 from tiercel.runs.planning import Project, check_launcher
-from tiercel.runs.scratch import check_scratch
 from tiercel.site.model import Stack
 from tiercel.study.plan import Batch
 
@@ -60,7 +60,7 @@ def look_at_job(project: Project, batch: Batch, walltime: float | None) -> Alloc
     around: dict[str, dict[str, Any]] = {}
     for name, stack in stacks.items():
         if here:
-            check_scratch(stack)
+            check_storage(stack)
             if site.node_local(stack.storage):
                 tidy(stack)
             around[name] = {"hosts": [os.uname().nodename]}

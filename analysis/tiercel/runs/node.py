@@ -15,7 +15,8 @@ from typing import Any
 
 from tiercel.errors import RunFailed, UserError
 from tiercel.runs.context import surroundings
-from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder, space_problem
+from tiercel.runs.objects import check_storage
+from tiercel.runs.scratch import Scratch, leftovers, remove_run_folder, space_problem
 from tiercel.site.model import Stack, Storage
 
 #: Begins each answer: launchers and login scripts print lines of their own.
@@ -34,7 +35,7 @@ def answer(action: str, stack: Stack, run_id: str, footprint: int) -> dict[str, 
             with suppress(FileNotFoundError):
                 Scratch(stack, run_id).__exit__()
             return {"host": host}
-        check_scratch(stack)
+        check_storage(stack)
         problem = space_problem(stack, footprint)
         if problem:
             raise RunFailed(problem)

@@ -16,6 +16,7 @@ from typing import Any
 from tiercel.errors import RunFailed
 from tiercel.launchers import Launcher
 from tiercel.runs.node import MARK
+from tiercel.runs.objects import ObjectScratch
 from tiercel.runs.scratch import Scratch
 from tiercel.site.model import Stack
 
@@ -87,9 +88,13 @@ class NodeScratch:
         self._nodes.ask("remove", self._stack, self._run_id)
 
 
-def scratch_of(stack: Stack, run_id: str, nodes: Nodes | None, footprint: int) -> Scratch | NodeScratch:
+def scratch_of(
+    stack: Stack, run_id: str, nodes: Nodes | None, footprint: int
+) -> Scratch | NodeScratch | ObjectScratch:
     """Return the run's folder: on `nodes` where the storage is another one on each, else here.
 
     `footprint` is what the run writes on one node, in bytes.
     """
+    if stack.storage.objects:
+        return ObjectScratch(stack, run_id)
     return Scratch(stack, run_id) if nodes is None else NodeScratch(stack, run_id, nodes, footprint)

@@ -16,7 +16,8 @@ from tiercel.layers import Layer, layers
 from tiercel.programs import use_stack
 from tiercel.project import results_folder
 from tiercel.runs.execute import last_line
-from tiercel.runs.scratch import check_scratch, space_problem
+from tiercel.runs.objects import check_storage
+from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import preload_library
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
@@ -84,10 +85,21 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     def layer_unsupported(layer: str, engine: str, workload: Workload, nodes: int) -> str | None:
         return in_front[layer][0].unsupported(engine, workload, nodes)
 
+    def objects_unsupported(engine: str, workload: Workload) -> str | None:
+        return adapters[engine].unsupported_on_objects(workload)
+
     versions = {name: installation.version for name, installation in found.items()}
     layer_versions = {name: installation.version for name, (_, installation) in in_front.items()}
     configurations = expand(
-        study, site, versions, launcher.name, unsupported, layer_versions, layer_unsupported, notes
+        study,
+        site,
+        versions,
+        launcher.name,
+        unsupported,
+        layer_versions,
+        layer_unsupported,
+        objects_unsupported,
+        notes,
     )
     plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
                       read_looks(results, study.study))  # fmt: skip
@@ -166,7 +178,7 @@ def check_site(project: Project) -> None:
             raise UserError(f"site {plan.site.site}: scheduler {scheduler.name}: {missing}")
         stacks = {name: stack for name, stack in stacks.items() if _visible(stack)}
     for stack in stacks.values():
-        check_scratch(stack)
+        check_storage(stack)
         largest = max(
             (c for c in plan.configurations if c.stack == stack),
             key=lambda c: c.workload.footprint(c.nodes, c.processes_per_node),
@@ -184,6 +196,8 @@ def _visible(stack: Stack) -> bool:
     """Whether a login node has this storage too. A shared one whose variables are not set is an error."""
     if not stack.storage.shared:
         return False
+    if stack.storage.objects:  # a login node reaches it, or says why not
+        return True
     stack.storage.scratch_path()
     return stack.storage.mount_path() in {mount.point for mount in read_mounts()}
 

@@ -20,7 +20,7 @@ from tiercel.units import format_size
 _TRIES, _PAUSE_S = 10, 0.1
 #: A run's folder in the scratch folder: this, and the run's name.
 RUN_PREFIX = "tiercel-run-"
-_MARKER = ".tiercel-run"
+MARKER = ".tiercel-run"
 
 
 class Scratch:
@@ -36,7 +36,7 @@ class Scratch:
             if self._folder.exists():  # an attempt that was killed left it
                 remove_run_folder(self._folder)
             self._folder.mkdir(parents=True)
-            (self._folder / _MARKER).touch()
+            (self._folder / MARKER).touch()
             self.data.mkdir()
         except OSError as error:
             raise RunFailed(f"{self._folder}: {error.strerror}") from None
@@ -50,13 +50,11 @@ def remove_run_folder(folder: Path) -> None:
     """Remove a run's folder; UserError for one without our marker."""
     if not folder.name.startswith(RUN_PREFIX) or folder.is_symlink():
         raise UserError(f"{folder}: is not a run's folder, so it is left alone")
-    if not (folder / _MARKER).exists():
+    if not (folder / MARKER).exists():
         try:  # killed between mkdir and the marker: then it is empty
             folder.rmdir()
         except OSError:
-            raise UserError(
-                f"{folder}: carries no {_MARKER} marker, so it is left alone; remove it"
-            ) from None
+            raise UserError(f"{folder}: carries no {MARKER} marker, so it is left alone; remove it") from None
         return
     for _ in range(_TRIES):
         try:
@@ -69,11 +67,11 @@ def remove_run_folder(folder: Path) -> None:
                 raise UserError(f"{folder}: cannot be removed: {error.strerror}") from None
             time.sleep(_PAUSE_S)
             continue
-        (folder / _MARKER).unlink(missing_ok=True)
+        (folder / MARKER).unlink(missing_ok=True)
         try:
             folder.rmdir()
         except OSError:  # a dying process made something anew: it stays ours, and is tried again
-            (folder / _MARKER).touch()
+            (folder / MARKER).touch()
             time.sleep(_PAUSE_S)
             continue
         return
@@ -111,6 +109,8 @@ def check_scratch(stack: Stack) -> None:
 
 def space_problem(stack: Stack, footprint: int) -> str | None:
     """Return why `footprint` more bytes must not be written to a stack now, or None."""
+    if stack.storage.objects:
+        return None  # no bucket says how much room it has
     storage, root = stack.storage, stack.storage.scratch_path()
     existing = next(p for p in (root, *root.parents) if p.exists())
     space = os.statvfs(existing)

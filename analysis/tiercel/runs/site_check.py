@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.launchers import resolve
-from tiercel.runs.scratch import check_scratch
+from tiercel.runs.objects import check_storage
 from tiercel.schedulers import scheduler_of
 from tiercel.schedulers.base import account
 from tiercel.site.model import Site, Stack
@@ -42,7 +42,10 @@ def problems(site: Site, root: Path) -> list[str]:
 
 
 def _mounted(stack: Stack, elsewhere: bool) -> str | None:
+    if stack.storage.objects:
+        check_storage(stack)
+        return None
     if elsewhere and stack.storage.mount_path() not in {mount.point for mount in read_mounts()}:
         return f"storage {stack.name}: {stack.storage.mount_path()} is not mounted here"
-    check_scratch(stack)
+    check_storage(stack)
     return None

@@ -12,10 +12,16 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from tiercel.documents import Document
 from tiercel.errors import UserError
 from tiercel.quantities import Size
+from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
 from tiercel.site.topology import Stage
 from tiercel.site.variables import expand
+
+#: The type of object storage, and what there is no file system for.
+OBJECTS = "s3"
+ONLY_DL = "only deep-learning workloads on engine dlkernel run there"
+_OF_OBJECTS = ("bucket", "endpoint", "region", "path_style", "attempts")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
@@ -32,11 +38,18 @@ Name = Annotated[str, AfterValidator(check_name)]
 
 
 class Storage(Document):
-    """One mounted system under test."""
+    """One system under test: a mounted file system, or a bucket of object storage (``type: s3``)."""
 
-    type: str = Field(description="file-system type as the kernel names it")
+    type: str = Field(description="file-system type as the kernel names it; s3: object storage")
     mount: str = Field(description="mount point")
-    scratch: str = Field(description="folder that tiercel may create and write; $VARIABLES are expanded")
+    scratch: str = Field(
+        description="folder (prefix in a bucket) that tiercel may create and write; $VARIABLES are expanded"
+    )
+    bucket: str = Field(default="", description="of object storage; it must exist")
+    endpoint: str = Field(default="", description="server of object storage: http(s)://HOST[:PORT]")
+    region: str = ""
+    path_style: bool = Field(default=False, description="the bucket goes into the path, not the host's name")
+    attempts: int = Field(default=ATTEMPTS, ge=1, description="how often a request is sent, at most")
     medium: Medium = "disk"
     label: str = ""
     source: str = ""
@@ -52,13 +65,52 @@ class Storage(Document):
 
     @model_validator(mode="before")
     @classmethod
-    def _network_is_shared(cls, content: Any) -> Any:
-        if isinstance(content, dict) and "shared" not in content:
-            return {**content, "shared": content.get("medium") == "network"}
-        return content
+    def _completed(cls, content: Any) -> Any:
+        """Add what follows from the other keys of object storage, and that network storage is shared."""
+        if not isinstance(content, dict):
+            return content
+        found = dict(content)
+        if found.get("type") == OBJECTS:
+            bucket, server = found.get("bucket") or "", found.get("endpoint") or ""
+            known = {"mount": f"s3://{bucket}", "scratch": "tiercel", "medium": "network", "source": server}
+            found = {**known, **found}
+        return {"shared": found.get("medium") == "network", **found}
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Storage:
+        if not self.objects:
+            fields = type(self).model_fields
+            given = [name for name in _OF_OBJECTS if getattr(self, name) != fields[name].default]
+            if given:
+                raise ValueError(f"{', '.join(given)}: only of type: {OBJECTS}")
+            return self
+        if not self.bucket:
+            raise ValueError("type: s3 needs bucket")
+        if self.mount != f"s3://{self.bucket}":
+            raise ValueError("mount: object storage has none: leave it out")
+        if "$" not in self.endpoint:  # else it is known where the run goes
+            endpoint_of(self.endpoint, environment={})
+        Location(Endpoint("http://any"), self.bucket)
+        return self
+
+    @property
+    def objects(self) -> bool:
+        """Whether this is object storage."""
+        return self.type == OBJECTS
+
+    def location(self) -> Location:
+        """Return the scratch prefix of object storage; UserError for an unset variable or a wrong name."""
+        try:
+            url = expand(self.endpoint, "endpoint")
+            server = endpoint_of(url, self.region, self.path_style, self.attempts, fixed=True)
+            return Location(server, self.bucket) / expand(self.scratch, "scratch")
+        except ValueError as error:
+            raise UserError(str(error)) from None
 
     def scratch_path(self) -> Path:
-        """Return the scratch folder with variables expanded; UserError for an unset one."""
+        """Return the scratch folder with variables expanded; UserError for an unset one, and for objects."""
+        if self.objects:
+            raise UserError(f"{self.mount} is object storage: {ONLY_DL}")
         path = Path(expand(self.scratch, "scratch")).expanduser()
         if not path.is_absolute():
             raise UserError(f"scratch {self.scratch}: must be an absolute path")

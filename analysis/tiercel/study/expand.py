@@ -16,6 +16,9 @@ Unsupported = Callable[[str, Workload, int], str | None]
 #: Returns why an engine cannot do a workload through a layer on so many nodes, or None.
 LayerUnsupported = Callable[[str, str, Workload, int], str | None]
 
+#: Returns why an engine cannot do a workload on object storage, or None.
+ObjectsUnsupported = Callable[[str, Workload], str | None]
+
 
 def stacks_of(
     study: Study,
@@ -64,6 +67,7 @@ def expand(
     unsupported: Unsupported,
     layer_versions: Mapping[str, str] | None = None,
     layer_unsupported: LayerUnsupported = lambda _layer, _engine, _workload, _nodes: None,
+    objects_unsupported: ObjectsUnsupported = lambda _engine, _workload: None,
     notes: list[str] | None = None,
 ) -> list[Configuration]:
     """Return every configuration of `study` on `site`.
@@ -113,8 +117,25 @@ def expand(
                     if reason is None
                     for stack, each in _on_stacks(workload_name, workload, nodes, stacks, site, notes)
                     if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
+                    and not (stack.storage.objects and objects_unsupported(engine, workload))
                 ]
+                for stack in stacks:
+                    problem = _objects_problem(stack, workload, reasons, objects_unsupported)
+                    if problem:
+                        note(notes, f"{experiment_name} on {stack.name}: {problem}")
     return found
+
+
+def _objects_problem(
+    stack: Stack, workload: Workload, reasons: Mapping[str, str | None], unsupported: ObjectsUnsupported
+) -> str | None:
+    """Return why no engine does a workload on a stack of object storage, or None."""
+    if not stack.storage.objects:
+        return None
+    if stack.layers:
+        return "layers stand in front of files, not of objects"
+    why = [unsupported(engine, workload) for engine, reason in reasons.items() if reason is None]
+    return why[0] if all(why) else None
 
 
 def _on_stacks(
@@ -122,6 +143,8 @@ def _on_stacks(
 ) -> Iterator[tuple[Stack, Workload]]:
     """Yield the stacks that can do a workload on so many nodes, each with the workload as it goes there."""
     for stack in stacks:
+        if stack.storage.objects and stack.layers:
+            continue
         if not site.node_local(stack.storage):
             yield stack, workload
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from functools import partial
@@ -10,18 +11,20 @@ from pathlib import Path
 
 from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
+from tiercel.dl.kernel.folder import Files, Folder
 from tiercel.dl.kernel.formats import format_of
 from tiercel.dl.kernel.run import Places, run
 from tiercel.dl.kernel.spec import Spec, read_spec
+from tiercel.s3.endpoint import Endpoint, Location, endpoint_of, is_url
+from tiercel.s3.errors import S3Error
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dlkernel", description="Runs a deep-learning workload.")
     parser.add_argument("--spec", required=True, help="values of the workload, as JSON")
-    parser.add_argument("--data", required=True, type=Path, help="folder of the dataset")
-    parser.add_argument(
-        "--checkpoints", type=Path, help="folder of checkpoints (default: beside the dataset)"
-    )
+    parser.add_argument("--data", required=True, help="folder of the dataset, or s3://BUCKET/PREFIX")
+    parser.add_argument("--checkpoints", help="folder of checkpoints (default: beside the dataset)")
+    parser.add_argument("--endpoint", help="server of s3://, as JSON (see tiercel.s3.endpoint)")
     parser.add_argument("--output", required=True, type=Path, help="folder of results")
     parser.add_argument("--cold", choices=("none", "first", "every"), default="first", help="cold epochs")
     parser.add_argument("--trace", action="store_true", help="write a DFTracer-schema trace")
@@ -29,6 +32,19 @@ def _arguments() -> argparse.Namespace:
     started.add_argument("--processes", type=int, default=1, help="fork so many on this node")
     started.add_argument("--mpi", action="store_true", help="be one process of an MPI launcher")
     return parser.parse_args()
+
+
+def _folder(name: str, endpoint: str | None) -> Folder:
+    """Return a place of data by its name; Failure for objects on no server."""
+    if not is_url(name):
+        return Files(name.rstrip("/") or "/")
+    from tiercel.dl.kernel.objects import Objects  # noqa: PLC0415 (TLS and XML take a while to import)
+
+    try:
+        server = Endpoint(**json.loads(endpoint)) if endpoint else endpoint_of()
+        return Objects(Location.parse(name, server))
+    except (ValueError, TypeError) as error:
+        raise Failure(f"{name}: {error}") from None
 
 
 def _work(spec: Spec, places: Places, comm: Comm) -> int:
@@ -40,6 +56,9 @@ def _work(spec: Spec, places: Places, comm: Comm) -> int:
     except Failure as failure:
         print(f"dlkernel: error: {failure}", file=sys.stderr, flush=True)
         code = 2
+    except S3Error as error:
+        print(f"dlkernel: error: {error.strerror}", file=sys.stderr, flush=True)
+        code = 2
     except OtherRankFailed:
         pass
     except MemoryError:
@@ -50,14 +69,15 @@ def _work(spec: Spec, places: Places, comm: Comm) -> int:
 
 def main() -> int:
     given = _arguments()
+    checkpoints = given.checkpoints or f"{given.data.rstrip('/').rpartition('/')[0] or '.'}/checkpoints"
     try:
         spec = read_spec(given.spec)
+        data, kept = (_folder(name, given.endpoint) for name in (given.data, checkpoints))
     except Failure as failure:
         print(f"dlkernel: error: {failure}", file=sys.stderr)
         return 2
-    checkpoints = given.checkpoints or given.data.parent / "checkpoints"
     trace = given.trace or os.environ.get("TIERCEL_TRACE", "") == "1"
-    places = Places(given.data, checkpoints, given.output, given.cold, trace)
+    places = Places(data, kept, given.output, given.cold, trace)
     if given.mpi:
         return _work(spec, places, MPI())
     if launched() > 1:

@@ -10,10 +10,11 @@ from time import time
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import content
+from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec
-from tiercel.pagecache import Residency, evict, residency
+from tiercel.pagecache import Residency
 
 _PIECE = 16 * 1024**2
 #: The number one, as the types of a model have it in memory.
@@ -37,7 +38,7 @@ class Saved:
 class Checkpoints:
     """Writes and reads the checkpoints of one process."""
 
-    def __init__(self, spec: Spec, folder: Path, comm: Comm, calls: IO) -> None:
+    def __init__(self, spec: Spec, folder: Folder, comm: Comm, calls: IO) -> None:
         self._spec, self._folder, self._comm, self._calls = spec, folder, comm, calls
         self._mine = shards(spec, comm.rank, comm.size)
         self.written: list[tuple[int, int]] = []
@@ -50,13 +51,14 @@ class Checkpoints:
 
     def save(self, epoch: int, step: int) -> Saved:
         """Write a checkpoint; returns when this process' files are written (durable where asked for)."""
-        began, folder = time(), self._path(epoch, step)
+        began, folder = time(), _below(epoch, step)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self._folder.make(folder)
             for name, length in self._mine:
-                self._write(str(folder / f"{name}.ckpt"), f"ckpt:{name}:{epoch}:{step}", length)
+                self._write(self._path(folder, name), f"ckpt:{name}:{epoch}:{step}", length)
         except OSError as error:
-            raise Failure(f"{folder}: the checkpoint cannot be written: {error.strerror}") from None
+            where = self._folder.path(folder)
+            raise Failure(f"{where}: the checkpoint cannot be written: {error.strerror}") from None
         if self._spec.ckpt_sync_ranks:
             self._comm.barrier()
         self._calls.span(f"{self._framework}Checkpointing.save_checkpoint", "checkpoint", began)
@@ -69,30 +71,28 @@ class Checkpoints:
         if self._spec.ckpt_shift and self._comm.nodes > 1:  # what another node wrote
             other = (self._comm.rank + self._comm.size // self._comm.nodes) % self._comm.size
             names = shards(self._spec, other, self._comm.size)
-        folder = self._path(epoch, step)
-        paths = [str(folder / f"{name}.ckpt") for name, _ in names]
+        paths = [self._path(_below(epoch, step), name) for name, _ in names]
         try:
-            evict(paths)
-            found = residency(paths)
+            self._folder.forget(paths)
+            found = self._folder.remembered(paths)
             self._comm.barrier()
             began = time()
             for path, (_, length) in zip(paths, names, strict=True):
                 self._read(path, length)
         except OSError as error:
-            raise Failure(
-                f"{error.filename or folder}: the checkpoint cannot be read: {error.strerror}"
-            ) from None
+            where = error.filename or self._folder.path(_below(epoch, step))
+            raise Failure(f"{where}: the checkpoint cannot be read: {error.strerror}") from None
         if self._spec.ckpt_sync_ranks:
             self._comm.barrier()
         self._calls.span(f"{self._framework}Checkpointing.load_checkpoint", "checkpoint", began)
         moved = sum(length for _, length in names)
         return Saved("checkpoint-read", epoch, step, began, time() - began, moved, found)
 
-    def _path(self, epoch: int, step: int) -> Path:
-        return self._folder / f"global_epoch{epoch}_step{step}"
+    def _path(self, below: str, name: str) -> str:
+        return self._folder.path(f"{below}/{name}.ckpt")
 
     def _write(self, path: str, seed: str, length: int) -> None:
-        descriptor = self._calls.create(path)
+        descriptor = self._calls.create(path, length)
         try:
             for piece in _pieces(self._content(path, seed, length)):
                 done = 0
@@ -117,7 +117,7 @@ class Checkpoints:
 
     def _read(self, path: str, length: int) -> None:
         buffer = memoryview(bytearray(min(_PIECE, max(1, length))))
-        descriptor, have = self._calls.open(path), 0
+        descriptor, have = self._calls.open(path, way="stream"), 0
         try:
             while got := self._calls.read(descriptor, path, buffer):
                 have += got
@@ -125,6 +125,10 @@ class Checkpoints:
             self._calls.close(descriptor, path)
         if have != length:
             raise Failure(f"{path}: has {have} bytes where {length} were written")
+
+
+def _below(epoch: int, step: int) -> str:
+    return f"global_epoch{epoch}_step{step}"
 
 
 def _pieces(parts: Iterable[memoryview]) -> Iterator[memoryview]:

@@ -7,14 +7,13 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
+from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.generate import MANIFEST, companions, read_manifest
-from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
 
 #: Files that each process looks into: headers where sizes alone do not tell, and samples of what was there.
@@ -36,7 +35,7 @@ class Split:
         return len(self.paths) * self.per_file
 
 
-def find(spec: Spec, folder: Path, comm: Comm, split: str) -> Split:
+def find(spec: Spec, folder: Folder, comm: Comm, split: str) -> Split:
     """Return a split of the dataset in `folder`; Failure where files are missing or too many."""
     count = file_count(spec, split)
     if not spec.reads_files:
@@ -54,8 +53,8 @@ def find(spec: Spec, folder: Path, comm: Comm, split: str) -> Split:
     return Split(split, tuple(paths), spec.per_file)
 
 
-def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
-    where, count, ending = folder / split, file_count(spec, split), "." + extension(spec)
+def _listed(spec: Spec, folder: Folder, split: str) -> list[str]:
+    where, count, ending = folder.path(split), file_count(spec, split), "." + extension(spec)
     known = read_manifest(folder)
     if known is not None and known.key != spec.dataset_key():
         raise Failure(
@@ -63,20 +62,18 @@ def _listed(spec: Spec, folder: Path, split: str) -> list[str]:
             "in an empty folder, or name the right one"
         )
     try:
-        found = sorted(str(p) for p in where.rglob(f"*{ending}") if p.is_file())
+        found = folder.files(split, ending)
     except OSError as error:
         raise Failure(f"{where}: cannot be read: {error.strerror}") from None
     if len(found) != count:
         key = "num_files_train" if split == "train" else "num_files_eval"
-        there = f"{len(found)} files" if where.is_dir() else "no such folder"
+        there = f"{len(found)} files" if found or folder.holds(split) else "no such folder"
         raise Failure(f"{where}: {there} where dataset.{key} says {count} (*{ending}): generate the dataset")
-    expected = {str(folder / path_of(spec, split, n)) for n in range(count)}
-    if expected == set(found):  # numbered order, which need not be the alphabetical one
-        return [str(folder / path_of(spec, split, n)) for n in range(count)]
-    return found
+    numbered = [folder.path(path_of(spec, split, n)) for n in range(count)]
+    return numbered if set(numbered) == set(found) else found  # which need not be the alphabetical order
 
 
-def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -> int | None:
+def check(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm) -> int | None:
     """Compare this process' share of the files with the workload; Failure that names the first wrong one.
 
     Every size is compared where the workload determines it; headers of some files where it does not. Returns
@@ -93,9 +90,9 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
         file = file_spec(spec, split.name, number)
         expected = handler.expected_size(file, spec) if ours or not spec.stdev else None
         try:
-            sizes = [Path(p).stat().st_size for p in companions(path, spec)]
+            sizes = [folder.size(p) for p in companions(path, spec)]
         except OSError as error:
-            raise Failure(f"{error.filename}: {error.strerror}") from None
+            raise Failure(f"{error.filename or path}: {error.strerror}") from None
         if min(sizes) == 0:
             raise Failure(f"{path}: is empty")
         smallest = min(sizes[0], smallest or sizes[0])
@@ -103,15 +100,16 @@ def check(spec: Spec, handler: Format, split: Split, folder: Path, comm: Comm) -
             raise Failure(f"{path}: has {sizes[0]} bytes where the workload's samples make {expected}")
         if expected is None and looked < _LOOK_AT:
             looked += 1
-            _look(spec, handler, path, file.sample_bytes)
+            with folder.here(path) as local:
+                _look(spec, handler, path, local, file.sample_bytes)
     return smallest
 
 
-def read_some(spec: Spec, handler: Format, split: Split, comm: Comm) -> None:
+def read_some(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm) -> None:
     """Read a sample of some files of this process' share, as training would; Failure for a damaged one."""
     if not spec.reads_files:
         return
-    mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), IO()
+    mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), folder.calls()
     handler = type(handler)()  # one of its own: what it remembers is not for the epochs
     for path in mine[:: max(1, len(mine) // _LOOK_AT)][:_LOOK_AT]:
         try:
@@ -127,8 +125,8 @@ def read_some(spec: Spec, handler: Format, split: Split, comm: Comm) -> None:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _look(spec: Spec, handler: Format, path: str, expected: int) -> None:
-    samples, each = handler.describe(path, spec)
+def _look(spec: Spec, handler: Format, path: str, local: str, expected: int) -> None:
+    samples, each = handler.describe(local, spec)
     if samples is not None and samples != spec.per_file:
         raise Failure(
             f"{path}: holds {samples} samples where dataset.num_samples_per_file says {spec.per_file}"

@@ -7,24 +7,20 @@ in the data folder says what was generated, so that a dataset for other paramete
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from time import time
 
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import file_count, file_spec, path_of
+from tiercel.dl.kernel.folder import LARGE, Folder
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.formats.indexed_binary import OFFSETS, SIZES
 from tiercel.dl.kernel.spec import Spec
-from tiercel.pagecache import sync_filesystem
 
 MANIFEST = "dataset.json"
 SPLITS = ("train", "valid")
-#: Files from this size on are synced one by one, and written back while the next is made.
-_LARGE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Generated:
     seconds: float
 
 
-def generate(spec: Spec, handler: Format, folder: Path, comm: Comm) -> Generated:
+def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm) -> Generated:
     """Make what of the dataset is not there yet; returns on all processes when all of it is durable.
 
     Raises Failure for a folder that holds another dataset, and for a disk that is full.
@@ -47,57 +43,30 @@ def generate(spec: Spec, handler: Format, folder: Path, comm: Comm) -> Generated
         _prepare(spec, folder)
     comm.barrier()
     files = size = kept = 0
-    large: list[str] = []
+    small = False
     every = [(split, n) for split in SPLITS for n in range(file_count(spec, split))]
     for split, number in every[comm.rank :: comm.size]:
         file = file_spec(spec, split, number)
-        path = folder / file.path
-        if path.exists():
-            kept += 1
-            continue
-        part = f"{path}.part"
+        path = folder.path(file.path)
         try:
-            handler.write(part, file, spec)
-            length = Path(part).stat().st_size
-            Path(part).rename(path)
-            size += length
-            if length >= _LARGE:
-                large.append(str(path))
-                _begin_writing_back(str(path))
+            if folder.exists(path):
+                kept += 1
+                continue
+            length = folder.write(path, partial(handler.write, file=file, spec=spec))
         except OSError as error:
             raise Failure(f"{path}: cannot be generated: {error.strerror or error}") from None
-        files += 1
-    # The data must be durable before it can be evicted. Small files by the file system as a whole: a sync of
-    # each of many thousands would take longer than the data.
-    for name in large:
-        _sync(name)
-    small = comm.gather(files > len(large))
-    if any(small) and comm.local_rank == 0:
-        sync_filesystem(str(folder))
+        files, size, small = files + 1, size + length, small or length < LARGE
+    try:
+        folder.settle(any(comm.gather(small)) and comm.local_rank == 0)
+    except OSError as error:
+        raise Failure(f"{folder}: cannot be generated: {error.strerror or error}") from None
     comm.barrier()
     return Generated(files, size, kept, time() - began)
 
 
-def _begin_writing_back(path: str) -> None:
-    """Let the storage write a file while the next one is made (dropping dirty pages starts that)."""
-    descriptor = os.open(path, os.O_RDONLY)
+def _prepare(spec: Spec, folder: Folder) -> None:
     try:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _prepare(spec: Spec, folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.make()
         known = read_manifest(folder)
         if known is None and holds_files(folder):
             raise Failure(
@@ -107,23 +76,21 @@ def _prepare(spec: Spec, folder: Path) -> None:
         if known is not None and known.key != spec.dataset_key():
             raise Failure(f"{folder}: holds another dataset ({MANIFEST}): remove it or choose another folder")
         for split in SPLITS:
-            (folder / split).mkdir(exist_ok=True)  # DLIO looks into both, even where it does not evaluate
+            folder.make(split)  # DLIO looks into both, even where it does not evaluate
             for number in range(file_count(spec, split)):
-                (folder / path_of(spec, split, number)).parent.mkdir(parents=True, exist_ok=True)
+                folder.make(path_of(spec, split, number).rpartition("/")[0])
                 if (spec.subfolders if split == "train" else spec.subfolders_eval) <= 1:
                     break
         manifest = {"dataset": spec.dataset_key(), "seed": spec.data_seed, "name": spec.name,
                     "format": spec.format}  # fmt: skip
-        text = json.dumps(manifest)
-        (folder / f"{MANIFEST}.part").write_text(text)
-        (folder / f"{MANIFEST}.part").rename(folder / MANIFEST)
+        folder.put_text(MANIFEST, json.dumps(manifest))
     except OSError as error:
         raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
 
 
-def holds_files(folder: Path) -> bool:
+def holds_files(folder: Folder) -> bool:
     """Return whether there is something in the folder of a split."""
-    return any((folder / split).is_dir() and any((folder / split).iterdir()) for split in SPLITS)
+    return any(folder.holds(split) for split in SPLITS)
 
 
 @dataclass(frozen=True)
@@ -134,22 +101,20 @@ class Manifest:
     seed: int
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Folder) -> Manifest | None:
     """Return what was generated in `folder`, None where nothing says so."""
+    text = folder.text(MANIFEST)
     try:
-        content = json.loads((folder / MANIFEST).read_text())
+        content = json.loads(text or "")
         return Manifest(str(content["dataset"]), int(content["seed"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 
-def remove(folder: Path) -> None:
+def remove(folder: Folder) -> None:
     """Remove a dataset. Failure where that cannot be done."""
     try:
-        for split in SPLITS:
-            if (folder / split).is_dir():
-                shutil.rmtree(folder / split)
-        (folder / MANIFEST).unlink(missing_ok=True)
+        folder.remove(SPLITS, MANIFEST)
     except OSError as error:
         raise Failure(f"{error.filename or folder}: cannot be removed: {error.strerror}") from None
 

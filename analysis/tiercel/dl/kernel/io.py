@@ -5,22 +5,30 @@ from __future__ import annotations
 import io
 import os
 import threading
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import time
+from typing import Literal
 
 from tiercel.dl.kernel.spans import Pairs, Spans
 from tiercel.dl.kernel.trace import Tracer
 
+#: How a file is going to be read. Only objects are asked for accordingly (see `objects`).
+Way = Literal["whole", "stream", "ranges"]
+
 
 @dataclass
 class Counts:
-    """What a process read: bytes, calls, opened files, and when (see `spans`)."""
+    """What a process read: bytes, calls, opened files, and when (see `spans`); of object storage also the
+    seconds of each request, and how many were sent again."""
 
     bytes: int = 0
     reads: int = 0
     opens: int = 0
     spans: Spans = field(default_factory=Spans)
+    requests: array[float] = field(default_factory=lambda: array("d"))
+    retries: int = 0
 
 
 class IO:
@@ -31,11 +39,16 @@ class IO:
         self.counts = Counts()
         self._lock = threading.Lock()
 
-    def take(self) -> tuple[int, int, int, Pairs]:
-        """Return bytes, reads, opens and spans since the last call, and begin anew."""
+    def child(self, worker: int) -> IO:
+        """Return the calls of a forked worker."""
+        return IO(self.tracer.child(worker) if self.tracer else None)
+
+    def take(self) -> tuple[int, int, int, Pairs, array[float], int]:
+        """Return bytes, reads, opens, spans, seconds of requests and retries since the last call, and begin
+        anew."""
         with self._lock:
             done, self.counts = self.counts, Counts()
-        return done.bytes, done.reads, done.opens, done.spans.merged()
+        return done.bytes, done.reads, done.opens, done.spans.merged(), done.requests, done.retries
 
     def note(self, began: float, ended: float, moved: int = 0, reads: int = 0, opens: int = 0) -> None:
         """Count I/O that a library did."""
@@ -46,7 +59,8 @@ class IO:
             counts.opens += opens
             counts.spans.add(began, ended)
 
-    def open(self, path: str, flags: int = os.O_RDONLY) -> int:
+    def open(self, path: str, flags: int = os.O_RDONLY, way: Way = "whole") -> int:
+        """Open a file for reading and return its descriptor."""
         began = time()
         descriptor = os.open(path, flags | os.O_CLOEXEC)
         ended = time()
@@ -54,6 +68,11 @@ class IO:
         if self.tracer:
             self._trace("open64", began, ended, path, descriptor)
         return descriptor
+
+    def stat(self, descriptor: int) -> tuple[int, int]:
+        """Return the bytes of an open file, and those of a block of it (0: it has none)."""
+        known = os.fstat(descriptor)
+        return known.st_size, known.st_blksize
 
     def close(self, descriptor: int, path: str) -> None:
         began = time()
@@ -83,8 +102,8 @@ class IO:
             self._trace("read", began, ended, path, got, None, len(buffer))
         return got
 
-    def create(self, path: str) -> int:
-        """Open a new file for writing."""
+    def create(self, path: str, length: int) -> int:
+        """Open a new file for writing, which is to have `length` bytes."""
         began = time()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         ended = time()
@@ -140,9 +159,9 @@ class RawFile(io.RawIOBase):
     def __init__(self, calls: IO, path: str) -> None:
         self._calls, self._path = calls, path
         self._descriptor = calls.open(path)
-        known = os.fstat(self._descriptor)
-        self._size, self._position = known.st_size, 0
-        self.block = known.st_blksize if known.st_blksize > 1 else io.DEFAULT_BUFFER_SIZE
+        self._size, block = calls.stat(self._descriptor)
+        self._position = 0
+        self.block = block if block > 1 else io.DEFAULT_BUFFER_SIZE
         """Bytes of the buffer that Python's own open() gives a file."""
 
     def readable(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import platform
 import socket
 import statistics
+from array import array
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +40,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
         "stalled": minus(io, epoch.compute), "alone": minus(epoch.compute, io), "before": before,
     }  # fmt: skip
     mine["epoch"] = _light(epoch)
+    mine["requests"] = epoch.usage.requests
     parts = comm.to_root(mine)
     if comm.rank:
         return None
@@ -61,6 +63,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
         "app_throughput": moved / stalled if stalled > 0 else None,
         "system_throughput": moved / all_io if all_io > 0 else None,
         "cpu": sum(p["cpu"] for p in parts), **_resident([p["before"] for p in parts]),
+        "retries": sum(p["epoch"]["retries"] for p in parts), **_latencies([p["requests"] for p in parts]),
     }  # fmt: skip
 
 
@@ -69,6 +72,7 @@ def _light(epoch: Epoch) -> Row:
     return {
         "began": epoch.began, "ended": epoch.ended, "samples": epoch.samples, "bytes": usage.bytes,
         "sample_bytes": epoch.batch_bytes, "reads": usage.reads, "opens": usage.opens,
+        "retries": usage.retries,
     }  # fmt: skip
 
 
@@ -96,6 +100,20 @@ def _resident(found: Sequence[Residency | None]) -> Row:
         "resident_method": "none" if unknown else max(r.method for r in known),
         "memory_backed": any(r.memory_backed for r in known),
     }
+
+
+def _latencies(found: Sequence[array[float]]) -> Row:
+    """Return what requests to object storage took, from sending to the last byte of the answer (seconds)."""
+    every = sorted(seconds for part in found for seconds in part)
+    if not every:
+        return {}
+    ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+    named = {
+        f"latency_{name}": every[min(len(every) - 1, int(rank * len(every)))] for name, rank in ranks.items()
+    }
+    return {
+        "requests": len(every), "latency_mean": statistics.fmean(every), **named, "latency_max": every[-1],
+    }  # fmt: skip
 
 
 def summary(spec: Spec, comm: Comm, rows: Sequence[Row], began: float, ended: float) -> Row:

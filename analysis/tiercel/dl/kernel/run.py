@@ -18,13 +18,15 @@ from tiercel.dl.kernel.dataset import Split, check, find, node_share, read_some,
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.epoch import Epoch, Runner
 from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.formats import Format, format_of
 from tiercel.dl.kernel.generate import SPLITS, Generated, generate, holds_files, read_manifest, remove
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Work, loader_for
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
-from tiercel.pagecache import Residency, evict, residency
+from tiercel.pagecache import Residency
+from tiercel.s3.endpoint import is_url
 
 #: Share of a compressed file that its samples have at least; the rest is labels, index and padding.
 _OF_A_FILE = 0.8
@@ -34,8 +36,8 @@ _OF_A_FILE = 0.8
 class Places:
     """Folders of a run, and how it is to be carried out."""
 
-    data: Path
-    checkpoints: Path
+    data: Folder
+    checkpoints: Folder
     output: Path
     cold: str = "first"
     """Which epochs begin with none of the dataset in the page cache: none, first, every."""
@@ -53,7 +55,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
     comm.barrier()
     if places.trace:
         tracer = Tracer(places.output / "trace", comm.rank, comm.size)
-    calls = IO(tracer)
+    calls = places.data.calls(tracer)
     spec = _seeded(spec, places.data, comm)
     began = time()
     try:
@@ -63,7 +65,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
             tracer.close()
 
 
-def _seeded(spec: Spec, folder: Path, comm: Comm) -> Spec:
+def _seeded(spec: Spec, folder: Folder, comm: Comm) -> Spec:
     """Return `spec` with the seed of the dataset that is there, where it is the workload's."""
     known = comm.gather(read_manifest(folder) if comm.rank == 0 else None)[0]
     if known is None or known.key != spec.dataset_key():
@@ -103,7 +105,7 @@ class _Job:
         self.epochs: list[Epoch] = []
         self.runner = Runner(spec, comm, calls)
         # Their own calls: an epoch's bytes and times are those of reading the dataset.
-        self.checkpoints = Checkpoints(spec, places.checkpoints, comm, IO(calls.tracer))
+        self.checkpoints = Checkpoints(spec, places.checkpoints, comm, places.checkpoints.calls(calls.tracer))
         self.generated: Generated | None = None
         self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
         self.startup = 0.0
@@ -177,7 +179,7 @@ class _Job:
         split = find(self.spec, self.places.data, self.comm, name)
         smallest = check(self.spec, self.handler, split, self.places.data, self.comm)
         if not self._made_all():
-            read_some(self.spec, self.handler, split, self.comm)
+            read_some(self.spec, self.handler, split, self.places.data, self.comm)
         if self.handler.packs(self.spec):
             sizes = [n for n in self.comm.gather(smallest) if n is not None]
             self.packed[name] = _OF_A_FILE * min(sizes) / split.per_file
@@ -239,9 +241,9 @@ class _Job:
         wanted = self.places.cold == "every" or (self.places.cold == "first" and number == 1)
         if wanted:
             self.comm.barrier()  # nobody drops what another still reads
-            evict(paths)
+            self.places.data.forget(paths)
             self.comm.barrier()
-        return residency(paths)
+        return self.places.data.remembered(paths)
 
     @staticmethod
     def _due(number: int, first: int, every: int) -> bool:
@@ -264,7 +266,8 @@ class _Job:
             "engine": "dlkernel", "workload": self.spec.name, "format": self.spec.format,
             "processes": self.comm.size, "nodes": self.comm.nodes, "scale": self.spec.scale,
             "au_goal": self.spec.au, "batch": self.spec.batch, "startup": self.startup,
-            "cold": self.places.cold, "clock_skew": skew, "generated": _generated(made), "rows": self.rows,
+            "cold": self.places.cold, "clock_skew": skew, "objects": is_url(str(self.places.data)),
+            "generated": _generated(made), "rows": self.rows,
         }  # fmt: skip
         report.write(self.places.output, "summary.json", {**summary, "scale": self.spec.scale})
         report.write(self.places.output, "per_epoch_stats.json", report.per_epoch(self.rows))

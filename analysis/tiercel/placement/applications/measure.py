@@ -74,7 +74,7 @@ def measure(
 ) -> Iterator[tuple[int, int, AppRun, str]]:
     """Run what is not there yet; yield (position, all, run, reason of failure or "") after each."""
     found, _ = available(only)
-    stacks = [Stack(name, storage) for name, storage in site.storages.items()]
+    stacks = [Stack(name, storage) for name, storage in site.storages.items() if not storage.objects]
     for stack in stacks:
         check_scratch(stack)
     root = results / "placement" / "applications"

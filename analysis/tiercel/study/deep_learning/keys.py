@@ -41,6 +41,8 @@ def _refused(note: str) -> Key:
 _SHUFFLE = "off, seed, random; an iterative loader shuffles samples within a file"
 _OWN = "in `dl run`; each run of a study has a folder of its own"
 
+_CREDENTIALS = "credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"
+
 KEYS: dict[str, Key] = {
     "framework": _done("default loader, names in traces"),
     "model.name": _done("name in results"),
@@ -60,9 +62,14 @@ KEYS: dict[str, Key] = {
     "model.transformer.ffn_hidden_size": _done(),
     "model.transformer.num_attention_heads": _done(),
     "model.transformer.num_kv_heads": _done(),
-    "storage.storage_type": _done("local_fs, parallel_fs; s3 and aistore are refused"),
-    "storage.storage_root": _done(f"`data_folder` lies below it {_OWN}"),
-    "storage.storage_options": _nothing("they are for object storage"),
+    "storage.storage_type": _done("aistore is refused; what `dl run --folder` or a study names comes first"),
+    "storage.storage_root": _done(f"`data_folder` lies below it {_OWN}; of s3 the bucket"),
+    "storage.storage_options.endpoint_url": _done("of s3; the environment's comes first: `AWS_ENDPOINT_URL`"),
+    "storage.storage_options.region": _done("of s3"),
+    "storage.storage_options.s3_force_path_style": _done("of s3; so it is where a host's name has no domain"),
+    "storage.storage_options.s3_max_attempts": _done("of s3: how often a request is sent, at most"),
+    "storage.storage_options.access_key_id": _nothing(_CREDENTIALS),
+    "storage.storage_options.secret_access_key": _nothing(_CREDENTIALS),
     "workflow.generate_data": _done("true: files of others are refused; what is missing is made either way"),
     "workflow.train": _done(),
     "workflow.evaluation": _done(),
@@ -147,7 +154,7 @@ KEYS: dict[str, Key] = {
 }  # fmt: skip
 
 #: Keys that are groups of keys of no interest one by one.
-_WHOLE = {"checkpoint.ksm", "storage.storage_options"}
+_WHOLE = {"checkpoint.ksm"}
 
 
 def schema_keys(model: type[BaseModel] = DLWorkload, prefix: str = "") -> Iterator[str]:
@@ -175,14 +182,33 @@ def stated(workload: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def refusals(workload: DLWorkload) -> dict[str, str]:
     """Return the keys that dlkernel refuses in a file, each with the reason."""
     found: dict[str, str] = {}
-    kind = workload.storage.storage_type
-    if kind in ("s3", "aistore"):
-        found["storage.storage_type"] = f"{kind} is not a file system"
+    if workload.storage.storage_type == "aistore":
+        found["storage.storage_type"] = "aistore is neither a file system nor S3"
+    if workload.storage.storage_type == "s3":
+        found |= refusals_on_objects(workload)
     if workload.loader == "custom":
         found["reader.data_loader"] = "custom is for DLIO itself: use engine dlio"
     for key, value in stated(workload):
         if KEYS[key].outcome == "refused":
             found[key] = KEYS[key].note if "classname" not in key else f"{value} is {KEYS[key].note}"
+    return found
+
+
+#: Formats that are not read by calls of dlkernel's own.
+_BY_OTHERS = {"hdf5": "HDF5's own library reads it", "hdf5_opt": "HDF5's own library reads it",
+              "mmap_indexed_binary": "objects cannot be mapped into memory"}  # fmt: skip
+
+
+def refusals_on_objects(workload: DLWorkload) -> dict[str, str]:
+    """Return the keys with which dlkernel cannot run a file on object storage, each with the reason."""
+    found: dict[str, str] = {}
+    data, reader = workload.dataset, workload.reader
+    if data.format in _BY_OTHERS:
+        found["dataset.format"] = f"{data.format} on object storage: {_BY_OTHERS[data.format]}"
+    if reader.odirect:
+        found["reader.odirect"] = "object storage has no direct reads"
+    if reader.file_access == "collective":
+        found["reader.file_access"] = "object storage has no collective reads"
     return found
 
 

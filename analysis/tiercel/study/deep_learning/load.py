@@ -14,6 +14,8 @@ from tiercel.project import project_root
 from tiercel.study.deep_learning.model import DLWorkload
 
 FOLDER = Path("workflows") / "dl-workloads"
+_CREDENTIALS = ("access_key_id", "secret_access_key")
+_VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def known_workloads(root: Path | None = None) -> list[str]:
@@ -62,6 +64,8 @@ def load_workload(
         content = content["workload"]
     where = str(path)
     for key, value in (overrides or {}).items():
+        if any(name in f"{key} {value}" for name in _CREDENTIALS):  # overrides are kept with results
+            raise UserError(f"{path}: credentials come from the environment only: {' and '.join(_VARIABLES)}")
         _put(content, key.split("."), value, f"{path}: override {key}")
         where = f"{path} with overrides"
     return parse(DLWorkload, content, where)

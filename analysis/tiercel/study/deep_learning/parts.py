@@ -154,10 +154,31 @@ class Model(Document):
         return stated + self.parameters * each
 
 
+#: Stands for a credential of a file: it is never kept, and so never in results.
+NOT_KEPT = "(not kept)"
+Credential = Annotated[str, BeforeValidator(lambda value: NOT_KEPT if value else "")]
+
+
+class StorageOptions(Document):
+    """Of object storage. Credentials are taken from the environment only, whatever stands here."""
+
+    endpoint_url: str = ""
+    region: str = ""
+    s3_force_path_style: bool = False
+    s3_max_attempts: Positive = 5
+    access_key_id: Credential = ""
+    secret_access_key: Credential = ""
+
+
 class Storage(Document):
     storage_type: Literal["local_fs", "parallel_fs", "s3", "aistore"] = "local_fs"
     storage_root: str = "./"
-    storage_options: dict[str, Any] | None = None
+    storage_options: StorageOptions = StorageOptions()
+
+    @field_validator("storage_options", mode="before")
+    @classmethod
+    def _none(cls, value: Any) -> Any:
+        return {} if value is None else value
 
 
 class Workflow(Document):

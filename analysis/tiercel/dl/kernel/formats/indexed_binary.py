@@ -85,7 +85,7 @@ def _index(path: str, calls: IO) -> array[int]:
     except FileNotFoundError:
         raise Failure(f"{path}: no such file: the index of the samples is missing") from None
     try:
-        size = os.fstat(descriptor).st_size
+        size, _ = calls.stat(descriptor)
         buffer = bytearray(size)
         if size % 8 or (size and calls.read(descriptor, path, memoryview(buffer)) != size):
             raise Failure(f"{path}: {size} bytes are no whole number of 64-bit numbers")
@@ -128,7 +128,7 @@ class _Plain(Opened):
         self._descriptor = self._open()
 
     def _open(self) -> int:
-        return self._calls.open(self._path)
+        return self._calls.open(self._path, way="ranges")
 
     def read(self, sample: int) -> int:
         if sample >= len(self._sizes):

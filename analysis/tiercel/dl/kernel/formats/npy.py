@@ -94,13 +94,13 @@ def _read(path: str, spec: Spec, calls: IO) -> tuple[tuple[int, ...], int, int, 
     """Return shape, bytes of an element, where the data begins, and the bytes that were there."""
     descriptor = calls.open(path)
     try:
-        known = os.fstat(descriptor)
-        block = known.st_blksize if known.st_blksize > 1 else _BLOCK
+        size_of_file, block = calls.stat(descriptor)
+        block = block if block > 1 else _BLOCK
         first = memoryview(bytearray(block))
         got = calls.pread(descriptor, path, first, 0)
         shape, size, start = parse_header(bytes(first[:got]), path)
-        for offset, length in _pieces(known.st_size, got, start, block, spec.transfer):
-            now = _fill(descriptor, path, calls, offset, length, known.st_size)
+        for offset, length in _pieces(size_of_file, got, start, block, spec.transfer):
+            now = _fill(descriptor, path, calls, offset, length, size_of_file)
             got = max(got, offset + now)
         return shape, size, start, got
     finally:

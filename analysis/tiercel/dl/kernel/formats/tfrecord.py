@@ -98,7 +98,7 @@ class TFRecord(Format):
         view = memoryview(buffer)
         scan, offset, done, payload = TFRecordScan(check=1), 0, 0, 0
         feed = _feeder(buffer)
-        descriptor = calls.open(path)
+        descriptor = calls.open(path, way="stream")
         try:
             while True:
                 got = calls.pread(descriptor, path, view, offset)

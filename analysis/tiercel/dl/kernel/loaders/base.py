@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import time
@@ -28,12 +29,15 @@ _READERS = {"npz": "NPZReader", "npy": "NPYReader", "hdf5": "HDF5Reader", "hdf5_
 
 @dataclass
 class Usage:
-    """What reading took: bytes, calls, opened files, spans of time in I/O, CPU seconds of the readers."""
+    """What reading took: bytes, calls, opened files, spans of time in I/O, seconds of each request and
+    requests sent again (object storage), CPU seconds of the readers."""
 
     bytes: int = 0
     reads: int = 0
     opens: int = 0
     spans: Pairs = field(default_factory=list)
+    requests: array[float] = field(default_factory=lambda: array("d"))
+    retries: int = 0
     cpu: float = 0.0
 
     def add(self, other: Usage) -> None:
@@ -41,6 +45,8 @@ class Usage:
         self.reads += other.reads
         self.opens += other.opens
         self.spans += other.spans
+        self.requests += other.requests
+        self.retries += other.retries
         self.cpu += other.cpu
 
 
@@ -122,7 +128,11 @@ class Reading:
         opened = self._open.get(file)
         if opened is None:
             opened = self._opened(file)
-        size = opened.read(sample)
+        try:
+            size = opened.read(sample)
+        except OSError as error:
+            path = self._work.split.paths[file]
+            raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
         if not self._keep:
             opened.close()
         wait(self._preprocess())

@@ -130,8 +130,7 @@ def _serve(work: Work, index: int, reading: Reading, incoming: int, outgoing: in
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         work.comm.leave()
-        tracer = work.calls.tracer
-        calls = IO(tracer.child(index) if tracer else None)
+        calls = work.calls.child(index)
         reading.move_to(calls, f"{work.comm.rank}:{index}")
         before = cpu_seconds()
         while len(head := _read(incoming, _HEAD.size)) == _HEAD.size:
