@@ -102,6 +102,14 @@ def test_three_against_three_claim_nothing_and_two_scales_of_them_do() -> None:
     assert compare_placed([([10.0], [1.0])] * 3, NONE).verdict == "undecided"
 
 
+def test_a_single_pair_is_taken_for_a_lucky_one() -> None:
+    """Chi square with 1 degree of freedom is below 0.455 in half of the cases, below 0.0248 in one of eight:
+    halves 0.1 apart may stand for 0.01 / 0.0248, and two such pairs for 0.02 / 1.386."""
+    pair = Pair(0.1, 0.0, 5)
+    assert component([pair]) == pytest.approx(0.01 / 0.0248, rel=0.01)
+    assert component([pair, pair]) == pytest.approx(0.02 / 1.386, rel=0.01)
+
+
 def test_the_family_is_counted() -> None:
     """p of the model times 16: 0.01 is a claim alone, and none among 16 of which it is the best."""
     random = np.random.default_rng(3)

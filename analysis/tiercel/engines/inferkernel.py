@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tiercel
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.digest import digest_of
 from tiercel.engines.dlkernel import has_mpi4py
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import KVCacheWorkload, VectorSearchWorkload, Workload
@@ -31,7 +30,8 @@ class InferKernel(Engine):
     needs_mpi = False
 
     def find(self) -> Installation | None:
-        return Installation(self.name, f"{tiercel.__version__}+{_digest()}", {"python": Path(sys.executable)})
+        code = digest_of([Path(tiercel.__file__).parent / "dl" / "inference"])
+        return Installation(self.name, f"{tiercel.__version__}+{code}", {"python": Path(sys.executable)})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, KVCacheWorkload | VectorSearchWorkload):
@@ -75,13 +75,3 @@ def _measurement(found: dict[str, Any], phase: int) -> Measurement:
     for name, value in found["latency"].items():
         setattr(one, f"latency_{name}", value)
     return one
-
-
-@cache
-def _digest() -> str:
-    """Identify the engine's code: builds that may perform differently have different versions."""
-    folder = Path(tiercel.__file__).parent / "dl" / "inference"
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:8]
