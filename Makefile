@@ -27,12 +27,13 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup layers dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
+.PHONY: help setup layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
+	@echo 'make gateway       a server of objects (Versity S3 gateway), for the tests of object storage (a minute; Go)'
 	@echo 'make parallel-hdf5 an HDF5 with MPI, for the tests of cachevol that need one (minutes; cargo, cmake)'
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
@@ -73,6 +74,13 @@ layers: setup
 	@echo 'tiercel: building $(LAYER_PARTS)'
 	@for part in $(LAYER_PARTS); do $(NATIVE_MAKE)/$$part install || exit 1; done
 	@touch $(LAYERS)
+
+# A real server for the tests of object storage: over a folder, so that files and objects lie on the same media.
+GATEWAY_VERSION := v1.8.0
+gateway: $(PACKAGES)
+	@command -v go >/dev/null || { echo 'tiercel: no Go, which the server needs: install it (Debian: golang)' >&2; exit 2; }
+	@echo 'tiercel: building versitygw $(GATEWAY_VERSION)'
+	@GOBIN="$(abspath $(BIN))" GOFLAGS=-modcacherw go install github.com/versity/versitygw/cmd/versitygw@$(GATEWAY_VERSION)
 
 # Upstream DLIO in environments of its own: with TensorFlow, and with the PyTorch that a Python of the machine has.
 SYNC = $(BIN)/uv pip sync --quiet --system-certs --require-hashes --compile-bytecode --link-mode=copy

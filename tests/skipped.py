@@ -17,6 +17,7 @@ _RULES = (
     (r"HDF5 with MPI", BUILT, "make parallel-hdf5"),
     (r"not built|make setup|built without|is not installed.*make setup", BUILT, "make setup"),
     (r"slurmctld|slurmd|munged", INSTALLED, "apt-get install slurm-wlm munge iproute2"),
+    (r"`?(make gateway)", INSTALLED, r"\1"),
     (r"gluster", INSTALLED, "apt-get install glusterfs-server iproute2"),
     (r"fusermount3", INSTALLED, "apt-get install fuse3"),
     (r"\b(strace|fio|git|tar|gcc) is not installed|no (chromium)", INSTALLED, r"apt-get install \1\2"),

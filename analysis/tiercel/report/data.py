@@ -21,7 +21,7 @@ from tiercel.study.model import Study
 Record = dict[str, Any]
 
 #: A read with one of these flags is not proven to come from the storage.
-NOT_COLD = frozenset({"cache-not-cold", "cache-unknown"})
+NOT_COLD = frozenset({"cache-not-cold", "cache-unknown", "server-cache"})
 #: What is measured here comes first everywhere.
 ORIGINS = ("measured", "imported", "simulated")
 

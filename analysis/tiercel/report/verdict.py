@@ -238,6 +238,8 @@ def _single(results: Results, stack: str) -> str:
 def _column(results: Results, site: Site, stack: str) -> str:
     known = _storage(site, stack)
     said = "memory: gone after a restart" if stack in results.memory else "keeps files"
+    if known and known.objects:
+        said = "keeps objects, for programs that speak S3"
     if stack not in results.memory and known and site.node_local(known):
         said += ", on one node"
     if stack in results.silent:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tiercel.site.model import OBJECTS
+
 Severity = Literal["info", "caution", "invalid"]
 Row = Mapping[str, Any]
 
@@ -81,7 +83,17 @@ def _cache_not_cold(row: Row) -> bool:
     "a data set larger than memory.",
 )  # fmt: skip
 def _cache_unknown(row: Row) -> bool:
-    return _cold_wanted(row) and row["resident_fraction"] is None and not row["direct"]
+    unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
+    return _cold_wanted(row) and unknown and not row["direct"]
+
+
+@check(
+    "server-cache", "caution", "Perhaps from the server's memory",
+    "This machine keeps nothing of objects, but their server may, and nobody can look into its memory or "
+    "empty it from here. Use a data set larger than the memory of the servers.",
+)  # fmt: skip
+def _server_cache(row: Row) -> bool:
+    return _cold_wanted(row) and row["storage_type"] == OBJECTS
 
 
 @check(
