@@ -68,6 +68,7 @@ def test_an_object_that_changes_between_its_ranges_is_refused(gateway: Gateway) 
 
 def test_an_upload_that_lacks_bytes_leaves_nothing(gateway: Gateway) -> None:
     client = gateway.client()
+    before = len(gateway.requests("AbortMultipartUpload"))  # by other tests, of the same server
     for length in (10, PART + 10):
         upload = client.upload("short/one", length)
         upload.write(memoryview(bytes(length - 1)))
@@ -76,7 +77,7 @@ def test_an_upload_that_lacks_bytes_leaves_nothing(gateway: Gateway) -> None:
     assert gateway.objects("short") == {}
     # Neither are parts kept that were sent: there is nothing to forget.
     client.abandon("short/")
-    assert not gateway.requests("AbortMultipartUpload")[1:]
+    assert len(gateway.requests("AbortMultipartUpload")) - before == 1
 
 
 def test_more_than_a_thousand_objects_are_listed(gateway: Gateway) -> None:
