@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,22 +81,28 @@ class Gateway:
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Start a server for the tests of this process; skip where it is not installed, or cannot store tags."""
+    with serving(tmp_path_factory.mktemp("gateway")) as server:
+        yield server
+
+
+@contextmanager
+def serving(base: Path, *options: str) -> Iterator[Gateway]:
+    """Run a server over a folder in `base`."""
     server = program("versitygw")
     if server is None:
         pytest.skip("versitygw is not installed (make gateway)")
-    base = tmp_path_factory.mktemp("gateway")
     folder, log = base / "root" / "data", base / "access.log"
     folder.mkdir(parents=True)
     try:
         os.setxattr(folder, "user.tiercel-test", b"1")
     except OSError:
-        pytest.skip("this file system has no extended attributes, which versitygw needs")
+        pytest.skip("this file system has no extended attributes, which versitygw needs (make gateway)")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {**os.environ, "ROOT_ACCESS_KEY_ID": KEY, "ROOT_SECRET_ACCESS_KEY": SECRET}
     argv = [str(server), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet", "--access-log", str(log),
-            "posix", str(folder.parent)]  # fmt: skip
+            *options, "posix", str(folder.parent)]  # fmt: skip
     with (base / "said").open("wb") as said:
         process = subprocess.Popen(argv, stdout=said, stderr=said, env=environment)
     try:

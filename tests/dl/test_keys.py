@@ -186,3 +186,10 @@ def test_the_engine_itself_refuses_a_launcher_without_mpi(tmp_path: Path, variab
     assert "a launcher started 4 processes that know nothing of each other: add --mpi" in answer.stderr
     assert not (tmp_path / "data").exists()
     assert run(tmp_path, 2, env={**os.environ, variable: "1"}).returncode == 0
+
+
+def test_parquet_is_refused_by_its_name(tmp_path: Path) -> None:
+    answer = tiercel("check", written(tmp_path), "--set", "dataset.format=parquet")
+    assert answer.returncode == 2
+    assert "dataset.format: parquet is not carried out: DLIO's main branch does not know it" in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1

@@ -36,6 +36,14 @@ def _whole(value: Any) -> Any:
     return round(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
+def _known_upstream(value: Any) -> Any:
+    if value == "parquet":
+        raise ValueError(
+            "parquet is not carried out: DLIO's main branch does not know it, and proposals for it differ"
+        )
+    return value
+
+
 class Hdf5(Document):
     chunk_dims: list[Positive] = []
     num_dset_per_record: Positive = 1
@@ -45,7 +53,7 @@ class Hdf5(Document):
 class Dataset(Document):
     """Files of samples. A sample is a square image of `record_length_bytes`, or has `record_dims`."""
 
-    format: Format = "tfrecord"
+    format: Annotated[Format, BeforeValidator(_known_upstream)] = "tfrecord"
     data_folder: str = "./data/"
     file_prefix: str = Field(default="img", pattern=r"^[A-Za-z0-9_.-]+$")
     num_files_train: Positive = 8
