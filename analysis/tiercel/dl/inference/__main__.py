@@ -15,6 +15,7 @@ from tiercel.dl.inference.tally import row
 from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
 from tiercel.dl.kernel.makers import makers_of
+from tiercel.pagecache import memory_backed
 
 RESULT = "inference.json"
 
@@ -56,7 +57,8 @@ def run(spec: dict[str, Any], data: Path, output: Path, comm: Comm) -> None:
         if tallies:
             rows.append(row(name, tallies, min(s[0] for s in spans), max(s[1] for s in spans)))
     if comm.rank == 0:
-        content = {"operation": operation, "processes": comm.size, "nodes": comm.nodes, "rows": rows}
+        content = {"operation": operation, "processes": comm.size, "nodes": comm.nodes, "rows": rows,
+                   "memory_backed": memory_backed(str(data))}  # fmt: skip
         part = output / f"{RESULT}.part"
         part.write_text(json.dumps(content))
         part.rename(output / RESULT)
