@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tiercel.dl.inference.kv_cache import Cache, Settings, serve
 from tiercel.dl.inference.tally import latencies
 from tiercel.documents import parse
 from tiercel.errors import UserError
+from tiercel.pagecache import memory_backed
 from tiercel.study.workloads import KVCacheWorkload, VectorSearchWorkload
 
 BLOCK = 4096
@@ -41,6 +43,14 @@ def start(folder: Path, operation: str, keys: dict[str, Any], *wrap: str, proces
         "--output", str(folder / "out"), "--processes", str(processes),
     ]  # fmt: skip
     return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_file_system_in_memory_is_told(tmp_path: Path) -> None:
+    if not memory_backed("/dev/shm"):
+        pytest.skip("/dev/shm is not in memory here")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        assert start(Path(place), "kv-cache", KV).returncode == 0
+        assert json.loads((Path(place) / "out" / "inference.json").read_text())["memory_backed"] is True
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:

@@ -137,12 +137,10 @@ def _check_memory(cluster: Cluster) -> None:
     assert "less-memory" not in {flag for row in flags for flag in row}
 
 
-#: Trainings over nodes share their files, so they run on the shared system.
 TRAINING = """
 study: tiny
 title: Training and inference on two nodes
 engines: [dlkernel, inferkernel]
-stacks: [lustre1]
 repetitions: {minimum: 2, maximum: 2}
 twins: false
 timeout: 120s
@@ -173,22 +171,28 @@ def test_all_nodes_make_the_dataset_and_train_on_it(cluster: Cluster) -> None:
     running = cluster.snakemake()
     output, _ = running.communicate(timeout=600)
     assert running.returncode == 0, output + cluster.logs()
-    results = [json.loads(p.read_text()) for p in cluster.results.glob("raw/training.*/dlkernel.json")]
-    assert len(results) == 2
-    for result in results:
-        assert (result["nodes"], result["processes"]) == (2, 4)
-        # Four processes make 8 of 32 files each.
-        assert sorted(result["generated"]["files_of_hosts"].values()) == [16, 16]
-    hosts = {
-        json.loads(p.read_text())["hostname"] for p in cluster.results.glob("raw/training.*/*_output.json")
-    }
-    assert hosts == set(results[0]["generated"]["files_of_hosts"]) and len(hosts) == 2
+    for storage, files in (("lustre1", 16), ("ssd", 32)):
+        places = list(cluster.results.glob(f"raw/training.*.{storage}.*"))
+        results = [json.loads((p / "dlkernel.json").read_text()) for p in places]
+        assert len(results) == 2
+        hosts = {
+            json.loads(p.read_text())["hostname"] for folder in places for p in folder.glob("*_output.json")
+        }
+        assert len(hosts) == 2
+        for result in results:
+            assert (result["nodes"], result["processes"]) == (2, 4)
+            # Of 32 files two nodes make half each of what they share, and all of what is their own.
+            assert result["generated"]["files_of_hosts"] == dict.fromkeys(hosts, files)
     found = pd.read_parquet(cluster.results / "observations.parquet")
     first = found[found["operation"] == "train"]
-    assert first["samples"].tolist() == [32, 32]
+    assert first["samples"].tolist() == [32] * 4
     assert (first["nodes"] == 2).all() and first["au"].between(0, 1).all()
-    # 4 processes of 10 queries each, on one index that all of them made.
-    assert found[found["operation"] == "vector-query"]["operations"].tolist() == [40, 40]
+    # 4 processes of 10 queries each, on an index that all of them made, or those of their node.
+    assert found[found["operation"] == "vector-query"]["operations"].tolist() == [40] * 4
+    made = found[(found["operation"] == "generate") & (found["engine"] == "inferkernel")]
+    assert made.groupby("storage")["bytes_moved"].unique().map(list).to_dict() == {
+        "lustre1": [1 << 20], "ssd": [2 << 20]
+    }  # fmt: skip
     page = (cluster.results / "report" / "index.html").read_text()
     # Two repetitions: their range stands beside the median.
     assert re.search(r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)", page)

@@ -30,7 +30,9 @@ class InferKernel(Engine):
     needs_mpi = False
 
     def find(self) -> Installation | None:
-        code = digest_of([Path(tiercel.__file__).parent / "dl" / "inference"])
+        folder = Path(tiercel.__file__).parent / "dl"
+        shared = (folder / "kernel" / "comm.py", folder / "kernel" / "makers.py")
+        code = digest_of([folder / "inference", *shared])
         return Installation(self.name, f"{tiercel.__version__}+{code}", {"python": Path(sys.executable)})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
@@ -56,14 +58,14 @@ class InferKernel(Engine):
             if content["processes"] != task.processes:
                 raise RunFailed(f"{_RESULT} is of {content['processes']} processes, not {task.processes}")
             rows = [r for r in content["rows"] if r["operations"]]
-            return [_measurement(r, phase) for phase, r in enumerate(rows)]
+            return [_measurement(r, phase, content["memory_backed"]) for phase, r in enumerate(rows)]
         except FileNotFoundError:
             raise RunFailed(f"{_RESULT} is missing: the engine wrote no result") from None
         except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
             raise RunFailed(f"{_RESULT} is not a whole result: {error!r}") from None
 
 
-def _measurement(found: dict[str, Any], phase: int) -> Measurement:
+def _measurement(found: dict[str, Any], phase: int, memory_backed: bool) -> Measurement:
     operation, seconds, moved = found["operation"], found["total_time"], found["bytes"]
     count, role = found["operations"], "setup" if operation in _PREPARES else "measured"
     one = Measurement(
@@ -72,6 +74,8 @@ def _measurement(found: dict[str, Any], phase: int) -> Measurement:
         bandwidth=moved / seconds if moved else None, operation_rate=count / seconds,
         total_time=seconds, began=found["began"], hit_share=found["hit_share"],
     )  # fmt: skip
+    if one.access in ("RO", "RAW"):
+        one.memory_backed = memory_backed
     for name, value in found["latency"].items():
         setattr(one, f"latency_{name}", value)
     return one

@@ -6,7 +6,13 @@ process reads what it wrote itself, after its node evicted it from the page cach
 
 from __future__ import annotations
 
-from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
+from tiercel.study.workloads import (
+    DataWorkload,
+    DeepLearningWorkload,
+    MetadataWorkload,
+    VectorSearchWorkload,
+    Workload,
+)
 
 
 def node_local(workload: Workload, nodes: int) -> tuple[Workload | None, str]:
@@ -15,6 +21,8 @@ def node_local(workload: Workload, nodes: int) -> tuple[Workload | None, str]:
         return workload, ""
     if isinstance(workload, MetadataWorkload):
         return None, "left out on several nodes: its processes work in one tree, which no two nodes share"
+    if isinstance(workload, DeepLearningWorkload | VectorSearchWorkload):
+        return workload, "on several nodes each makes and reads a whole dataset of its own"
     if isinstance(workload, DataWorkload):
         if workload.layout == "shared":
             return None, "left out on several nodes: they share no file there"

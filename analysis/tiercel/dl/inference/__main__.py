@@ -14,6 +14,8 @@ from tiercel.dl.inference import kv_cache, vector_search
 from tiercel.dl.inference.tally import row
 from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
+from tiercel.dl.kernel.makers import makers_of
+from tiercel.pagecache import memory_backed
 
 RESULT = "inference.json"
 
@@ -35,10 +37,10 @@ def run(spec: dict[str, Any], data: Path, output: Path, comm: Comm) -> None:
     operation, seed = given.pop("operation"), given.pop("seed")
     rows = []
     if operation == "vector-search":
-        path = data / "index"
+        path, makers = data / "index", makers_of(data, comm)
         began = time()
         made = vector_search.make_index(
-            vector_search.Settings(**given), path, comm.rank, comm.size, f"{seed}:{comm.rank}"
+            vector_search.Settings(**given), path, makers.index, makers.count, f"{seed}:{comm.rank}"
         )
         made_bytes = sum(comm.gather(made))
         rows.append({"operation": "generate", "began": began, "total_time": time() - began,
@@ -55,7 +57,8 @@ def run(spec: dict[str, Any], data: Path, output: Path, comm: Comm) -> None:
         if tallies:
             rows.append(row(name, tallies, min(s[0] for s in spans), max(s[1] for s in spans)))
     if comm.rank == 0:
-        content = {"operation": operation, "processes": comm.size, "nodes": comm.nodes, "rows": rows}
+        content = {"operation": operation, "processes": comm.size, "nodes": comm.nodes, "rows": rows,
+                   "memory_backed": memory_backed(str(data))}  # fmt: skip
         part = output / f"{RESULT}.part"
         part.write_text(json.dumps(content))
         part.rename(output / RESULT)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.makers import Makers, makers_of
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency, evict, residency, sync_filesystem
 
@@ -33,6 +35,10 @@ class Folder(ABC):
     @abstractmethod
     def calls(self, tracer: Tracer | None = None) -> IO:
         """Return the calls by which one process reads and writes what is in it."""
+
+    def makers(self, comm: Comm) -> Makers:
+        """Return with whom this process makes what lies here; all processes call this."""
+        return Makers(comm.rank, comm.size)
 
     @abstractmethod
     def text(self, below: str) -> str | None:
@@ -103,6 +109,9 @@ class Files(Folder):
 
     def calls(self, tracer: Tracer | None = None) -> IO:
         return IO(tracer)
+
+    def makers(self, comm: Comm) -> Makers:
+        return makers_of(Path(self.name), comm)
 
     def text(self, below: str) -> str | None:
         try:

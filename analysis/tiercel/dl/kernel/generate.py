@@ -1,4 +1,5 @@
 """Makes a dataset: the files are shared out over the processes, and are the same for every number of them.
+Where each node has storage of its own (`makers`), each gets a whole one.
 
 A file gets its name when it is whole, so an interrupted generation goes on where it stopped. ``dataset.json``
 in the data folder says what was generated, so that a dataset for other parameters is never read by mistake.
@@ -17,6 +18,7 @@ from tiercel.dl.kernel.files import file_count, file_spec, path_of
 from tiercel.dl.kernel.folder import LARGE, Folder
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.formats.indexed_binary import OFFSETS, SIZES
+from tiercel.dl.kernel.makers import Makers
 from tiercel.dl.kernel.spec import Spec
 
 MANIFEST = "dataset.json"
@@ -33,19 +35,19 @@ class Generated:
     seconds: float
 
 
-def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm) -> Generated:
+def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Makers) -> Generated:
     """Make what of the dataset is not there yet; returns on all processes when all of it is durable.
 
     Raises Failure for a folder that holds another dataset, and for a disk that is full.
     """
     began = time()
-    if comm.rank == 0:
+    if makers.index == 0:
         _prepare(spec, folder)
     comm.barrier()
     files = size = kept = 0
     small = False
     every = [(split, n) for split in SPLITS for n in range(file_count(spec, split))]
-    for split, number in every[comm.rank :: comm.size]:
+    for split, number in makers.share(every):
         file = file_spec(spec, split, number)
         path = folder.path(file.path)
         try:

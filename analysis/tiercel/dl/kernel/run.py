@@ -23,6 +23,7 @@ from tiercel.dl.kernel.formats import Format, format_of
 from tiercel.dl.kernel.generate import SPLITS, Generated, generate, holds_files, read_manifest, remove
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Work, loader_for
+from tiercel.dl.kernel.makers import Makers
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency
@@ -107,6 +108,7 @@ class _Job:
         # Their own calls: an epoch's bytes and times are those of reading the dataset.
         self.checkpoints = Checkpoints(spec, places.checkpoints, comm, places.checkpoints.calls(calls.tracer))
         self.generated: Generated | None = None
+        self.makers = Makers(comm.rank, comm.size)
         self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
         self.startup = 0.0
         self.packed = {"train": 0.0, "valid": 0.0}
@@ -123,7 +125,7 @@ class _Job:
         self._report()
         if self._made_all() and not spec.keep_files:
             self.comm.barrier()
-            if self.comm.rank == 0:
+            if self.makers.index == 0:
                 remove(self.places.data)
 
     def _have_dataset(self) -> None:
@@ -136,7 +138,8 @@ class _Job:
             kept = [len(self._split(name).paths[self.comm.rank :: self.comm.size]) for name in self._splits()]
             self.generated = Generated(0, 0, sum(kept), 0.0)
         else:
-            self.generated = generate(spec, self.handler, folder, self.comm)
+            self.makers = folder.makers(self.comm)
+            self.generated = generate(spec, self.handler, folder, self.comm, self.makers)
 
     def _splits(self) -> list[str]:
         return [name for name in SPLITS if name == "train" or self.spec.files_eval]
