@@ -116,7 +116,7 @@ def test_a_warm_first_epoch_is_flagged(stack: Stack, tmp_path: Path) -> None:
     row: dict[str, Any] = dict.fromkeys(
         ("resident_fraction", "memory_backed", "direct", "medium", "bytes_moved", "memory_bytes", "nodes",
          "bytes_expected", "stonewall_hit", "total_time", "clock_skew", "others_cpu", "cross_node_fraction",
-         "fsync", "site_memory_bytes", "cores", "processes_per_node")
+         "fsync", "site_memory_bytes", "cores", "processes_per_node", "storage_type")
     )  # fmt: skip
     row |= {"operation": "train", "access": "RO", "role": "measured"}
     assert "cache-unknown" in flags_of(row)
