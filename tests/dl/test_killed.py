@@ -31,7 +31,7 @@ def start(tmp: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
             for p in psutil.Process(process.pid).children(recursive=True)
             if "tiercel.dl.kernel" in _words(p)
         ]
-        if len(kernels) >= 2 and list(tmp.glob("tiercel-dl-data-*/dataset/dataset.json")):
+        if len(kernels) >= 2 and list(tmp.glob("tiercel-dl-data-*/**/dataset.json")):
             return process, kernels
         time.sleep(0.05)
     process.kill()
