@@ -51,9 +51,9 @@ FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process
 #: Columns that any of the functions here needs. The others only slow down every selection of rows.
 _NEEDED = tuple(
     dict.fromkeys(
-        (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, *FACTORS, "processes", "medium", "title", "storage_label",
-         "run", "repetition", "twin", "look", "access", "began", "bandwidth", "operation_rate",
-         "samples_per_second", "latency_p50", "latency_p99", "flags")
+        (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, "phase_time", *FACTORS, "processes", "medium",
+         "title", "storage_label", "run", "repetition", "twin", "look", "access", "began", "bandwidth",
+         "operation_rate", "samples_per_second", "latency_p50", "latency_p99", "flags")
     )
 )  # fmt: skip
 _NUMBERS = (
@@ -65,6 +65,7 @@ _NUMBERS = (
     "latency_p99",
     "repetition",
     "look",
+    "phase_time",
 )
 _DATA = ("read", "write")
 _TRAINING = ("train", "train-later", "evaluate")
@@ -82,8 +83,9 @@ def usable(
     The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
     returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
     """
-    if "look" not in observations:  # a table of numbers from elsewhere
-        observations = observations.assign(look=0)
+    for name, absent in (("look", 0), ("phase_time", np.nan)):  # a table of numbers from elsewhere
+        if name not in observations:
+            observations = observations.assign(**{name: absent})
     observations = observations.fillna({k: v for k, v in _MISSING.items() if k in observations})
     keep = (observations["role"] == "measured") & ~observations["traced"].astype(bool)
     if not twins:
@@ -135,7 +137,10 @@ def newest(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def same_amount(a: pd.DataFrame, b: pd.DataFrame) -> bool:
-    """Return whether each process moved as much, or worked on as many items, in both."""
+    """Return whether each process did as much in both; or as much as takes the same time, where a study
+    aims at one."""
+    if all(part["phase_time"].notna().all() for part in (a, b)):
+        return bool(a["phase_time"].iloc[0] == b["phase_time"].iloc[0])
     return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in _AMOUNTS)
 
 
