@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.study.test_plan import plan, site, study
 from tiercel.documents import parse
+from tiercel.engines import Installation, Task, engines
 from tiercel.errors import UserError
 from tiercel.study.assumptions import GOOD, assumed_seconds
 from tiercel.study.expand import expand
 from tiercel.study.model import Study
-from tiercel.study.plan import order_runs
+from tiercel.study.plan import Amount, Configuration, Run, order_runs
 from tiercel.study.workloads import DataWorkload, MetadataWorkload
 
 WRITE = {"operation": "write", "segments": 3, "fsync": "phase"}
@@ -90,6 +92,38 @@ def test_amounts_replace_the_size_and_nothing_else() -> None:
     assert more.model_dump(exclude=sizes) == data.model_dump(exclude=sizes)
     items = MetadataWorkload(operation="metadata", items_per_process=3)
     assert (items.amount(1), items.least_amount(1), items.with_amount(64).items_per_process) == (3, 3, 64)
+
+
+def test_every_engine_is_told_the_amount() -> None:
+    """2 processes, 64 blocks of 1 MiB each where the study says 3; 512 items where it says 1,000."""
+    s = aiming(workloads={"w": WRITE, "m": {"operation": "metadata", "directories": False}})
+    data, items = (next(c for c in plan(s).configurations if c.name == name) for name in "wm")
+
+    def told(engine: str, version: str, c: Configuration, amount: int) -> list[str]:
+        run = Run(c, amount=Amount(amount, 3, "phase_time", "", 1.0, "x", 0.1))
+        task = Task(run.workload, 1, 2, Path("/data"), Path("/out"), 1, "mpiexec")
+        adapter = engines.get(engine)()
+        programs = dict.fromkeys((engine, "mpi", "fork"), Path("/bin/true"))
+        return [
+            word
+            for step in adapter.steps(task, Installation(engine, version, programs))
+            for word in step.argv
+        ]
+
+    assert "64" == after("-s", told("ior", "4.0.0", data, 64)) == after("-s", told("iokernel", "1", data, 64))
+    fio = " ".join(told("fio", "3.36", data, 64))
+    assert f"size={64 * 2**20}" in fio or f"size {64 * 2**20}" in fio
+    assert (
+        "512"
+        == after("-n", told("mdtest", "4.0.0", items, 512))
+        == after("-n", told("iokernel", "1", items, 512))
+    )
+    assert after("--again", told("iokernel", "1", items, 512)) == "0.1"
+    assert "--again" not in told("mdtest", "4.0.0", items, 512)
+
+
+def after(option: str, words: list[str]) -> str:
+    return words[words.index(option) + 1]
 
 
 def test_nothing_is_done_again_where_that_would_be_something_else() -> None:
