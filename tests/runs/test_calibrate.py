@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tiercel.results.dataset import to_dataset
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawRun, RawStore
 from tiercel.runs.batch import retry_failed, run_batch
@@ -97,6 +98,8 @@ def test_no_calibration_becomes_a_number(aiming: Project) -> None:
     amount = calibrations(aiming)["data"].record["amount"]["amount"]
     assert set(data["bytes_per_process"]) == {amount * 65536} == set(data["bytes_moved"])
     assert set(observations["phase_time"]) == {0.1}
+    # An amount that follows from the storage is no property of a workload.
+    assert to_dataset(observations)["bytes_per_process"].isnull().all()
     shown = aiming.tiercel("report", "--study", "tiny")
     assert shown.returncode == 0, shown.stderr
     page = (aiming.results / "report" / "index.html").read_text()

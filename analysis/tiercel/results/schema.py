@@ -80,6 +80,9 @@ FEATURES = (
     Column("computation_time", NUMBER, "s", "emulated computation of one step"),
 )
 
+#: Of these, how much there is to do: it may follow from the scale, or from the storage (phase_time).
+AMOUNTS = ("bytes_per_process", "items_per_process")
+
 #: What a phase gave (engines.base.Measurement).
 NUMBERS = (
     Column("operation", WORD, "", "write, read, file-create, file-stat, directory-create..."),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from tiercel.results.schema import FEATURES
+from tiercel.results.schema import AMOUNTS, FEATURES
 
 #: What rows of one sample share: the configuration and the operation. The origin is always among them:
 #: measured, imported and simulated numbers never enter one aggregate.
@@ -41,9 +41,8 @@ _MISSING = {
     "processes": 0,
 }
 
-#: How much data or how many items is no feature here: it may follow from the scale (so much on each node).
-_AMOUNTS = ("bytes_per_process", "items_per_process")
-FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in _AMOUNTS)
+#: How much data or how many items is no feature here.
+FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in AMOUNTS)
 
 #: Properties of a workload whose cost is asked for, and the level that the others are held against.
 FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process", "direct": "False"}
@@ -51,7 +50,7 @@ FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process
 #: Columns that any of the functions here needs. The others only slow down every selection of rows.
 _NEEDED = tuple(
     dict.fromkeys(
-        (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, "phase_time", *FACTORS, "processes", "medium",
+        (*SAME, *GROUP, *STACK, *SCALE, *AMOUNTS, "phase_time", *FACTORS, "processes", "medium",
          "title", "storage_label", "run", "repetition", "twin", "look", "access", "began", "bandwidth",
          "operation_rate", "samples_per_second", "latency_p50", "latency_p99", "flags")
     )
@@ -141,7 +140,7 @@ def same_amount(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     aims at one."""
     if all(part["phase_time"].notna().all() for part in (a, b)):
         return bool(a["phase_time"].iloc[0] == b["phase_time"].iloc[0])
-    return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in _AMOUNTS)
+    return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in AMOUNTS)
 
 
 def scales(part: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:
