@@ -147,6 +147,7 @@ class IOKernel(Engine):
         argv += ["-w", str(w.write_bytes)] if w.write_bytes else []
         argv += ["-e", str(w.read_bytes)] if w.read_bytes else []
         argv += ["-W", f"{w.stonewall:g}"] if w.stonewall is not None else []
+        argv += ["--again", f"{w.again:g}"] if w.again is not None else []
         stride = task.processes_per_node if w.reorder == "node" else w.reorder
         if isinstance(stride, int) and stride % task.processes:
             argv += ["-N", str(stride)]

@@ -60,6 +60,8 @@ class Mdtest(Engine):
             return "mdtest does metadata only"
         if workload.stonewall is not None:
             return "mdtest does not print how many items its stonewall let through"
+        if workload.again is not None:
+            return "mdtest goes over its items once"
         if "rename" not in workload.phases:
             return None
         if not workload.directories or workload.files:

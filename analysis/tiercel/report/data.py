@@ -117,7 +117,7 @@ class Results:
     def __init__(
         self, study: Study, observations: pd.DataFrame, runs: pd.DataFrame, flags: Mapping[str, FlagText]
     ) -> None:
-        mine = runs[runs["study"] == study.study]
+        mine = _measuring(runs[runs["study"] == study.study])
         self.study = study
         self.known_flags = flags
         self.runs = current_runs(mine)
@@ -352,6 +352,13 @@ class Results:
         return [e for e in self.study.experiments if e in present] + sorted(
             present - set(self.study.experiments)
         )
+
+
+def _measuring(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that give numbers, or failed: a calibration that went well is neither."""
+    if "calibration" not in runs:  # a table of before there were any
+        return runs
+    return runs[~(runs["calibration"].fillna(False).astype(bool) & (runs["status"] == "ok"))]
 
 
 def stack_key(storage: str, layer: str) -> str:

@@ -24,7 +24,7 @@ _NUMBER = (
 #: held against.
 _RATIO = (
     "operation", "metric", "nodes", "processes_per_node", "ratio", "low", "high", "floor_low", "floor_high",
-    "verdict", "reason", "needed",
+    "verdict", "reason", "needed", "amount_a", "amount_b",
 )  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def numbers(results: Results) -> Table | None:
 
 def comparisons(results: Results) -> Table | None:
     columns = ["Experiment", "Workload", "Operation", "A", "B", "Scale", "Engine", "Origin", "n",
-               "A over B", "Interval", "Noise", "Effect", "p", "Verdict"]  # fmt: skip
+               "Did", "A over B", "Interval", "Noise", "Effect", "p", "Verdict"]  # fmt: skip
     rows = []
     for row in results.comparisons:
         everywhere = row["scope"] == "all"
@@ -132,6 +132,7 @@ def comparisons(results: Results) -> Table | None:
             Cell(row["engine"]),
             Cell(row["origin"], kind="" if row["origin"] == "measured" else "mark"),
             Cell(f"{row['n_a']}, {row['n_b']}", row["n_a"]),
+            Cell(_amounts(row), kind="short"),
             Cell(words.times(row["ratio"]), _sortable(row["ratio"]), "strong" if verdict else ""),
             Cell(words.factors(row["low"], row["high"]), _sortable(row["low"])),
             Cell(_noise(row), _sortable(row["floor_high"])),
@@ -144,12 +145,23 @@ def comparisons(results: Results) -> Table | None:
         return None
     table = Table(
         "Storage against storage. Effect: Cliff's delta; p: of the two-level model (the rank test must "
-        "agree), corrected for all answers of the study; scale all: over all scales that both have.",
+        "agree), corrected for all answers of the study; scale all: over all scales that both have. Did: "
+        "what each process did, A : B, where the study aims at a time and so gave them different amounts.",
         tuple(columns),
         frozenset({"n", "A over B", "Interval", "Noise", "Effect", "p"}),
         rows,
     )
-    return _without_constant(table, {"Origin": "measured", "Engine": None})
+    return _without_constant(table, {"Origin": "measured", "Engine": None, "Did": ""})
+
+
+def _amounts(row: Record) -> str:
+    """Say how much each side did, where that differs."""
+    amounts = [row.get(f"amount_{side}", math.nan) for side in "ab"]
+    if any(math.isnan(amount) for amount in amounts):
+        return ""
+    data = row["operation"] in ("read", "write")
+    a, b = (format_size(amount) if data else words.count(int(amount), "item") for amount in amounts)
+    return f"{a} : {b}"
 
 
 def _undecided(row: Record) -> str:

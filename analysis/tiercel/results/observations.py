@@ -21,7 +21,7 @@ from tiercel.results import schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.table import known_rows, load_table, write_table
-from tiercel.results.validity import TOO_FEW, flags_of
+from tiercel.results.validity import ONE_CACHE, TOO_FEW, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _STAMP = "record_stamp"
@@ -46,6 +46,7 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
             observations += rows
             runs.append({**run, _STAMP: stamps[run_id]})
     _mark_too_few(observations)
+    _mark_one_cache(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
     write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, _signature())
@@ -69,7 +70,8 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     context = {name: raw.context.get(name) for name in _CONTEXT}
     status, reason = raw.record["status"], raw.record["reason"]
     measurements: list[Measurement] = []
-    if status == "ok":
+    calibration = bool(raw.run.get("calibration"))
+    if status == "ok" and not calibration:
         try:
             measurements = measurements_of(raw)
         except RunFailed as failure:
@@ -79,13 +81,14 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     for measurement in measurements:
         row = dict.fromkeys((c.name for c in schema.OBSERVATIONS), None)
         row.update({**identity, **features, **context, **asdict(measurement)})
+        row["phase_time"] = raw.context.get("phase_time")
         row["flags"] = flags_of(row)
         rows.append(row)
     record = raw.record
     run = {
         **identity, **context, "status": status, "reason": reason, "started": record["started"],
         "duration": record["duration"], "engine_time": record["engine_time"],
-        "attempts": record["attempts"],
+        "attempts": record["attempts"], "calibration": calibration,
     }  # fmt: skip
     return rows, run
 
@@ -120,6 +123,26 @@ def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:
         )
         others = [f for f in row["flags"] if f != TOO_FEW]
         row["flags"] = [*others, TOO_FEW] if few else others
+
+
+def _mark_one_cache(observations: list[dict[str, Any]]) -> None:
+    """Set or clear the flag of data that fits in the page cache on some storages only.
+
+    It is of studies that aim at a time: elsewhere all storages move the same.
+    """
+    same = ("study", "experiment", "workload", "operation", "engine", "nodes", "processes_per_node")
+    aimed: dict[tuple[Any, ...], list[tuple[dict[str, Any], bool]]] = {}
+    for row in observations:
+        size, memory = row["bytes_per_process"], row["memory_bytes"]
+        counts = row["role"] == "measured" and row["medium"] != "memory" and not row["direct"]
+        if row["phase_time"] is not None and counts and None not in (size, memory):
+            fits = size * row["processes_per_node"] < memory
+            aimed.setdefault(tuple(row[name] for name in same), []).append((row, fits))
+    for rows in aimed.values():
+        some = len({fits for _, fits in rows}) > 1
+        for row, fits in rows:
+            others = [f for f in row["flags"] if f != ONE_CACHE]
+            row["flags"] = [*others, ONE_CACHE] if some and fits else others
 
 
 def _signature() -> str:

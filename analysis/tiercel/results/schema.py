@@ -68,6 +68,7 @@ FEATURES = (
     Column("queue_depth", COUNT, "", "operations in flight of one process"),
     Column("items_per_process", COUNT, "", "files (or folders) of one process in metadata experiments"),
     Column("write_bytes", COUNT, "B", "bytes written to each file in metadata experiments"),
+    Column("phase_time", NUMBER, "s", "what a phase aims at, so that the amount follows from the speed"),
     Column("dl_workload", WORD, "", "deep-learning workload file"),
     Column("dl_settings", WORD, "", "keys of that file that the study overrides"),
     Column("format", WORD, "", "format of the dataset's files"),
@@ -78,6 +79,9 @@ FEATURES = (
     Column("batch_size", COUNT, "", "samples of one step of one process"),
     Column("computation_time", NUMBER, "s", "emulated computation of one step"),
 )
+
+#: Of these, how much there is to do: it may follow from the scale, or from the storage (phase_time).
+AMOUNTS = ("bytes_per_process", "items_per_process")
 
 #: What a phase gave (engines.base.Measurement).
 NUMBERS = (
@@ -150,6 +154,12 @@ CONTEXT = (
     Column("psi_io_before", NUMBER, "1", "share of the last 10 s in which some task waited for I/O"),
     Column("psi_io_during", NUMBER, "1", "share of the run's time in which some task waited for I/O"),
     Column("session_layout", WORD, "", "own: every process its own session; shared"),
+    Column(
+        "amount_bound",
+        WORD,
+        "",
+        "what decided how much was done: phase_time, least, storage, budget or failure (runs.amounts)",
+    ),
 )
 
 OBSERVATIONS = (
@@ -167,6 +177,7 @@ RUNS = (
     Column("started", NUMBER, "s", "seconds since the epoch"),
     Column("duration", NUMBER, "s", "of the whole run"),
     Column("engine_time", NUMBER, "s", "of the engine's commands alone"),
+    Column("calibration", FLAG, "", "found how much the others do; gives no number"),
     Column("attempts", COUNT, "", "1; more where earlier attempts were interrupted"),
     *CONTEXT,
 )

@@ -201,6 +201,17 @@ def _same_node(row: Row) -> bool:
     return _cold_wanted(row) and elsewhere and share is not None and share < 1
 
 
+#: Set by the table of results, which sees all storages.
+ONE_CACHE = "cache-on-one-side"
+FLAGS[ONE_CACHE] = Flag(
+    ONE_CACHE,
+    "Fits in memory here, not elsewhere",
+    "The study aims at a time, so another storage was given more data than its nodes have memory, this one "
+    "less: part of a difference between them may be the cache's. Name a size instead of phase_time, or use "
+    "direct: true.",
+    "caution",
+)
+
 #: Set by the table of results, which sees all repetitions of a configuration, not by a check on one row.
 TOO_FEW = "too-few-repetitions"
 FLAGS[TOO_FEW] = Flag(

@@ -5,9 +5,11 @@ A batch is resumable at any point: finished runs are never repeated, one that wa
 
 from __future__ import annotations
 
+import math
 import signal
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,8 +17,9 @@ from pathlib import Path
 from tiercel.children import interrupt
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
+from tiercel.runs.calibrate import amount_of, calibrate
 from tiercel.runs.estimate import seconds_of
-from tiercel.runs.execute import Equipment, execute
+from tiercel.runs.execute import Equipment, Outcome, execute
 from tiercel.runs.history import History
 from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
@@ -63,18 +66,54 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
                         raise OutOfTime(f"{len(batch.runs) - position} runs of this batch are left")
                     else:
                         started = True
-                        progress.start(run)
-                        outcome = execute(run, _equipment(project, run, store, lock.descriptor, job))
-                        history.add(outcome)
-                        counts[outcome.status] += 1
-                        rest = (r for r in batch.runs[position + 1 :] if r.id not in done)
-                        left = partial(_time_left, history, chain(rest, later))
-                        progress.end(outcome, left, certain(project, run))
+                        for each in _with_calibration(project, run, store):
+                            progress.start(each)
+                            outcome = _carry_out(
+                                project, each, _equipment(project, each, store, lock.descriptor, job)
+                            )
+                            history.add(outcome)
+                            done.add(each.id)
+                            counts[outcome.status] += 1
+                            rest = (r for r in batch.runs[position + 1 :] if r.id not in done)
+                            left = partial(_time_left, history, chain(rest, later))
+                            progress.end(outcome, left, certain(project, each))
+                            if outcome.status == "failed":
+                                break
             finally:
                 progress.close()
     finally:
         signal.signal(signal.SIGTERM, before)
     return counts
+
+
+def _with_calibration(project: Project, run: Run, store: RawStore) -> list[Run]:
+    """Return what is to be carried out so that a run is: before it its calibration, where that is missing.
+
+    The plan has calibrations in a round of their own; missing it is where runs are picked from the plan
+    (runs.probe), or where a program that was replaced has other calibrations than its runs so far.
+    """
+    calibration = project.plan.calibrations.get(run.configuration.key)
+    if calibration is None or run.calibration or amount_of(project.plan, run, store):
+        return [run]
+    return [calibration, run]
+
+
+def _carry_out(project: Project, run: Run, equipment: Equipment) -> Outcome:
+    if run.calibration:
+        return calibrate(run, equipment, seconds_of_a_run(project))
+    if run.configuration.phase_time is None:
+        return execute(run, equipment)
+    amount = amount_of(project.plan, run, equipment.store)
+    assert amount is not None
+    return execute(replace(run, amount=amount), equipment)
+
+
+def seconds_of_a_run(project: Project) -> float:
+    """Return what a run may take so that all that are certain end before the study has used twice its
+    budget, at which even they stop (runs.history). Infinite without a budget."""
+    budget = project.plan.study.budget
+    some = sum(certain(project, run) and not run.calibration for run in project.plan.runs)
+    return math.inf if budget is None else 2 * budget / max(1, some)
 
 
 def over_budget(project: Project, history: History) -> bool:
@@ -88,10 +127,17 @@ def retry_failed(project: Project, results: Path) -> int:
     """Set the plan's failed runs aside, so that they go again; return how many."""
     store = RawStore(results)
     with SiteLock(results):  # a batch that still measures would write what is moved away
-        failed = [r for r in project.plan.runs if (raw := store.read(r.id)) and not raw.ok]
+        plan = project.plan
+        failed = [r for r in plan.runs if (raw := store.read(r.id)) and not raw.ok]
         again = {run.id for run in failed}
+        # Nothing of a configuration goes whose calibration failed: all of it is to go again.
+        waiting = {key for key, calibration in plan.calibrations.items() if calibration.id in again}
         # First, so that whatever interrupts this, they do go again.
-        batches = (b.name for b in project.plan.batches if any(run.id in again for run in b.runs))
+        batches = (
+            b.name
+            for b in plan.batches
+            if any(run.id in again or run.configuration.key in waiting for run in b.runs)
+        )
         carry_out_again(project, results, batches)
         for run in failed:
             store.set_aside(run.id)

@@ -34,12 +34,12 @@ class Cost:
 def seconds_of(run: Run, history: History) -> float:
     """Return how long `run` will take: as its likes did, else as assumed (study.assumptions)."""
     likes = history.seconds_of_likes(run)
-    return assumed_seconds(run.configuration) if likes is None else likes
+    return assumed_seconds(run.configuration, calibration=run.calibration) if likes is None else likes
 
 
 def _least_seconds_of(run: Run, history: History) -> float:
     likes = history.seconds_of_likes(run)
-    return assumed_seconds(run.configuration, GOOD) if likes is None else likes
+    return assumed_seconds(run.configuration, GOOD, calibration=run.calibration) if likes is None else likes
 
 
 def wanted_runs(runs: Iterable[Run], history: History, done: set[str]) -> list[Run]:

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import tracing_environment
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import Site
-from tiercel.study.plan import Run
+from tiercel.study.plan import Amount, Run
 
 #: Variables whose values are part of what a number means. Others (user names, tokens) are never recorded.
 _RECORDED = ("MPICH_", "OMPI_MCA_", "ROMIO_", "UCX_", "FI_", "HDF5_")
@@ -65,6 +65,10 @@ class Equipment:
     """What is known of the job's nodes (runs.job): it wins over what this process sees of its own."""
 
 
+#: What a run is for: given its folder and the list that its commands go to, it returns numbers or an amount.
+Deed = Callable[[Path, list[dict[str, Any]]], tuple[list[Measurement], Amount | None]]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run came to. `measurements` is empty for a failed one."""
@@ -75,10 +79,17 @@ class Outcome:
     duration: float
     engine_time: float
     measurements: list[Measurement]
+    amount: Amount | None = None
+    """What a calibration found."""
 
 
 def execute(run: Run, equipment: Equipment) -> Outcome:
-    """Carry out `run`, keep its raw folder, and return what it came to.
+    """Carry out `run`, keep its raw folder, and return what it came to (see recorded)."""
+    return recorded(run, equipment, lambda *where: (measure(run, equipment, *where), None))
+
+
+def recorded(run: Run, equipment: Equipment, do: Deed) -> Outcome:
+    """Make the run's raw folder, `do` what the run is for, and write down what it came to.
 
     A run that fails (engine killed, disk full, half-written result) is recorded with its reason and
     gives no numbers. Only an interruption of tiercel itself leaves a folder without a record.
@@ -88,29 +99,9 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
     steps: list[dict[str, Any]] = []
     measurements: list[Measurement] = []
     reason = ""
+    found: Amount | None = None
     try:
-        nodes = _elsewhere(run, equipment)
-        problem = None if nodes else space_problem(run.configuration.stack, _footprint(run))
-        if problem:
-            raise RunFailed(problem)
-        with scratch_of(run.configuration.stack, run.id, nodes, _footprint_of_node(run)) as scratch:
-            around = {**_said(equipment), **({} if nodes else surroundings(run.configuration.stack))}
-            around |= equipment.around
-            before = Sample.take()
-            try:
-                place = scratch.data
-                with _through_layers(
-                    run, equipment, folder if isinstance(place, Location) else place, folder
-                ) as view:
-                    task = _task(run, equipment, place if isinstance(place, Location) else view.data, folder)
-                    for step in equipment.engine.steps(task, equipment.installation):
-                        steps.append(_carry_out(step, run, equipment, view, folder))
-                        _check(step, steps[-1], folder)
-            finally:
-                here = {} if _on_service(equipment) else between(before, Sample.take())
-                write_json(folder / "context.json", {**around, **here})
-                clean(folder)
-        measurements = equipment.engine.parse(task, folder)
+        measurements, found = do(folder, steps)
     except RunFailed as failure:
         reason = one_line(str(failure))
         if not equipment.nodes_answer():
@@ -122,6 +113,7 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
         duration=time.monotonic() - began,
         engine_time=sum(s["seconds"] for s in steps),
         measurements=measurements,
+        amount=found,
     )
     write_json(
         folder / RECORD,
@@ -129,9 +121,44 @@ def execute(run: Run, equipment: Equipment) -> Outcome:
             "run": run.id, "status": outcome.status, "reason": reason, "started": started,
             "duration": outcome.duration, "engine_time": outcome.engine_time, "attempts": attempt,
             "steps": steps, "tiercel": tiercel.__version__,
+            **({"amount": asdict(found)} if found else {}),
         },
     )  # fmt: skip
     return outcome
+
+
+def measure(run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, Any]]) -> list[Measurement]:
+    """Do what a run asks for, once, and return its numbers. What the engine leaves and the conditions go to
+    `folder`, each command to `steps`, also of one that fails (RunFailed)."""
+    stack = run.configuration.stack
+    nodes = elsewhere(run, equipment)
+    problem = None if nodes else space_problem(stack, _footprint(run))
+    if problem:
+        raise RunFailed(problem)
+    with scratch_of(stack, run.id, nodes, _footprint_of_node(run)) as scratch:
+        around = {**_said(equipment), **_aimed_at(run), **({} if nodes else surroundings(stack))}
+        around |= equipment.around
+        before = Sample.take()
+        try:
+            place = scratch.data
+            with _through_layers(
+                run, equipment, folder if isinstance(place, Location) else place, folder
+            ) as view:
+                task = _task(run, equipment, place if isinstance(place, Location) else view.data, folder)
+                for step in equipment.engine.steps(task, equipment.installation):
+                    steps.append(_carry_out(step, run, equipment, view, folder))
+                    _check(step, steps[-1], folder)
+        finally:
+            here = {} if _on_service(equipment) else between(before, Sample.take())
+            write_json(folder / "context.json", {**around, **here})
+            clean(folder)
+    return equipment.engine.parse(task, folder)
+
+
+def _aimed_at(run: Run) -> dict[str, Any]:
+    """Return what the conditions of a run say of its amount."""
+    amount = run.amount
+    return {} if amount is None else {"phase_time": amount.phase_time, "amount_bound": amount.bound}
 
 
 def _said(equipment: Equipment) -> dict[str, Any]:
@@ -146,7 +173,7 @@ def _on_service(equipment: Equipment) -> bool:
     return scheduler is not None and scheduler.head == "service"
 
 
-def _elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
+def elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
     """Return the run's nodes where its storage is another one on each, None where this one will do."""
     c, site = run.configuration, equipment.site
     if site is None or not site.node_local(c.stack.storage):
@@ -158,12 +185,12 @@ def _elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
 
 def _footprint(run: Run) -> int:
     c = run.configuration
-    return c.workload.footprint(c.nodes, c.processes_per_node)
+    return run.workload.footprint(c.nodes, c.processes_per_node)
 
 
 def _footprint_of_node(run: Run) -> int:
     c = run.configuration
-    return c.workload.footprint(1, c.processes_per_node)
+    return run.workload.footprint(1, c.processes_per_node)
 
 
 def _task(run: Run, equipment: Equipment, data: Path | Location, output: Path) -> Task:
@@ -172,7 +199,7 @@ def _task(run: Run, equipment: Equipment, data: Path | Location, output: Path) -
     if isinstance(data, Location):
         elsewhere = {part: data / part for part in ("dataset", "checkpoints")}
     return Task(
-        c.workload, c.nodes, c.processes_per_node, output if isinstance(data, Location) else data, output,
+        run.workload, c.nodes, c.processes_per_node, output if isinstance(data, Location) else data, output,
         run.seed, equipment.launcher.name, elsewhere,
     )  # fmt: skip
 

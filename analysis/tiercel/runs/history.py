@@ -6,6 +6,7 @@ It decides which runs of the plan are still wanted (adaptive repetition) and how
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tiercel.engines import Measurement
@@ -40,8 +41,10 @@ class _Mean:
 class History:
     """The finished runs of one study; feed it with add() as runs end."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Study, calibrations: Mapping[str, Run] | None = None) -> None:
+        """`calibrations`: by a configuration's key, the run that finds its amount (Plan.calibrations)."""
         self._study = study
+        self._calibrations = calibrations or {}
         self._values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self._seconds: dict[str, _Mean] = defaultdict(_Mean)
         self._by_experiment: dict[str, _Mean] = defaultdict(_Mean)
@@ -53,17 +56,17 @@ class History:
     @classmethod
     def load(cls, plan: Plan, store: RawStore) -> History:
         """Return the history of the plan's runs that are on disk."""
-        history = cls(plan.study)
+        history = cls(plan.study, plan.calibrations)
         done = set(store.ids())
         for run in plan.runs:
             raw = store.read(run.id) if run.id in done else None
             if raw is None:
                 continue
             try:
-                measurements = measurements_of(raw) if raw.ok else []
+                measurements = measurements_of(raw) if raw.ok and not run.calibration else []
             except RunFailed:
                 measurements = []
-            ok = bool(measurements)
+            ok = bool(measurements) or (run.calibration and raw.ok)
             history._add(run, ok, raw.record["duration"], raw.record["engine_time"], measurements)
         return history
 
@@ -80,9 +83,14 @@ class History:
         """
         configuration = run.configuration
         bounds = self._study.repetitions_of(configuration.experiment)
+        calibration = self._calibrations.get(configuration.key)
+        if calibration is not None and self._failures[_key(calibration)]:
+            return False
         budget = self._study.budget
         if self._failures[configuration.key] >= GIVE_UP:
             return False
+        if run.calibration:
+            return True
         if run.repetition == 0 or run.look:
             return True
         if budget is not None and self.engine_time >= 2 * budget:
@@ -101,15 +109,14 @@ class History:
 
     def seconds_of_likes(self, run: Run) -> float | None:
         """Return how long runs of the same configuration took, or else of the same experiment."""
-        configuration = run.configuration
-        likes = self._seconds.get(configuration.key) or self._by_experiment.get(configuration.experiment)
+        likes = self._seconds.get(_key(run)) or self._by_experiment.get(_experiment(run))
         return likes.value if likes else None
 
     def _add(
         self, run: Run, ok: bool, duration: float, engine_time: float, measurements: list[Measurement]
     ) -> None:
-        key = run.configuration.key
-        for mean in (self._seconds[key], self._by_experiment[run.configuration.experiment], self._of_all):
+        key = _key(run)
+        for mean in (self._seconds[key], self._by_experiment[_experiment(run)], self._of_all):
             mean.add(duration)
         self.engine_time += engine_time
         self.node_hours += duration * run.configuration.nodes / 3600
@@ -119,3 +126,14 @@ class History:
                 value = m.bandwidth if m.bandwidth is not None else m.operation_rate
                 if m.role == "measured" and value is not None:
                     self._values[key][m.operation].append(value)
+
+
+def _key(run: Run) -> str:
+    """What runs share that are repetitions of each other; a calibration is none of anything."""
+    return run.id if run.calibration else run.configuration.key
+
+
+def _experiment(run: Run) -> str:
+    return (
+        f"{run.configuration.experiment} (calibration)" if run.calibration else run.configuration.experiment
+    )

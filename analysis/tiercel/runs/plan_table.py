@@ -48,6 +48,9 @@ def print_plan(project: Project, stream: TextIO | None = None) -> None:
     console.print(table)
     for note in project.notes:
         console.print(note, markup=False)
+    calibrations = sum(run.calibration for run in plan.runs)
+    if calibrations:
+        console.print(f"{calibrations} of the runs find out how much the others do (phase_time).")
     console.print(
         f"{sum(least.values())} runs, {sum(most.values())} at most (repetitions follow the spread)."
     )

@@ -153,7 +153,7 @@ def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installatio
 def certain(project: Project, run: Run) -> bool:
     """Return whether a run is needed whatever the others show."""
     bounds = project.plan.study.repetitions_of(run.configuration.experiment)
-    return run.traced or run.look > 0 or run.repetition < bounds.minimum
+    return run.calibration or run.traced or run.look > 0 or run.repetition < bounds.minimum
 
 
 def check_site(project: Project) -> None:
@@ -181,11 +181,11 @@ def check_site(project: Project) -> None:
         check_storage(stack)
         largest = max(
             (c for c in plan.configurations if c.stack == stack),
-            key=lambda c: c.workload.footprint(c.nodes, c.processes_per_node),
+            key=lambda c: c.least.footprint(c.nodes, c.processes_per_node),
         )
         # Node-local and shared storage alike: what one node sees is what its processes write.
         nodes = largest.nodes if stack.storage.shared else 1
-        problem = space_problem(stack, largest.workload.footprint(nodes, largest.processes_per_node))
+        problem = space_problem(stack, largest.least.footprint(nodes, largest.processes_per_node))
         if problem:
             raise UserError(f"study {plan.study.study}: {largest.experiment}.{largest.name}: {problem}")
     if scheduler is None:

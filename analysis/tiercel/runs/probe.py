@@ -33,7 +33,7 @@ def probe(project: Project, results: Path, seconds: float = PROBING_S) -> None:
     shortest: dict[tuple[str, str], Run] = {}
     for run in project.plan.runs:
         c = run.configuration
-        if not certain(project, run) or run.traced:
+        if not certain(project, run) or run.traced or run.calibration:
             continue
         best = shortest.setdefault((c.experiment, c.stack.name), run)
         if assumed_seconds(c, GOOD) < assumed_seconds(best.configuration, GOOD):

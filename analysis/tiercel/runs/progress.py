@@ -88,7 +88,7 @@ def describe(run: Run) -> str:
     c = run.configuration
     storage = c.stack.storage.label or c.stack.name
     nodes = f"{c.nodes} nodes x " if c.nodes > 1 else ""
-    traced = ", traced" if run.traced else ""
+    traced = ", traced" if run.traced else ", calibration" if run.calibration else ""
     processes = f"{c.processes_per_node} process{'es' if c.processes_per_node > 1 else ''}"
     return f"{c.experiment} {c.name}  {storage}  {nodes}{processes}{traced}"
 
@@ -97,6 +97,8 @@ def result_of(outcome: Outcome) -> str:
     """Return the run's first measured number, or why there is none."""
     if outcome.status == "failed":
         return f"FAILED: {outcome.reason}"
+    if outcome.amount is not None:
+        return f"{outcome.amount.amount:,} for each process ({outcome.amount.bound})"
     measured = [m for m in outcome.measurements if m.role == "measured"]
     if not measured:
         return "no number"

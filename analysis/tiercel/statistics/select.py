@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from tiercel.results.schema import FEATURES
+from tiercel.results.schema import AMOUNTS, FEATURES
 
 #: What rows of one sample share: the configuration and the operation. The origin is always among them:
 #: measured, imported and simulated numbers never enter one aggregate.
@@ -41,9 +41,8 @@ _MISSING = {
     "processes": 0,
 }
 
-#: How much data or how many items is no feature here: it may follow from the scale (so much on each node).
-_AMOUNTS = ("bytes_per_process", "items_per_process")
-FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in _AMOUNTS)
+#: How much data or how many items is no feature here.
+FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in AMOUNTS)
 
 #: Properties of a workload whose cost is asked for, and the level that the others are held against.
 FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process", "direct": "False"}
@@ -51,9 +50,9 @@ FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process
 #: Columns that any of the functions here needs. The others only slow down every selection of rows.
 _NEEDED = tuple(
     dict.fromkeys(
-        (*SAME, *GROUP, *STACK, *SCALE, *_AMOUNTS, *FACTORS, "processes", "medium", "title", "storage_label",
-         "run", "repetition", "twin", "look", "access", "began", "bandwidth", "operation_rate",
-         "samples_per_second", "latency_p50", "latency_p99", "flags")
+        (*SAME, *GROUP, *STACK, *SCALE, *AMOUNTS, "phase_time", *FACTORS, "processes", "medium",
+         "title", "storage_label", "run", "repetition", "twin", "look", "access", "began", "bandwidth",
+         "operation_rate", "samples_per_second", "latency_p50", "latency_p99", "flags")
     )
 )  # fmt: skip
 _NUMBERS = (
@@ -65,6 +64,7 @@ _NUMBERS = (
     "latency_p99",
     "repetition",
     "look",
+    "phase_time",
 )
 _DATA = ("read", "write")
 _TRAINING = ("train", "train-later", "evaluate")
@@ -82,8 +82,9 @@ def usable(
     The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
     returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
     """
-    if "look" not in observations:  # a table of numbers from elsewhere
-        observations = observations.assign(look=0)
+    for name, absent in (("look", 0), ("phase_time", np.nan)):  # a table of numbers from elsewhere
+        if name not in observations:
+            observations = observations.assign(**{name: absent})
     observations = observations.fillna({k: v for k, v in _MISSING.items() if k in observations})
     keep = (observations["role"] == "measured") & ~observations["traced"].astype(bool)
     if not twins:
@@ -135,8 +136,11 @@ def newest(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def same_amount(a: pd.DataFrame, b: pd.DataFrame) -> bool:
-    """Return whether each process moved as much, or worked on as many items, in both."""
-    return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in _AMOUNTS)
+    """Return whether each process did as much in both; or as much as takes the same time, where a study
+    aims at one."""
+    if all(part["phase_time"].notna().all() for part in (a, b)):
+        return bool(a["phase_time"].iloc[0] == b["phase_time"].iloc[0])
+    return all(str(a[name].iloc[0]) == str(b[name].iloc[0]) for name in AMOUNTS)
 
 
 def scales(part: pd.DataFrame) -> dict[tuple[int, int], pd.DataFrame]:

@@ -90,6 +90,8 @@ COMPARISON_COLUMNS = (
     "metric",
     "median_a",
     "median_b",
+    "amount_a",
+    "amount_b",
     *VERDICT_COLUMNS,
     "needed",
     "runs",
@@ -331,9 +333,24 @@ def _paired_scales(
 
 def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor) -> _Row:
     metric = words["metric"]
+    words = words | amounts(strata)
     measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
     made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured)
     return _Row(words | _medians(strata, measured), made)
+
+
+def amounts(strata: list[tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, float]:
+    """Return how much each process did on both sides of a comparison (B, or items), where that differs at
+    some scale; of several scales at the first of these. NaN where both did the same."""
+    for pair in strata:
+        done = [(part["bytes_per_process"].iloc[0], part["items_per_process"].iloc[0]) for part in pair]
+        if str(done[0]) != str(done[1]):
+            a, b = (
+                float(size) if pd.notna(size) else float(items) if pd.notna(items) else math.nan
+                for size, items in done
+            )
+            return {"amount_a": a, "amount_b": b}
+    return {"amount_a": math.nan, "amount_b": math.nan}
 
 
 def _medians(

@@ -112,6 +112,7 @@ def expand(
                         nodes=nodes,
                         processes_per_node=processes,
                         seed=study.seed,
+                        phase_time=experiment.phase_time if each.amount(processes) else None,
                     )
                     for engine, reason in reasons.items()
                     if reason is None

@@ -81,6 +81,11 @@ class Experiment(Document):
     workloads: dict[Name, AnyWorkload] = {}
     sweep: Sweep | None = Field(default=None, description="a designed sample of workloads beside the named")
     repetitions: Repetitions | None = None
+    phase_time: Duration | None = Field(
+        default=None,
+        ge=0.1,
+        description="what a measured phase aims at: a calibration finds the amount for each stack and scale",
+    )
     # What an experiment has of its own; without it, the study's.
     stacks: Literal["all"] | list[Name | StackChoice] | None = None
     engines: list[Name] = Field(default=[], description="of the study's, those that run it")
@@ -97,6 +102,8 @@ class Experiment(Document):
             raise ValueError("workloads: at least one workload is required (or a sweep)")
         if self.launcher == "fork" and any(n > 1 for n in self.nodes):
             raise ValueError("launcher: fork starts processes on one node only (nodes: [1])")
+        if self.phase_time is not None and self.sweep is not None:
+            raise ValueError("phase_time excludes sweep: the sizes of a designed sample are part of it")
         return self
 
     def all_workloads(self) -> dict[str, Workload]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -26,8 +26,31 @@ Twin = Literal["a", "b"]
 
 
 @dataclass(frozen=True)
+class Amount:
+    """How much each process does, found by a calibration: the same in all runs of a configuration."""
+
+    amount: int
+    """Blocks of data, or items."""
+    written: int
+    """What the study says: the amount of a storage at which nobody looked."""
+    bound: str
+    """What decided: phase_time, or what kept it from that (least, storage, budget, failure)."""
+    why: str
+    """The same as a sentence."""
+    phase_time: float
+    """Seconds that the measured phases aim at."""
+    calibration: str
+    """The run that found it."""
+    again: float = 0.0
+    """Seconds for which what leaves things as they were (stat, read, rename) is done over and over."""
+
+
+@dataclass(frozen=True)
 class Configuration:
-    """Everything that determines a run but its repetition. `engine_version` comes from the installation."""
+    """Everything that determines a run but its repetition. `engine_version` comes from the installation.
+
+    With a `phase_time` the workload is as the study says it, and a calibration finds how much of it is done.
+    """
 
     site: str
     study: str
@@ -41,6 +64,24 @@ class Configuration:
     nodes: int
     processes_per_node: int
     seed: int
+    phase_time: float | None = None
+    """Seconds that a measured phase aims at; None: the workload goes as it is."""
+
+    @property
+    def least(self) -> Workload:
+        """The workload with the least that it may be given."""
+        if self.phase_time is None:
+            return self.workload
+        return self.workload.with_amount(self.workload.least_amount(self.processes_per_node))
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether an operation done again finds things as they were the first time.
+
+        On storage behind a network a node keeps what it looked at; and on several nodes it is the point that
+        another one made it.
+        """
+        return self.nodes == 1 and self.stack.storage.medium != "network"
 
     @property
     def processes(self) -> int:
@@ -49,13 +90,16 @@ class Configuration:
     def identity(self) -> dict[str, Any]:
         """Return what the hash covers. The scratch folder is not in it: it names a place, not a system."""
         storage = self.stack.storage
+        # Only where there is one: what was measured before there were any keeps its name.
+        aim = {} if self.phase_time is None else {"phase_time": self.phase_time}
         return {
+            **aim,
             "format": FORMAT,
             "site": self.site,
             "study": self.study,
             "experiment": self.experiment,
             "name": self.name,
-            "workload": self.workload.model_dump(exclude={"title"}),
+            "workload": self.workload.model_dump(exclude={"title", *_newer(self.workload)}),
             "storage": {
                 "name": self.stack.name,
                 "type": storage.type,
@@ -87,21 +131,34 @@ class Run:
     traced: bool = False
     look: int = 0
     """0: planned by the study; 1, 2, ...: measured further (study.looks)."""
+    calibration: bool = False
+    """Finds the amount of its configuration, and of those that `leaders` puts under it; gives no number."""
+    amount: Amount | None = None
+    """Of a configuration with a phase_time: how much is done, known when the run begins; not in its name."""
+
+    @property
+    def workload(self) -> Workload:
+        """The workload as it is run."""
+        workload = self.configuration.workload
+        found = self.amount
+        return workload if found is None else workload.with_amount(found.amount, found.again)
 
     @cached_property
     def id(self) -> str:
         """Readable words and the hash: ``scaling.write.ext4-root.iokernel.1x2.r0-5f0c...``."""
         c = self.configuration
-        suffix = ("b" if self.twin == "b" else "") + ("t" if self.traced else "")
+        suffix = ("b" if self.twin == "b" else "") + "t" * self.traced + "c" * self.calibration
         scale = f"{c.nodes}x{c.processes_per_node}.r{self.repetition}{suffix}"
         stack = "+".join([c.stack.name, *(choice.layer for choice in c.stack.layers)])
         words = ".".join([c.experiment, c.name, stack, c.engine, scale])
-        determines = {
+        determines: dict[str, Any] = {
             "key": c.key,
             "repetition": self.repetition,
             "twin": self.twin,
             "traced": self.traced,
         }
+        if self.calibration:
+            determines["calibration"] = True
         return f"{words}-{digest(determines)}"
 
     @property
@@ -114,7 +171,7 @@ class Run:
         c = self.configuration
         return {
             **c.identity(),
-            "workload": c.workload.model_dump(),
+            "workload": self.workload.model_dump(),
             "storage": {**c.stack.storage.model_dump(), "name": c.stack.name},
             "configuration": c.key,
             "run": self.id,
@@ -123,6 +180,8 @@ class Run:
             "look": self.look,
             "traced": self.traced,
             "run_seed": self.seed,
+            "calibration": self.calibration,
+            "amount": asdict(self.amount) if self.amount else None,
         }
 
 
@@ -157,6 +216,17 @@ class Plan:
     def batch(self, name: str) -> Batch | None:
         return next((b for b in self.batches if b.name == name), None)
 
+    @cached_property
+    def calibrations(self) -> dict[str, Run]:
+        """The run that finds the amount of a configuration, by the configuration's key."""
+        return {key: Run(leader, calibration=True) for key, leader in leaders(self.configurations).items()}
+
+
+def _newer(workload: Workload) -> set[str]:
+    """Return the keys that a workload does not use and that were not there when others were measured: those
+    keep their names."""
+    return {name for name in ("again",) if getattr(workload, name, None) is None}
+
 
 def digest(content: Any) -> str:
     """Return 12 hexadecimal digits of the SHA-256 of the canonical JSON of `content`."""
@@ -174,7 +244,8 @@ def order_runs(
     """Return the plan: round after round, each a random order over all configurations.
 
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for the
-    largest scale of each workload on each stack, in the minimum rounds. The traced runs come next, and last
+    largest scale of each workload on each stack, in the minimum rounds. Calibrations go before all of them,
+    as a round of their own. The traced runs come next, and last
     the rounds of further looks.
     Rounds are cut where the number of nodes changes, and into parts of `part_size` runs (a
     number, or a function of the number of nodes).
@@ -182,6 +253,10 @@ def order_runs(
     configurations = tuple(configurations)
     largest = largest_scales(configurations)
     batches: list[Batch] = []
+    calibrations = [Run(c, calibration=True) for c in dict.fromkeys(leaders(configurations).values())]
+    random.Random(f"{study.study}:{study.seed}:calibration").shuffle(calibrations)
+    batches += _cut(calibrations, 0, part_size)
+    first = int(bool(calibrations))
     rounds = max((study.repetitions_of(c.experiment).maximum for c in configurations), default=0)
     for number in range(rounds):
         runs: list[Run] = []
@@ -193,10 +268,10 @@ def order_runs(
                 runs.append(Run(c, number, twin="b"))
         # The shuffle hangs on the study's seed and the round, not on what else is planned before it.
         random.Random(f"{study.study}:{study.seed}:{number}").shuffle(runs)
-        batches += _cut(runs, number, part_size)
+        batches += _cut(runs, first + number, part_size)
     traced = [Run(c, traced=True) for c in configurations if c.key in largest and study.traced(c.experiment)]
-    batches += _cut(traced, rounds, part_size)
-    after = rounds + 1
+    batches += _cut(traced, first + rounds, part_size)
+    after = first + rounds + 1
     for look in looks:
         for number in range(look.first, look.end):
             some = [c for c in configurations if look.repetitions.get(c.key, 0) > number - look.first]
@@ -205,6 +280,18 @@ def order_runs(
             batches += _cut(more, after, part_size)
             after += 1
     return Plan(site, study, configurations, tuple(batches))
+
+
+def leaders(configurations: Iterable[Configuration]) -> dict[str, Configuration]:
+    """Return whose calibration finds a configuration's amount, by key: the first engine's on the same stack,
+    workload and scale, so that all engines are given the same. Those without a phase_time are left out."""
+    first: dict[tuple[object, ...], Configuration] = {}
+    found = {}
+    for c in configurations:
+        if c.phase_time is not None:
+            group = (c.experiment, c.name, c.stack.name, c.stack.layer, c.nodes, c.processes_per_node)
+            found[c.key] = first.setdefault(group, c)
+    return found
 
 
 def largest_scales(configurations: Iterable[Configuration]) -> set[str]:

@@ -91,6 +91,15 @@ static bool over_items(struct measure *m, int64_t first)
     return true;
 }
 
+/* All items once; with --again whole passes, until the phase has lasted so long on this rank. */
+static void go_over_items(struct measure *m)
+{
+    const double again = m->phase->repeatable ? m->run->o->again : 0;
+    const int64_t until = m->record.start + (int64_t)(again * 1e9);
+    while (over_items(m, 0) && again > 0 && clock_ns() < until)
+        ;
+}
+
 /* The directories of the trees: rank 0's business, or with -u each task's own. */
 static void over_directories(struct measure *m)
 {
@@ -141,7 +150,7 @@ static void timed(struct measure *m)
     if (m->phase->tree)
         over_directories(m);
     else
-        over_items(m, 0);
+        go_over_items(m);
     wear_out(m);
     r->stop = clock_ns();
     getrusage(RUSAGE_SELF, &after);

@@ -47,6 +47,7 @@ struct md_phase {
     bool directory;         /* items are directories */
     bool shuffled;          /* -R applies */
     bool renames, writes, reads;
+    bool repeatable;        /* leaves things as they were: --again applies */
     int shift;              /* works on the items of the task this many strides further */
     int (*operation)(struct md_run *run, const char *path);
 };

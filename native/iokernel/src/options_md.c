@@ -8,13 +8,14 @@
 #include "options_launch.h"
 #include "size.h"
 
-enum { OPTION_RENAME = OPTION_OWN, OPTION_RANDOM_SEED, OPTION_SERIES };
+enum { OPTION_RENAME = OPTION_OWN, OPTION_RANDOM_SEED, OPTION_SERIES, OPTION_AGAIN };
 
 static const struct option long_options[] = {
     OPTIONS_LAUNCH,
     {"rename", no_argument, NULL, OPTION_RENAME},
     {"random-seed", required_argument, NULL, OPTION_RANDOM_SEED},
     {"verify-read", no_argument, NULL, 'X'},
+    {"again", required_argument, NULL, OPTION_AGAIN},
     {"timeseries-interval", required_argument, NULL, OPTION_SERIES},
     {0},
 };
@@ -66,6 +67,10 @@ static int apply(struct job *job, struct md_options *o, int code, const char *va
     case 'W':
         if (!number_parse(plain, &o->stonewall) || o->stonewall > 1e9)
             return usage_error(report, "-W", "'%s' is not a number of seconds", value);
+        return EXIT_DONE;
+    case OPTION_AGAIN:
+        if (!number_parse(plain, &o->again) || o->again > 1e6)
+            return usage_error(report, "--again", "'%s' is not a number of seconds up to 1000000", value);
         return EXIT_DONE;
     case OPTION_SERIES:
         if (!number_parse(plain, &o->series_interval) || o->series_interval < 0.0001 || o->series_interval > 1e6)

@@ -24,6 +24,7 @@ struct md_options {
     int64_t random_seed;           /* --random-seed; -1 when not given */
     int64_t data_seed;             /* -G; -1 when not given */
     double stonewall;              /* -W seconds, 0 for none */
+    double again;                  /* --again seconds, 0 for none */
     double series_interval;        /* seconds */
 
     /* what follows */

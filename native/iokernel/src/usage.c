@@ -33,7 +33,7 @@ const char usage_md[] =
     "                --rename also files; -D directories only, -F files only\n"
     "data            -w bytes to write, -e bytes to read, -y fsync after writing, -X check what is read\n"
     "how             -R random order of stat (--random-seed N), -W seconds (stonewall of file creation),\n"
-    "                -p seconds before each test\n"
+    "                --again S (stat, read and rename until S seconds are over), -p seconds before each test\n"
     "report          -O summaryFile=FILE or --summary-file FILE (default: standard output), -v,\n"
     "                --timeseries-interval S (0.1)\n"
     "processes       --processes N (this machine, without MPI), --session own|shared\n";

@@ -142,3 +142,23 @@ def test_failed_removal_removes_nothing_else(iokernel):
     run = iokernel(shape, "-r")
     assert run.status == 1 and run.document["error"]["phase"] == "tree-remove"
     assert [p.name for p in tree.iterdir()] == ["precious"]
+
+
+def test_again_does_over_what_leaves_things_as_they_were(iokernel):
+    run = iokernel.good("md --processes 2 -n 8 -d d -w 20 -e 20 -X --rename --again 0.02")
+    once = ("create", "remove")
+    for result in run.results:
+        if result["key"].startswith("tree"):
+            continue
+        if result["key"].endswith(once):
+            assert result["items"] == 16, result["key"]
+        else:
+            # whole passes of 2 tasks over 8 items, until 0.02 s are over
+            assert result["items"] >= 16 and result["items"] % 8 == 0, result["key"]
+            assert result["time"] >= 0.02, result["key"]
+        assert result["latency"]["count"] == sum(result["timeSeries"]["operations"]) == result["items"]
+        assert result["rate"] == pytest.approx(result["items"] / result["time"])
+    reads = next(r for r in run.results if r["key"] == "file-read")
+    assert reads["bytesMoved"] == 20 * reads["items"] and reads["verifyErrors"] == 0
+    # Renamed again and again, every item has its name: all are found and removed.
+    assert list(iokernel.directory.iterdir()) == []

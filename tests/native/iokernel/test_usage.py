@@ -64,6 +64,7 @@ MISTAKES = {
     "md times": (["md -n 3 -Z"], "-Z"),
     "md reads more than it writes": (["md -n 3 -e 10"], "-e"),
     "md checks nothing": (["md -n 3 -X"], "-X"),
+    "md again for no time": (["md -n 3 --again soon"], "--again"),
     "md unknown api": (["md -n 3 -a MPIIO"], "-a"),
 }
 

@@ -28,6 +28,27 @@ class Workload(Document):
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         """Return the workload's columns in the tables (names: ``results.schema.FEATURES``)."""
 
+    def amount(self, processes_per_node: int) -> int | None:
+        """Return how much one process does (blocks, items), where that may follow the storage's speed.
+
+        None: how much there is to do is part of what the workload is.
+        """
+        return None
+
+    def least_amount(self, processes_per_node: int) -> int:
+        """Return the amount below which a number would mean something else, or next to nothing."""
+        raise NotImplementedError(f"{type(self).__name__} has no amount")
+
+    def with_amount(self, amount: int, again: float = 0.0) -> Workload:
+        """Return the same workload with another amount for each process.
+
+        `again`: seconds for which operations that leave things as they were are done over and over.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no amount")
+
+
+#: Blocks or items of a process, fewer of which are no workload (unless the study asks for fewer).
+FEW = 8
 
 W = TypeVar("W", bound=type[Workload])
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from tiercel.quantities import Duration, Size
-from tiercel.study.workloads.base import Workload, workload_kinds
+from tiercel.study.workloads.base import FEW, Workload, workload_kinds
 
 Access = Literal["WO", "WAW", "WAR", "RO", "RAW", "RAR"]
 
@@ -108,6 +108,30 @@ class DataWorkload(Workload):
             return self.segments * block
         wanted = self.data_per_process or (self.data_per_node or 0) // processes_per_node
         return max(1, wanted // block) * block
+
+    def amount(self, processes_per_node: int) -> int:
+        """Return the blocks of one process."""
+        return self.bytes_per_process(processes_per_node) // (self.block_size or self.transfer_size)
+
+    @property
+    def size_matters(self) -> bool:
+        """Whether a number hangs on the data being larger than the page cache.
+
+        What is synced before the clock stops, evicted before it is read, or never goes through the cache
+        means the same at any size.
+        """
+        if self.direct:
+            return False
+        return self.fsync == "none" if self.operation == "write" else not self.wants_cold
+
+    def least_amount(self, processes_per_node: int) -> int:
+        """Return the least blocks: what the study says where the size is what makes the number honest."""
+        written = self.amount(processes_per_node)
+        return written if self.size_matters else min(FEW, written)
+
+    def with_amount(self, amount: int, again: float = 0.0) -> DataWorkload:
+        """Return the workload with so many blocks for each process."""
+        return self.model_copy(update={"segments": amount, "data_per_process": None, "data_per_node": None})
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes that a run of this workload occupies at most."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from tiercel.quantities import Duration, Size
-from tiercel.study.workloads.base import Workload, workload_kinds
+from tiercel.study.workloads.base import FEW, Workload, workload_kinds
 
 MetadataPhase = Literal["create", "stat", "read", "rename", "remove"]
 
@@ -31,6 +31,12 @@ class MetadataWorkload(Workload):
         default=None, gt=0, description="stop creating after this; the other phases take what there is"
     )
 
+    again: Duration | None = Field(
+        default=None,
+        gt=0,
+        description="stat, read and rename go over the items again until they lasted so long (iokernel)",
+    )
+
     @model_validator(mode="after")
     def _consistent(self) -> MetadataWorkload:
         if not (self.directories or self.files):
@@ -40,6 +46,18 @@ class MetadataWorkload(Workload):
         if self.read_bytes > self.write_bytes:
             raise ValueError("read_bytes must not exceed write_bytes")
         return self
+
+    def amount(self, processes_per_node: int) -> int:
+        """Return the items of one process."""
+        return self.items_per_process
+
+    def least_amount(self, processes_per_node: int) -> int:
+        return min(FEW, self.items_per_process)
+
+    def with_amount(self, amount: int, again: float = 0.0) -> MetadataWorkload:
+        """Return the workload with so many items for each process."""
+        longer = {"again": max(again, self.again or 0.0)} if again else {}
+        return self.model_copy(update={"items_per_process": amount, **longer})
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes that a run occupies at most: contents, and a generous 8 KiB for each inode."""
