@@ -44,6 +44,11 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"bytes_moved": GIB - 1}, ["short-data"]),
         (READ, {"bytes_moved": GIB - 1, "stonewall_hit": True}, ["stonewall-early"]),
         (READ, {"total_time": 0.049}, ["short-phase"]),
+        (WRITE, {"operation": "file-create", "journal": False}, ["inodes-remembered"]),
+        (WRITE, {"operation": "directory-create", "journal": False}, ["inodes-remembered"]),
+        (WRITE, {"operation": "file-create", "journal": True}, []),
+        (WRITE, {"operation": "file-create", "journal": None}, []),  # XFS, say
+        (WRITE, {"operation": "file-remove", "journal": False}, []),
         (READ, {"clock_skew": 0.06}, []),  # one node has one clock
         (READ, {"clock_skew": 0.06, "nodes": 2, "cross_node_fraction": 1.0}, ["clock-skew"]),
         (READ, {"clock_skew": 0.04, "nodes": 2, "cross_node_fraction": 1.0}, []),

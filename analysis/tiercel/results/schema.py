@@ -143,6 +143,7 @@ CONTEXT = (
     Column("host", WORD, "", "first node"),
     Column("kernel", WORD, "", "kernel release"),
     Column("mount_options", WORD, "", "options of the mount when the run began"),
+    Column("journal", FLAG, "", "ext4 keeps a journal (null: another file system, or not known)"),
     Column("free_bytes", COUNT, "B", "free space of the file system when the run began"),
     Column("memory_bytes", COUNT, "B", "memory of a node that a run may use; the least of its nodes"),
     Column("memory_limit_bytes", COUNT, "B", "limit of the job's or container's control group, if any"),

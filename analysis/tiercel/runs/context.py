@@ -1,6 +1,6 @@
 """The conditions under which a run goes: load, pressure, mount options, free space.
 
-Sources: proc(5); pressure stall information: Documentation/accounting/psi.rst of Linux.
+Sources: proc(5); ext4(5); pressure stall information: Documentation/accounting/psi.rst of Linux.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from tiercel.site.machine import cores, memory, memory_limit
 from tiercel.site.model import Stack
-from tiercel.site.mounts import mount_of, read_mounts
+from tiercel.site.mounts import Mount, mount_of, read_mounts
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,23 @@ def _of_storage(stack: Stack) -> dict[str, Any]:
     space = os.statvfs(existing)
     return {
         "mount_options": mount.options if mount else "",
+        "journal": journal(mount),
         "free_bytes": space.f_bavail * space.f_frsize,
     }
+
+
+def journal(mount: Mount | None, proc: Path = Path("/proc/fs/ext4")) -> bool | None:
+    """Return whether ext4 keeps a journal on `mount`; None for other file systems, or where it is not said.
+
+    /proc/mounts leaves defaults out; of ext4's own list of options ``data=`` is there with a journal only.
+    """
+    if mount is None or mount.type != "ext4":
+        return None
+    try:
+        options = (proc / Path(mount.source).resolve().name / "options").read_text()
+    except OSError:
+        return None
+    return any(option.startswith("data=") for option in options.splitlines())
 
 
 def between(before: Sample, after: Sample) -> dict[str, Any]:

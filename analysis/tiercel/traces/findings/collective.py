@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from tiercel.traces.analysis.tally import SMALL
+from tiercel.traces.findings.access import RANDOM
 from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, rules, top
 from tiercel.units import format_latency, format_size
 
@@ -14,6 +15,8 @@ from tiercel.units import format_latency, format_size
 ENOUGH_CALLS = 10
 #: Half of the MPI-IO calls on shared files being independent: collective buffering is not in use.
 INDEPENDENT = 0.5
+#: Half of the transfers beginning where the last one ended: a rank has a region of its own.
+IN_A_RUN = 0.5
 #: Ranks that one node seldom has: below it, one aggregator is what MPI-IO takes by itself.
 SEVERAL_NODES = 256
 #: One rank moves this part of what a collective call moves, of files of this size (B).
@@ -36,6 +39,7 @@ def no_mpiio(case: Case) -> Iterator[Finding]:
     sums = each[["all_", "r", "w"]].sum()
     rows = rows[rows["file"].isin(sums.index[(sums["all_"] > 0) | (sums["r"] > 1) | (sums["w"] > 1)])]
     rows = rows.assign(moved=rows["bytes_read"] + rows["bytes_written"])
+    rows = rows[rows["file"].isin(_in_pieces(case, rows))]
     moved = float(rows["moved"].sum())
     if moved < ENOUGH_BYTES:
         return
@@ -48,6 +52,21 @@ def no_mpiio(case: Case) -> Iterator[Finding]:
         "stripes and who has what.",
         top(rows, "moved", ("moved", "reads", "writes", "read_time", "write_time")),
     )  # fmt: skip
+
+
+def _in_pieces(case: Case, rows: pd.DataFrame) -> pd.Index:
+    """Return the files of `rows` that ranks take turns in, piece by piece: there is something to gather.
+
+    Not those in which each rank moves whole stripes, or one long run of its own, or jumps about: of these
+    MPI-IO would make nothing better, or another rule speaks of them.
+    """
+    names = ["moved", "reads", "writes"]
+    files = rows.groupby("file")[names].sum().join(case.places, how="left")
+    placed = files["placed_reads"] + files["placed_writes"]
+    in_a_run = files["consecutive_reads"] + files["consecutive_writes"] >= IN_A_RUN * placed
+    jumping = files["random_reads"] + files["random_writes"] >= RANDOM * placed
+    small = files["moved"] < SMALL * (files["reads"] + files["writes"])
+    return files.index[small & ~((in_a_run | jumping) & (placed > 0))]
 
 
 @rules.register("independent-io")
