@@ -58,16 +58,19 @@ def _main(options: argparse.Namespace) -> int:
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="tiercel-findings-") as cache:
         said, unread = ask(traces, options.set, options.cache or Path(cache))
-    scores = {"tiercel": _by_half(traces, said, halves)}
+    scores = {"tiercel": _by_half(traces, said, halves)} if said else {}
     if options.drishti:
         logs = [t for t in traces if t.tracer in _DARSHAN]
         theirs, more = drishti.ask_drishti(options.drishti, logs, options.set)
         unread += [f"Drishti: {line}" for line in more]
-        for name, labels in (("all labels", LABELS), ("Drishti's labels", tuple(drishti.LABELS))):
+        both = (("all labels", LABELS), ("Drishti's labels", tuple(drishti.LABELS))) if theirs else ()
+        for name, labels in both:
             scores[f"Drishti, Darshan logs, {name}"] = _by_half(logs, theirs, halves, labels)
             scores[f"tiercel, Darshan logs, {name}"] = _by_half(logs, said, halves, labels)
     for line in unread:
         print(f"benchmarks.findings: {line}", file=sys.stderr)
+    if not traces or not scores:
+        raise UserError(f"{options.set}: none of its traces could be read, so there is nothing to score")
     shown = {"tuning"} if options.half == "all" else {options.half}
     if options.json:
         print(json.dumps(_document(scores, shown if options.show else set()), indent=2))
@@ -99,7 +102,8 @@ def _document(scores: Mapping[str, Mapping[str, Score]], shown: Set[str]) -> dic
 
 def _score(result: Score, shown: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "traces": result.traces, "clean": result.clean, "clean_alarmed": result.alarmed,
+        "traces": result.traces, "unread": result.unread,
+        "clean": result.clean, "clean_alarmed": result.alarmed,
         "all": _count(result.whole), "labels": {label: _count(c) for label, c in result.labels.items()},
     }  # fmt: skip
     if shown:

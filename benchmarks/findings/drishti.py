@@ -47,7 +47,8 @@ def ask_drishti(command: str, traces: Iterable[Trace], folder: Path) -> tuple[di
     said, unread = {}, []
     for trace in traces:
         with tempfile.TemporaryDirectory(prefix="tiercel-drishti-") as output:
-            words = [*shlex.split(command), "--csv", "--export_dir", output, str(folder / trace.file)]
+            log = (folder / trace.file).resolve()  # it is started in another folder
+            words = [*shlex.split(command), "--csv", "--export_dir", output, str(log)]
             try:
                 done = subprocess.run(
                     words, cwd=output, capture_output=True, text=True, timeout=_LIMIT, check=False

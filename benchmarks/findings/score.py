@@ -50,6 +50,8 @@ class Score:
     alarmed: int
     labels: Mapping[str, Count]
     misses: list[Miss] = field(default_factory=list)
+    #: Traces that could not be read: what is true of them counts as missed.
+    unread: int = 0
 
     @property
     def whole(self) -> Count:
@@ -58,16 +60,17 @@ class Score:
 
 
 def score(traces: Iterable[Trace], said: Mapping[str, Set[str]], judged: Iterable[str] = LABELS) -> Score:
-    """Judge `said` (labels by the trace's name; a name that is not there: nothing was said) by the labels.
+    """Judge `said` (labels by the trace's name; no such name: it was not read) by the labels.
 
     Only labels in `judged` count; a label that a trace allows counts neither way.
     """
     known = set(judged)
     counts = {label: Count() for label in LABELS if label in known}
-    clean = alarmed = number = 0
+    clean = alarmed = number = unread = 0
     misses = []
     for trace in traces:
         number += 1
+        unread += trace.name not in said
         told = (set(said.get(trace.name, ())) & known) - set(trace.allowed)
         true = trace.labels & known
         for label in told | true:
@@ -77,4 +80,4 @@ def score(traces: Iterable[Trace], said: Mapping[str, Set[str]], judged: Iterabl
         if not trace.labels:
             clean += 1
             alarmed += bool(told)
-    return Score(number, clean, alarmed, counts, misses)
+    return Score(number, clean, alarmed, counts, misses, unread)

@@ -16,6 +16,8 @@ def table(title: str, result: Score) -> str:
     lines += [
         f"{result.traces} traces; of the {result.clean} clean ones {result.alarmed} were told something"
     ]
+    if result.unread:
+        lines += [f"{result.unread} could not be read: what is true of them counts as missed"]
     return "\n".join(lines) + "\n"
 
 

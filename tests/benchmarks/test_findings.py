@@ -148,8 +148,20 @@ def test_an_unreadable_trace_is_told_and_counts_as_silence(
     assert main([str(folder), "--json"]) == 1
     captured = capsys.readouterr()
     assert "sync: " in captured.err
-    assert json.loads(captured.out)["tiercel"]["tuning"]["labels"]["fsync-storm"]["missed"] == 1
+    tuning = json.loads(captured.out)["tiercel"]["tuning"]
+    assert tuning["labels"]["fsync-storm"]["missed"] == 1 and tuning["unread"] == 1
     assert main([str(tmp_path / "nowhere")]) == 2
+
+
+def test_a_set_of_which_nothing_could_be_read_has_no_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _labelled(tmp_path / "set")
+    for trace in read_set(folder):
+        (folder / trace.file).write_bytes(b"")
+    assert main([str(folder)]) == 2
+    captured = capsys.readouterr()
+    assert "none of its traces could be read" in captured.err and not captured.out
 
 
 def test_a_code_that_means_several_labels_means_the_true_one() -> None:
@@ -160,17 +172,21 @@ def test_a_code_that_means_several_labels_means_the_true_one() -> None:
     assert labels_of({"P01", "JOB"}, _trace("a")) == set()
 
 
-def test_drishti_is_run_on_each_log(tmp_path: Path) -> None:
+def test_drishti_is_run_on_each_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for Drishti: it writes the CSV file where it is told to, and fails on one log."""
     stand_in = tmp_path / "drishti"
     stand_in.write_text(
         "#!/bin/sh\n"
+        'test -e "$4" || exit 3\n'
         'case "$4" in *broken*) echo "no such log" >&2; exit 1;; esac\n'
         'printf "JOB,S01,P05,P01\\n1,True,False,True\\n" > "$3/log.csv"\n'
     )
     stand_in.chmod(0o755)
     traces = [_trace("good", "stdio"), _trace("broken", "stdio")]
-    said, unread = ask_drishti(str(stand_in), traces, tmp_path)
+    for trace in traces:
+        (tmp_path / trace.file).touch()
+    monkeypatch.chdir(tmp_path)  # it is started elsewhere: a relative folder must do, too
+    said, unread = ask_drishti(str(stand_in), traces, Path())
     assert said == {"good": {"stdio"}}
     assert unread == ["broken: no such log"]
 

@@ -123,7 +123,7 @@ def test_a_file_read_by_all_ranks_is_read_again() -> None:
         ("metadata-bound", {"OPENS": 400, "STATS": 300, "F_META_TIME": 4.0}),
         ("open-storm", {"OPENS": 400, "F_META_TIME": 4.0}),
         ("fsync-storm", {"WRITES": 100, "FSYNCS": 100, "BYTES_WRITTEN": 100, "F_WRITE_TIME": 4.0}),
-        ("no-mpiio", {"WRITES": 4, "BYTES_WRITTEN": 4 * MIB, "F_WRITE_TIME": 4.0}),
+        ("no-mpiio", {"WRITES": 64, "BYTES_WRITTEN": 4 * MIB, "SEQ_WRITES": 60, "F_WRITE_TIME": 4.0}),
         ("imbalance", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
                        "F_FASTEST_RANK_TIME": 1.0, "SLOWEST_RANK_BYTES": 3, "FASTEST_RANK_BYTES": 1}),
         ("slow-part", {"WRITES": 4, "F_WRITE_TIME": 4.0, "F_SLOWEST_RANK_TIME": 3.0,
@@ -242,6 +242,27 @@ def test_a_log_without_dxt_answers_from_its_counters() -> None:
     shared = files.loc["/tmp/study/b"]
     assert (shared["bytes_written"], shared["num_ranks"], shared["random"]) == (2 << 16, 2, 0)
     assert files_counted(frame).equals(files)
+
+
+@needs_darshan
+def test_beside_dxt_counters_tell_what_dxt_leaves_out() -> None:
+    """DXT has reads and writes alone: calls, metadata and their times are the counters'."""
+    frame = IOFrame.from_darshan(LOG.with_name("posix-dxt.darshan"))
+    raw = frame.counters("POSIX")
+    assert raw is not None and len(frame)
+    answer = summarise(frame)
+    assert answer["from"] == "counters and events"
+    (layer,) = [row for row in answer["layers"] if row["api"] == "posix"]
+    metadata = float(raw["POSIX_F_META_TIME"].clip(lower=0).sum())
+    assert metadata > 0 and layer["metadata_s"] == pytest.approx(metadata)
+    assert layer["sync_s"] is None  # Darshan counts it as writing
+    assert layer["calls"] > len(frame)
+    assert answer["compute_s"] is None and answer["overlapped_io_s"] is None
+    assert any("reads and writes alone" in said for said in answer["warnings"])
+    files = files_table(frame)
+    assert files["metadata_time"].sum() == pytest.approx(metadata)
+    # How accesses follow each other, and upon what, is DXT's.
+    assert files["history"].ne("").any()
 
 
 @needs_darshan

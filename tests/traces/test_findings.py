@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
 from tiercel.traces.analysis.tally import tally
-from tiercel.traces.findings import Finding, Storage, explain, findings_table, rules
+from tiercel.traces.findings import Finding, Storage, explain, findings_table, mute, rules, tellable
 from tiercel.traces.findings.base import Case
 from tiercel.traces.store import ParquetWriter
 
@@ -467,12 +470,25 @@ def test_one_rank_writes_for_all(make: Make) -> None:
 
 
 def test_a_file_that_is_handed_on_is_not_shared(make: Make) -> None:
-    """One rank writes it, another reads it later; read by two it is shared."""
-    events = [by_rank("write", 0, i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
-    events += [by_rank("read", 1, 10 + i, 1.0, size=MiB, offset=i * MiB) for i in range(4)]
+    """One rank writes it, another reads it later; read by two by turns it is shared."""
+    piece = 64 * KiB
+    events = [by_rank("write", 0, i, 1.0, size=piece, offset=i * piece) for i in range(40)]
+    events += [by_rank("read", 1, 50 + i, 1.0, size=piece, offset=i * piece) for i in range(40)]
     assert found(make(events), "no-mpiio") == []
-    more = [each | {"rank": 2, "process": 2} for each in events if each["kind"] == "read"]
-    assert found(make(events + more), "no-mpiio") == ["problem"]
+    by_turns = [each | {"rank": 1 + i % 2, "process": 1 + i % 2} for i, each in enumerate(events[40:])]
+    assert found(make(events[:40] + by_turns), "no-mpiio") == ["problem"]
+
+
+def test_what_ranks_do_not_take_turns_in_is_nothing_to_gather(make: Make) -> None:
+    """Two ranks write one file: a half each in a row, whole stripes by turns, pieces of 64 KiB by turns."""
+    piece = 64 * KiB
+    halves = [by_rank("write", i % 2, i, 1.0, size=piece, offset=(i % 2 * 20 + i // 2) * piece)
+              for i in range(40)]  # fmt: skip
+    assert found(make(halves), "no-mpiio") == []
+    stripes = [by_rank("write", i % 2, i, 1.0, size=MiB, offset=i * MiB) for i in range(40)]
+    assert found(make(stripes), "no-mpiio") == []
+    pieces = [by_rank("write", i % 2, i, 1.0, size=piece, offset=i * piece) for i in range(40)]
+    assert found(make(pieces), "no-mpiio") == ["problem"]
 
 
 def test_shared_without_mpiio_and_with_independent_calls(make: Make) -> None:
@@ -561,3 +577,23 @@ def test_one_process_shares_no_file(make: Make) -> None:
     frame = make([call("read", 0, 1.0, size=KiB, offset=0)])
     alone, several = (Case(frame, "posix", Storage(), table, table, ranks) for ranks in (1, 2))
     assert alone.shared.empty and len(several.shared) == 1
+
+
+def test_rules_that_a_tracer_leaves_mute_are_named(tmp_path: Path, make: Make) -> None:
+    """strace tells processes: what ranks do together is not judged, and no jump is "of one rank each"."""
+    lines = ['9 1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDONLY) = 3</d/f> <0.001000>']
+    for n in range(400):
+        place = (n * 7919 % 400) * 65536
+        at = 1_700_000_000.01 + n * 0.006
+        lines.append(f'9 {at:.6f} pread64(3</d/f>, "x", 4096, {place}) = 4096 <0.005000>')
+    (tmp_path / "x.strace").write_text("\n".join(lines) + "\n")
+    frame = open_trace(tmp_path / "x.strace")
+    silent = mute(frame)
+    ranks = {name for name, reason in silent.items() if reason == "the tracer tells processes, not ranks"}
+    assert {"imbalance", "single-writer", "no-mpiio", "shared-file-contention", "read-after-write"} <= ranks
+    assert tellable(frame) == set(rules.names()) - silent.keys() and "random-access" in tellable(frame)
+    (finding,) = explain(frame, only=["random-access"])
+    assert "rank" not in finding.sentence
+    assert "imbalance" not in mute(make([by_rank("read", n, n, 1.0, size=1) for n in (0, 1)]))
+    done = CliRunner().invoke(app, ["trace", "explain", str(tmp_path / "x.strace"), "--json"])
+    assert json.loads(done.stdout)["not_judged"] == silent

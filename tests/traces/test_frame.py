@@ -16,6 +16,7 @@ from tiercel.traces import IOFrame, open_trace
 from tiercel.traces.page import job_page
 from tiercel.traces.readers.dftracer import DFTracer
 from tiercel.traces.schema import NAMES, UNITS
+from tiercel.traces.store import forget
 
 from .conftest import Event, call, write
 
@@ -147,7 +148,6 @@ def test_filters_add_up(frame_of: Make) -> None:
     frame = frame_of(EVENTS)
     assert len(frame.select(rank=0, filter="size > 0").select(filter=lambda x: x["size"] > 8)) == 1
     assert len(frame.select(rank=[])) == 0
-    assert len(frame.select(rank=7)) == 0
     assert len(frame.select(filter=lambda x: x["size"] > 100)) == 0
 
 
@@ -264,3 +264,25 @@ def test_a_converted_choice_says_so(frame_of: Callable[[list[Event]], IOFrame], 
     again = open_trace(frame.select(filter="time > 0").to_parquet(tmp_path / "x.parquet"))
     assert again.chosen == ("time > 0",) and "time > 0" in repr(again)
     assert again.select(filter="size > 1").chosen == ("time > 0", "size > 1")
+
+
+def test_a_rank_that_is_not_there_is_a_mistake(frame_of: Make) -> None:
+    frame = frame_of([call("read", 0, 1, pid=10, ret=1), call("read", 2, 1, pid=11, ret=1)])
+    with pytest.raises(UserError, match="no rank 7: its ranks are 0 to 1"):
+        frame.select(7)
+    # One without a call under a filter is there.
+    assert len(frame.select(filter="time > 1e-6").select(0)) == 0
+
+
+def test_the_cache_forgets_what_nobody_asks_for(tmp_path: Path) -> None:
+    """Entries after 30 days, drafts of killed readers after a day; what is not the cache's stays."""
+    names = ["a" * 32, "b" * 32, ".cccccccc-x1y2", ".dddddddd-x1y2", "mine", "e" * 32]
+    for name in names:
+        (tmp_path / name).mkdir()
+        if name != "e" * 32:  # a folder that only looks like an entry
+            (tmp_path / name / "report.json").write_text("{}")
+    day, now = 86400.0, 1_800_000_000.0
+    for name, days in zip(names, (29, 31, 0.9, 1.1, 99, 99), strict=True):
+        os.utime(tmp_path / name, (now - days * day, now - days * day))
+    forget(tmp_path, now)
+    assert {path.name for path in tmp_path.iterdir()} == {names[0], names[2], "mine", names[5]}

@@ -352,13 +352,42 @@ def test_killed_in_the_middle_nothing_is_lost_or_twice(
     assert not output.exists()
     with journal.open("ab") as file:  # as if it had been killed in the middle of a line
         file.write(b'{"log": "half of a')
-    kept = {json.loads(line)["path"] for line in journal.read_bytes().split(b"\n")[1:-1]}
+    kept = {json.loads(line.partition(b" ")[2])["path"] for line in journal.read_bytes().split(b"\n")[1:-1]}
     assert 4 <= len(kept) < 80
     names = made(monkeypatch)
     table = survey(logs, output)
     assert sorted(names) == sorted({f"job-{n:02}" for n in range(80)} - {Path(path).name for path in kept})
     assert table["bytes_read"].tolist() == [100 + number for number in range(80)]
     assert table["log"].is_unique and not journal.exists()
+
+
+def test_a_row_that_is_not_as_it_was_written_is_read_again(tmp_path: Path) -> None:
+    """Zeros, a key renamed, an older row's mark: none becomes a row, none ends the survey."""
+    with Journal(tmp_path / "s.parquet", "code 1") as journal:
+        for number in range(4):
+            journal.add({"log": f"job-{number}", "log_bytes": number})
+    lines = journal.path.read_bytes().split(b"\n")
+    lines[1] = b"\0" * len(lines[1])
+    lines[2] = lines[2].replace(b"log_bytes", b"log_butes")
+    lines[3] = lines[4].partition(b" ")[0] + b" " + lines[3].partition(b" ")[2]
+    journal.path.write_bytes(b"\n".join(lines))
+    assert list(Journal(tmp_path / "s.parquet", "code 1").rows()) == [{"log": "job-3", "log_bytes": 3}]
+    assert list(Journal(tmp_path / "s.parquet", "code 2").rows()) == []
+
+
+def test_the_kind_of_a_job_does_not_depend_on_the_tracer(tmp_path: Path) -> None:
+    """20 writes and syncs, 2.5 ms and 47.5 ms: Darshan tells 1 s of writing, strace tells both apart."""
+    lines = ['9 1700000000.000000 openat(AT_FDCWD, "/d/f", O_WRONLY|O_CREAT, 0644) = 3</d/f> <0.001000>']
+    for n in range(20):
+        at = 1_700_000_000.01 + n * 0.06
+        lines.append(f'9 {at:.6f} pwrite64(3</d/f>, "x", 4096, {n * 4096}) = 4096 <0.002500>')
+        lines.append(f"9 {at + 0.003:.6f} fsync(3</d/f>) = 0 <0.047500>")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "x.strace").write_text("\n".join(lines) + "\n")
+    (row,) = survey(tmp_path / "logs", tmp_path / "s.parquet").to_dict("records")
+    # Less what strace adds to a call, at most 100 us.
+    assert row["write_s"] == pytest.approx(1.0, abs=0.005)
+    assert row["metadata_s"] < 0.002 and row["kind"] == "small"
 
 
 def test_a_full_disk_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

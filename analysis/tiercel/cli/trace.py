@@ -89,7 +89,9 @@ def summary(
         print_json(answer)
         return
     console = Console()
-    whole = f"{answer['events']:,} events" if answer["from"] == "events" else "counters alone"
+    whole = f"{answer['events']:,} events" if answer["events"] else "counters alone"
+    if answer["from"] == "counters and events":
+        whole += " (reads and writes) and counters"
     length = f" in {format_duration(answer['job_time_s'])}" if answer["job_time_s"] is not None else ""
     console.print(
         f"{path.name}: {whole}{length}, "
@@ -190,7 +192,7 @@ def explain(
 ) -> None:  # fmt: skip
     """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
     from tiercel.traces.analysis.counters import only_counters, told_from
-    from tiercel.traces.findings import Storage, percent
+    from tiercel.traces.findings import Storage, mute, percent, unjudged
     from tiercel.traces.findings import explain as ask
 
     storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
@@ -203,24 +205,26 @@ def explain(
             for f in findings
         ]  # fmt: skip
         print_json({
-            "findings": rows, "from": told_from(frame),
+            "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
             "ranks_from": str(frame.metadata.get("ranks_from", "")),
             "warnings": list(frame.warnings),
         })  # fmt: skip
         return
     console = Console()
+    nothing = not len(frame) and not only_counters(frame)
     for finding in findings:
         share = "" if not finding.share else f" ({percent(finding.share)})"
         console.print(f"[bold]{finding.severity}[/bold] {finding.rule}{share}", highlight=False)
         for words in (finding.sentence, finding.advice):
             console.print(Padding(Text(words), (0, 0, 0, 2)))
     if not findings:
-        nothing = not len(frame) and not only_counters(frame)
         console.print(
             "There is nothing to judge: neither events nor counters."
             if nothing
             else "No rule finds anything worth a word."
         )
+    for sentence in [] if nothing else unjudged(frame):
+        console.print(Text(sentence, style="dim"))
     if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
         console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
     warn(list(frame.warnings))

@@ -358,7 +358,7 @@ def _measuring(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that give numbers, or failed: a calibration that went well is neither."""
     if "calibration" not in runs:  # a table of before there were any
         return runs
-    return runs[~(runs["calibration"].fillna(False).astype(bool) & (runs["status"] == "ok"))]
+    return runs[~(runs["calibration"].eq(True) & (runs["status"] == "ok"))]
 
 
 def stack_key(storage: str, layer: str) -> str:

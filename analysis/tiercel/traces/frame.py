@@ -158,6 +158,7 @@ class IOFrame:
         frame = self
         if rank is not None:
             numbers = [rank] if isinstance(rank, int | np.integer) else list(rank)
+            self._need_ranks(numbers)
             listed = ", ".join(str(int(n)) for n in numbers)
             frame = frame.where(f"rank IN ({listed})" if listed else "FALSE")
         if isinstance(filter, str):
@@ -166,6 +167,19 @@ class IOFrame:
         elif filter is not None:
             frame = _filtered(frame, filter)
         return frame
+
+    def _need_ranks(self, numbers: Sequence[int]) -> None:
+        """UserError for a rank that the trace does not have; one that called nothing is there."""
+        whole = replace(self, _conditions=())
+        found = whole.query("SELECT DISTINCT rank FROM events WHERE rank IS NOT NULL")
+        there = {int(n) for n in found["rank"]}
+        known = there | set(range(int(self.metadata.get("ranks") or 0)))
+        lacking = [str(int(n)) for n in numbers if int(n) not in known]
+        if lacking and known:
+            raise UserError(
+                f"{self.metadata.get('path', 'this trace')}: no rank {', '.join(lacking)}: its ranks are "
+                f"{min(known)} to {max(known)}"
+            )
 
     def where(self, condition: str) -> IOFrame:
         """Return a frame of the events that meet an SQL condition, unchecked: for analyses."""

@@ -10,8 +10,10 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,6 +286,12 @@ def digest(reader: str, sources: Iterable[Path]) -> str:
     return hashed.hexdigest()[:32]
 
 
+#: For so long after it was last asked for a trace that was read before is kept, seconds; a draft of a reader
+#: that was killed goes after a day.
+KEPT_S, ABANDONED_S = 30 * 86400.0, 86400.0
+_ENTRY, _DRAFT = re.compile(r"[0-9a-f]{32}"), re.compile(r"\.[0-9a-f]{8}-\w+")
+
+
 class Entry:
     """One trace in the cache, or in a temporary folder that goes when the process ends."""
 
@@ -303,15 +311,20 @@ def find(folder: Path, name: str) -> Entry | None:
     entry = Entry(folder / name)
     try:
         entry.report()
-        return entry if entry.paths() else None
     except (OSError, ValueError):
         return None
+    if not entry.paths():
+        return None
+    with contextlib.suppress(OSError):  # another's, or read-only: then others forget it
+        os.utime(entry.folder)
+    return entry
 
 
 @contextlib.contextmanager
 def new_entry(folder: Path, name: str) -> Any:
     """Give a folder to fill; on success it becomes the entry `name`, else it goes."""
     folder.mkdir(parents=True, exist_ok=True)
+    forget(folder)
     draft = Path(tempfile.mkdtemp(prefix=f".{name[:8]}-", dir=folder))
     try:
         yield draft
@@ -324,6 +337,18 @@ def new_entry(folder: Path, name: str) -> Any:
                 draft.rename(target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def forget(folder: Path, now: float | None = None) -> None:
+    """Remove entries that nobody asked for in `KEPT_S`, and what killed readers left; nothing else."""
+    now = time.time() if now is None else now
+    for path in folder.iterdir():
+        draft, entry = _DRAFT.fullmatch(path.name), _ENTRY.fullmatch(path.name)
+        if not draft and not (entry and (path / "report.json").exists()):
+            continue
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > (ABANDONED_S if draft else KEPT_S):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def writable(folder: Path) -> bool:

@@ -238,6 +238,22 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
     low = lowest(table)
     run = frame.metadata.get("run_time")
     ranks = frame.metadata.get("ranks")
+    moved = int(low["bytes_read"].sum() + low["bytes_written"].sum())
+    missing = dict.fromkeys(("io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
+                             "app_throughput_bytes_s", "system_throughput_bytes_s"))  # fmt: skip
+    return {
+        "from": "counters", **missing, "events": 0, "job_time_s": run,
+        "posix_bytes": moved, "ranks": int(ranks) if ranks else None, "hosts": None,
+        "processes": int(ranks) if ranks else None,
+        "files": int(table["file"].nunique()), "format": str(frame.metadata.get("format", "")),
+        **in_calls(table, low, run, ranks),
+        "transfer_sizes": transfer_sizes_counted(frame), "pseudo": [],
+        "ranks_from": "trace", "warnings": list(frame.warnings),
+    }  # fmt: skip
+
+
+def in_calls(table: pd.DataFrame, low: pd.DataFrame, run: float | None, ranks: Any) -> dict[str, Any]:
+    """Return ``layers``, ``in_calls_s`` (of all processes together) and ``notes`` from counters."""
     layers = []
     for api, rows in table.groupby("api", sort=False):
         layers.append({
@@ -246,25 +262,15 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
             "data_s": float(rows["read_time"].sum() + rows["write_time"].sum()),
             "metadata_s": float(rows["metadata_time"].sum()), "sync_s": None,
         })  # fmt: skip
-    moved = int(low["bytes_read"].sum() + low["bytes_written"].sum())
     top = topmost(table, low)
     spent = float(top[["read_time", "write_time", "metadata_time"]].sum().sum())
-    missing = dict.fromkeys(("io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
-                             "app_throughput_bytes_s", "system_throughput_bytes_s"))  # fmt: skip
-    return {
-        "from": "counters", **missing, "in_calls_s": spent, "events": 0, "job_time_s": run,
-        "posix_bytes": moved, "ranks": int(ranks) if ranks else None, "hosts": None,
-        "processes": int(ranks) if ranks else None,
-        "files": int(table["file"].nunique()), "format": str(frame.metadata.get("format", "")),
-        "layers": layers, "transfer_sizes": transfer_sizes_counted(frame), "pseudo": [],
-        "ranks_from": "trace", "notes": _notes(low, top, run, ranks), "warnings": list(frame.warnings),
-    }  # fmt: skip
+    return {"layers": layers, "in_calls_s": spent, "notes": _notes(low, top, run, ranks)}
 
 
 def _notes(low: pd.DataFrame, top: pd.DataFrame, run: float | None, ranks: Any) -> list[str]:
     found = []
     data, metadata = (low["read_time"].sum() + low["write_time"].sum()), low["metadata_time"].sum()
-    if data + metadata > 0 and metadata > 0:
+    if metadata > 0.005 * (data + metadata):
         found.append(f"metadata calls take {metadata / (data + metadata):.0%} of the time in I/O calls")
     if run and ranks:
         took = run * int(ranks)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, layers, lowest_layer, with_units
-from tiercel.traces.analysis.counters import refuse_counters
+from tiercel.traces.analysis.counters import has_counters, refuse_counters
 from tiercel.traces.analysis.intervals import (
     EMPTY,
     Floats,
@@ -275,18 +275,20 @@ def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:
     def value(column: str) -> float | None:
         return job[column] if np.isfinite(job[column]) else None
 
+    # Where no computation is marked, what it would hide is not known.
+    computes = job["compute"] > 0
     return {
         "events": len(frame),
         "job_time_s": frame.job_time,
         "posix_bytes": int(table["bytes"].iloc[-1]),
         "io_s": value("io_time"),
-        "overlapped_io_s": value("overlapped_io"),
+        "overlapped_io_s": value("overlapped_io") if computes else None,
         "nonoverlapped_io_s": value("nonoverlapped_io"),
-        "compute_s": value("compute"),
+        "compute_s": value("compute") if computes else None,
         "app_throughput_bytes_s": value("app_throughput"),
         "system_throughput_bytes_s": value("system_throughput"),
         "ranks": len(table) - 1,
-        "warnings": [*frame.warnings, *_other_layers(found, layer)],
+        "warnings": [*frame.warnings, *_other_layers(found, layer), *_only_data(frame)],
     }
 
 
@@ -299,6 +301,13 @@ def _other_layers(found: pd.DataFrame, layer: str) -> list[str]:
     if layer == "posix" and moved:
         notes.append(f"{moved} bytes moved by buffered calls (STDIO) are not counted: see --api stdio")
     return notes
+
+
+def _only_data(frame: IOFrame) -> list[str]:
+    """Say what the events of a log lack whose counters have it: Darshan's DXT traces reads and writes."""
+    if not len(frame) or not has_counters(frame):
+        return []
+    return ["events are reads and writes alone (DXT): no wall-clock time here has metadata calls or syncs"]
 
 
 def busiest_thread_time(frame: IOFrame, width: float = 1.0) -> float:

@@ -8,7 +8,16 @@ import pandas as pd
 
 from tiercel.traces.analysis.bandwidth import shared_files
 from tiercel.traces.analysis.common import IS_IO, layer_of, mostly, with_units
-from tiercel.traces.analysis.counters import files_counted, only_counters, summarise_counters
+from tiercel.traces.analysis.counters import (
+    counted,
+    files_counted,
+    has_counters,
+    in_calls,
+    lowest,
+    only_counters,
+    summarise_counters,
+    told_from,
+)
 from tiercel.traces.analysis.imbalance import load_imbalance
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
@@ -45,17 +54,17 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         "count(DISTINCT file) AS files, count(DISTINCT rank) AS ranks FROM events"
     ).iloc[0]
     sizes = transfer_sizes(frame, api=api).reset_index()
-    by_layer = frame.query(_LAYERS)
     pseudo = _pseudo(frame)
+    calls = _from_counters(frame) if has_counters(frame) else _from_events(frame)
     return {
-        "from": "events",
+        "from": told_from(frame),
         **numbers,
+        **calls,
         "ranks": int(counts["ranks"]),
         "hosts": max(int(counts["hosts"]), 1),
         "processes": int(counts["processes"]),
         "files": int(counts["files"]),
         "format": str(frame.metadata.get("format", "")),
-        "layers": by_layer.to_dict("records"),
         "transfer_sizes": [
             {
                 "kind": row["kind"],
@@ -69,8 +78,26 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         ],
         "ranks_from": str(frame.metadata.get("ranks_from", "")),
         "pseudo": pseudo,
-        "notes": _notes(frame, by_layer, pseudo, int(counts["ranks"])),
+        "notes": [*calls["notes"], *_notes(frame, pseudo, int(counts["ranks"]))],
     }
+
+
+def _from_counters(frame: IOFrame) -> dict[str, Any]:
+    """Return layers and time in calls from counters, which have every call: DXT has reads and writes alone,
+    and ends where its memory does."""
+    table, said = counted(frame), frame.metadata
+    return in_calls(table, lowest(table), said.get("run_time"), said.get("ranks"))
+
+
+def _from_events(frame: IOFrame) -> dict[str, Any]:
+    rows = frame.query(_LAYERS).to_dict("records")
+    notes = []
+    for row in rows:
+        beside = row["metadata_s"] + row["sync_s"]
+        if beside > 0:
+            share = beside / (row["data_s"] + beside)
+            notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
+    return {"layers": rows, "in_calls_s": None, "notes": notes}
 
 
 def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
@@ -84,15 +111,8 @@ def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
     return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
 
 
-def _notes(
-    frame: IOFrame, by_layer: pd.DataFrame, pseudo: list[dict[str, Any]], ranks: int
-) -> list[str]:  # fmt: skip
+def _notes(frame: IOFrame, pseudo: list[dict[str, Any]], ranks: int) -> list[str]:
     notes = []
-    for row in by_layer.to_dict("records"):
-        busy = row["data_s"] + row["metadata_s"] + row["sync_s"]
-        if busy > 0 and row["metadata_s"] + row["sync_s"] > 0.0:
-            share = (row["metadata_s"] + row["sync_s"]) / busy
-            notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
     for stranger in pseudo:
         notes.append(
             f"{stranger['calls']:,} calls on {stranger['of']} ({format_size(stranger['bytes'])}) are not "
@@ -113,8 +133,9 @@ def files_table(
     frame: IOFrame, rank: Ranks = None, filter: Filter = None, api: str | None = None
 ) -> pd.DataFrame:
     """Return one row for each file, those with most I/O time first (index: file)."""
-    if rank is None and filter is None and only_counters(frame):
-        return files_counted(frame, api)
+    if rank is None and filter is None and has_counters(frame):
+        counted_ones = files_counted(frame, api)
+        return counted_ones if only_counters(frame) else _in_order(counted_ones, frame, layer_of(frame, api))
     chosen = frame.select(rank, filter)
     layer = layer_of(chosen, api)
     table = chosen.query(
@@ -132,12 +153,17 @@ def files_table(
     moved = table["bytes_read"] + table["bytes_written"]
     table["bandwidth"] = moved / table["data_time"].where(table["data_time"] > 0)
     table["num_ranks"] = shared_files(chosen, dropna=True)["num_ranks"].reindex(table.index)
-    columns = [*PATTERNS, *HISTORIES]
-    found = pd.concat(spread(chosen, "file", both, layer))
-    table = table.join(found).fillna(dict.fromkeys(columns, 0))
-    table[columns] = table[columns].astype("int64")
-    table["pattern"] = mostly(table[list(PATTERNS)])
-    table["history"] = mostly(table[list(HISTORIES)])
     units = {"bytes_read": "B", "bytes_written": "B", "io_time": "s", "metadata_time": "s", "data_time": "s",
-             "metadata_share": "1", "bandwidth": "B/s", **dict.fromkeys(HISTORIES, "B")}  # fmt: skip
-    return with_units(table, units)
+             "metadata_share": "1", "bandwidth": "B/s"}  # fmt: skip
+    return _in_order(with_units(table, units), chosen, layer)
+
+
+def _in_order(table: pd.DataFrame, frame: IOFrame, layer: str) -> pd.DataFrame:
+    """Return a table of files with what events tell: how accesses follow each other, and upon what."""
+    columns = [*PATTERNS, *HISTORIES]
+    found = pd.concat(spread(frame, "file", both, layer))
+    whole = table.drop(columns=columns, errors="ignore").join(found).fillna(dict.fromkeys(columns, 0))
+    whole[columns] = whole[columns].astype("int64")
+    whole["pattern"] = mostly(whole[list(PATTERNS)])
+    whole["history"] = mostly(whole[list(HISTORIES)])
+    return with_units(whole, {**table.attrs["units"], **dict.fromkeys(HISTORIES, "B")})

@@ -9,7 +9,17 @@ from tiercel.traces.findings import cache as cache
 from tiercel.traces.findings import calls as calls
 from tiercel.traces.findings import collective as collective
 from tiercel.traces.findings import contention as contention
-from tiercel.traces.findings.ask import explain, tellable
+from tiercel.traces.findings.ask import explain, mute, tellable, unjudged
 from tiercel.traces.findings.base import Finding, Storage, findings_table, percent, rules
 
-__all__ = ["Finding", "Storage", "explain", "findings_table", "percent", "rules", "tellable"]
+__all__ = [
+    "Finding",
+    "Storage",
+    "explain",
+    "findings_table",
+    "mute",
+    "percent",
+    "rules",
+    "tellable",
+    "unjudged",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, of_ranks, percent, rules
 from tiercel.traces.findings.base import top as most
 from tiercel.units import format_size
 
@@ -41,6 +41,7 @@ def random_access(case: Case) -> Iterator[Finding]:
         seconds = case.lost(files.index, files[time] * files["part"], files[moved] * files["part"])
         shared = files.index.isin(case.shared["file"])
         whose = "shared by several ranks" if shared.all() else "of one rank each" if not shared.any() else ""
+        whose = whose if case.ranks else ""
         yield from case.says(
             "random-access", seconds,
             f"{total:,} of {every:,} {kind}s ({percent(total / every)}) of {len(files)} file(s)"
@@ -109,10 +110,9 @@ def read_again(case: Case) -> Iterator[Finding]:
 
 
 @rules.register("read-after-write")
+@of_ranks
 def read_after_write(case: Case) -> Iterator[Finding]:
     """What one rank reads, another has just written: on several nodes its cache is of no use."""
-    if not case.ranks or case.ranks < 2:
-        return
     files = case.low.groupby("file")[["bytes_read", "read_time"]].sum().join(case.places, how="inner")
     files = files[files["read_of_others"] >= ENOUGH_BYTES]
     moved, read = float(files["read_of_others"].sum()), float(case.low["bytes_read"].sum())

@@ -10,7 +10,7 @@ from tiercel.traces.analysis.common import LAYERS
 from tiercel.traces.analysis.counters import has_counters
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.tally import lowest, processes_time, tally
-from tiercel.traces.findings.base import SEVERITIES, Case, Finding, Storage, rules
+from tiercel.traces.findings.base import SEVERITIES, Case, Finding, Storage, needs_ranks, rules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,16 +40,41 @@ def explain(
 _OF_MPIIO = frozenset({"independent-io", "few-aggregators", "exchange", "sieving"})
 
 
-def tellable(frame: IOFrame) -> frozenset[str]:
-    """Return the rules that can speak on a trace of this kind: that others are silent tells nothing."""
+def mute(frame: IOFrame) -> dict[str, str]:
+    """Return the rules that cannot speak on a trace of this kind, each with the reason: their silence tells
+    nothing."""
     if not len(frame) and not has_counters(frame):
-        return frozenset()
-    mute = set()
-    if not has_counters(frame):
-        mute |= {"mapped"} | (set() if frame.metadata.get("format") == "recorder" else _OF_MPIIO)
+        return dict.fromkeys(rules.names(), "there are neither events nor counters")
+    found: dict[str, str] = {}
     if not frame.metadata.get("stripes"):
-        mute |= {"narrow-stripes"}
-    return frozenset(rules.names()) - mute
+        found["narrow-stripes"] = "the trace tells no stripes"
+    if has_counters(frame):
+        return found
+    found["mapped"] = "the tracer does not see what memory maps move"
+    if frame.metadata.get("format") != "recorder":
+        found |= dict.fromkeys(sorted(_OF_MPIIO), "the tracer does not see MPI-IO")
+    if _no_ranks(frame):
+        told = "the tracer tells processes, not ranks"
+        found |= {name: told for name in rules if needs_ranks(rules.get(name))}
+    return found
+
+
+def unjudged(frame: IOFrame) -> list[str]:
+    """Return `mute` as sentences, one for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in mute(frame).items():
+        by_reason.setdefault(reason, []).append(name)
+    return [f"not judged, as {reason}: {', '.join(sorted(names))}" for reason, names in by_reason.items()]
+
+
+def tellable(frame: IOFrame) -> frozenset[str]:
+    """Return the rules that can speak on a trace of this kind."""
+    return frozenset(rules.names()) - mute(frame).keys()
+
+
+def _no_ranks(frame: IOFrame) -> bool:
+    """Say whether what the trace calls ranks are processes of whatever program."""
+    return frame.metadata.get("format") == "strace"
 
 
 def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
@@ -62,8 +87,8 @@ def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
     low = lowest(table) if api is None else table[table["api"] == api]
     layer = api or _lowest_name(low)
     took, ranks = processes_time(frame) or (None, None)
-    if frame.metadata.get("format") == "strace":
-        ranks = None  # processes, of whatever program
+    if _no_ranks(frame):
+        ranks = None
     numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)
     return Case(frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered)
 

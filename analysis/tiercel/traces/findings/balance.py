@@ -9,7 +9,17 @@ import numpy as np
 import pandas as pd
 
 from tiercel.traces.analysis.imbalance import judged
-from tiercel.traces.findings.base import ENOUGH_BYTES, WORTH, Case, Finding, kinds, percent, rules, top
+from tiercel.traces.findings.base import (
+    ENOUGH_BYTES,
+    WORTH,
+    Case,
+    Finding,
+    kinds,
+    of_ranks,
+    percent,
+    rules,
+    top,
+)
 from tiercel.units import format_bandwidth, format_latency, format_size
 
 #: Two parts do the same work when bytes and calls differ by less than this factor: then a difference in time
@@ -215,10 +225,10 @@ def _slow_file(case: Case) -> Iterator[Finding]:
 
 
 @rules.register("imbalance")
+@of_ranks
 def imbalance(case: Case) -> Iterator[Finding]:
     """Some ranks have much more to do than others: the job waits for them."""
-    if not case.ranks or case.ranks < 2:
-        return
+    assert case.ranks is not None
     loads = _loads(case)
     lone = _lone_writer(case)
     row = loads.sort_values("io_time").reset_index().iloc[-1] if len(loads) > 1 else None
@@ -280,6 +290,7 @@ def _lone_writer(case: Case) -> tuple[int, float, float] | None:
 
 
 @rules.register("single-writer")
+@of_ranks
 def single_writer(case: Case) -> Iterator[Finding]:
     lone = _lone_writer(case)
     if lone is None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -186,6 +186,23 @@ PLACES = [
 
 Rule = Callable[[Case], Iterable[Finding]]
 rules: Registry[Rule] = Registry("finding rule")
+_OF_RANKS: set[Rule] = set()
+
+
+def of_ranks(rule: Rule) -> Rule:
+    """Mark a rule on what several ranks do together: it is asked only where there are several."""
+
+    @wraps(rule)
+    def asked(case: Case) -> Iterable[Finding]:
+        return rule(case) if (case.ranks or 0) > 1 else ()
+
+    _OF_RANKS.add(asked)
+    return asked
+
+
+def needs_ranks(rule: Rule) -> bool:
+    """Say whether a rule is mute where a trace tells processes and not ranks."""
+    return rule in _OF_RANKS
 
 
 def findings_table(findings: Iterable[Finding]) -> pd.DataFrame:

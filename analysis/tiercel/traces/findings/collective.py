@@ -8,7 +8,7 @@ import pandas as pd
 
 from tiercel.traces.analysis.tally import SMALL
 from tiercel.traces.findings.access import RANDOM
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, rules, top
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, of_ranks, rules, top
 from tiercel.units import format_latency, format_size
 
 #: Calls of each rank below which gathering them is not worth a word.
@@ -29,9 +29,8 @@ EXCHANGED = 0.5
 
 
 @rules.register("no-mpiio")
+@of_ranks
 def no_mpiio(case: Case) -> Iterator[Finding]:
-    if not case.ranks or case.ranks < 2:
-        return
     through = set(case.table.loc[case.table["api"] == "mpiio", "file"])
     rows = case.shared[~case.shared["file"].isin(through)]
     # A file that one writes and another reads is handed on, not shared.
@@ -62,17 +61,21 @@ def _in_pieces(case: Case, rows: pd.DataFrame) -> pd.Index:
     """
     names = ["moved", "reads", "writes"]
     files = rows.groupby("file")[names].sum().join(case.places, how="left")
-    placed = files["placed_reads"] + files["placed_writes"]
-    in_a_run = files["consecutive_reads"] + files["consecutive_writes"] >= IN_A_RUN * placed
-    jumping = files["random_reads"] + files["random_writes"] >= RANDOM * placed
     small = files["moved"] < SMALL * (files["reads"] + files["writes"])
-    return files.index[small & ~((in_a_run | jumping) & (placed > 0))]
+    unknown = files["placed_reads"] + files["placed_writes"] == 0
+    by_turns = unknown
+    for kind in ("reads", "writes"):
+        placed = files[f"placed_{kind}"]
+        in_a_run = files[f"consecutive_{kind}"] >= IN_A_RUN * placed
+        jumping = files[f"random_{kind}"] >= RANDOM * placed
+        by_turns = by_turns | ((placed > 0) & ~in_a_run & ~jumping)
+    return files.index[small & by_turns]
 
 
 @rules.register("independent-io")
+@of_ranks
 def independent_io(case: Case) -> Iterator[Finding]:
-    if not case.ranks or case.ranks < 2:
-        return
+    assert case.ranks is not None
     rows = case.table[(case.table["api"] == "mpiio") & case.table["file"].isin(case.shared["file"])]
     alone, together = float(rows["independent"].sum()), float(rows["collective"].sum())
     if alone < ENOUGH_CALLS * case.ranks or alone < INDEPENDENT * (alone + together):
@@ -99,9 +102,11 @@ def _gathered(case: Case) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 @rules.register("few-aggregators")
+@of_ranks
 def few_aggregators(case: Case) -> Iterator[Finding]:
     """Collective I/O of many ranks that one of them does for all."""
-    if not case.ranks or case.ranks < SEVERAL_NODES:
+    assert case.ranks is not None
+    if case.ranks < SEVERAL_NODES:
         return
     _, rows = _gathered(case)
     files = rows.groupby("file").agg(
@@ -126,9 +131,11 @@ def few_aggregators(case: Case) -> Iterator[Finding]:
 
 
 @rules.register("exchange")
+@of_ranks
 def exchange(case: Case) -> Iterator[Finding]:
     """Collective calls that take much longer than the storage took for their aggregators."""
-    if not case.ranks or case.ranks < SEVERAL_NODES:
+    assert case.ranks is not None
+    if case.ranks < SEVERAL_NODES:
         return
     together, low = _gathered(case)
     above = together.assign(above=together["read_time"] + together["write_time"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import Case, Finding, percent, rules, top
+from tiercel.traces.findings.base import Case, Finding, of_ranks, percent, rules, top
 from tiercel.units import format_latency, format_size
 
 #: This part of a file's writes meets another rank's write in the same stripe: locks keep changing hands.
@@ -19,9 +19,8 @@ _MANY = 4
 
 
 @rules.register("shared-file-contention")
+@of_ranks
 def contention(case: Case) -> Iterator[Finding]:
-    if not case.ranks or case.ranks < 2:
-        return
     yield from _met(case) if case.events else _interleaved(case)
 
 
@@ -99,10 +98,11 @@ def _interleaved(case: Case) -> Iterator[Finding]:
 
 
 @rules.register("narrow-stripes")
+@of_ranks
 def narrow_stripes(case: Case) -> Iterator[Finding]:
     """A large file of many ranks on one server (Darshan's module LUSTRE)."""
     stripes = case.frame.metadata.get("stripes") or {}
-    if not stripes or not case.ranks or case.ranks < _MANY:
+    if not stripes or (case.ranks or 0) < _MANY:
         return
     rows = case.shared.assign(moved=case.shared["bytes_read"] + case.shared["bytes_written"])
     rows = rows[rows["file"].map(lambda file: stripes.get(file, {}).get("width", 0)) == 1]

@@ -19,7 +19,7 @@ def sizes_part(numbers: Mapping[str, Any]) -> Part:
     anchor, heading = "sizes", "Transfer sizes"
     if not rows:
         return Part(anchor, heading, ("No read or write has a known size.",))
-    sizes = _without_gaps(sorted({row["size"] for row in rows}), numbers["from"] == "events")
+    sizes = _without_gaps(sorted({row["size"] for row in rows}), bool(numbers["events"]))
     kinds = [kind for kind in ("read", "write") if any(row["kind"] == kind for row in rows)]
     calls = {(row["kind"], row["size"]): row["calls"] for row in rows}
     series = [Series(kind, COLOURS[kind], [calls.get((kind, size), 0) for size in sizes]) for kind in kinds]
@@ -31,7 +31,7 @@ def sizes_part(numbers: Mapping[str, Any]) -> Part:
     whole = {kind: sum(v for (k, _), v in calls.items() if k == kind) for kind in kinds}
     small = {kind: sum(v for (k, size), v in calls.items() if k == kind and size < 1 << 20) for kind in kinds}
     # A class of Darshan's holds its upper end; a power of two begins its own.
-    least = "move less than 1 MiB" if numbers["from"] == "events" else "move 1 MiB or less"
+    least = "move less than 1 MiB" if numbers["events"] else "move 1 MiB or less"
     said = "; ".join(
         f"{portion(small[kind] / whole[kind])} of {count(whole[kind], kind)} {least}"
         for kind in kinds if whole[kind]

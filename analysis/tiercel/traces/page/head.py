@@ -43,7 +43,9 @@ def facts(frame: IOFrame, numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
         else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
     length = numbers["job_time_s"]
-    whole = count(numbers["events"], "event") if numbers["from"] == "events" else "counters alone"
+    whole = count(numbers["events"], "event") if numbers["events"] else "counters alone"
+    if numbers["from"] == "counters and events":
+        whole += " (reads and writes), and counters of every call"
     shown = f"only events with {' and '.join(map(plain, frame.chosen))}" if frame.chosen else ""
     found = [
         ("Ranks", str(numbers["ranks"] or "")), ("Hosts", str(numbers["hosts"] or "")),
@@ -70,8 +72,8 @@ def verdict(numbers: Mapping[str, Any], findings: Sequence[Finding]) -> str:
 
 def _weight(numbers: Mapping[str, Any]) -> str:
     length = numbers["job_time_s"]
-    if numbers["from"] == "counters":
-        spent = numbers["in_calls_s"]
+    spent = numbers["in_calls_s"]
+    if spent is not None:
         if not length or not numbers["ranks"]:
             return f"{seconds(spent)} of the processes' time is in I/O calls"
         share = spent / (length * numbers["ranks"])

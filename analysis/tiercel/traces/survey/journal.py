@@ -1,7 +1,7 @@
-"""Rows made since the table was last written: one line of JSON each, beside the table.
+"""Rows made since the table was last written: a checksum and one line of JSON each, beside the table.
 
 A row is in the file as soon as it is made, so that a survey that is killed has lost what it was reading at
-that moment and nothing else.
+that moment and nothing else. What is not as it was written is read again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -33,8 +34,8 @@ class Journal:
         if _parsed(lines[0]) != self._head:
             return
         for line in lines[1:]:  # the last one may be cut off
-            row = _parsed(line)
-            if row and "log" in row:
+            mark, _, body = line.partition(b" ")
+            if body and mark == _mark(body) and (row := _parsed(body)):
                 yield row
 
     def __enter__(self) -> Self:
@@ -49,12 +50,17 @@ class Journal:
 
     def add(self, row: dict[str, Any]) -> None:
         """Keep a row."""
-        self._file.write(json.dumps(row).encode() + b"\n")
+        body = json.dumps(row).encode()
+        self._file.write(_mark(body) + b" " + body + b"\n")
         self._file.flush()
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         with contextlib.suppress(OSError):  # a full disk: what is not there yet is read again
             self._file.close()
+
+
+def _mark(body: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(body)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

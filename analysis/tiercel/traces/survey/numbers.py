@@ -35,9 +35,10 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
         "apis": [api for api in LAYERS if api in set(table["api"])],
         **{name: int(np.nansum(low[name])) for name in ("bytes_read", "bytes_written", "reads", "writes")},
         "files": len(files), "shared_files": int(_shared(codes, low["rank"], len(files)).sum()),
-        "read_s": seconds["read_time"], "write_s": seconds["write_time"],
-        # Darshan counts the time of syncs with that of writes.
-        "metadata_s": seconds["metadata_time"] + seconds["sync_time"], "io_s": sum(seconds.values()),
+        # Darshan counts the time of syncs with that of writes. So does this, or a job's kind would depend
+        # on the tracer.
+        "read_s": seconds["read_time"], "write_s": seconds["write_time"] + seconds["sync_time"],
+        "metadata_s": seconds["metadata_time"], "io_s": sum(seconds.values()),
         **_medians(frame, rows), "small_share": _small_share(low),
         "random_share": _random_share(frame, rows),
         "mounts": mounts_of(low, codes, files, frame.metadata.get("mounts") or (), _by_file(top, files)),
