@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,7 @@ TRY_AGAIN = 75
 
 
 def register(app: typer.Typer) -> None:
-    for command in (evaluate, plan, check, clean):
+    for command in (evaluate, status, plan, check, clean):
         app.command(rich_help_panel=EVALUATE)(command)
     app.command(hidden=True)(batch)
 
@@ -72,6 +73,31 @@ def evaluate(
     if code:
         raise typer.Exit(code)
     show(site=site, study=study)
+
+
+def status(
+    site: Site = "local",
+    study: Study = "quick",
+    as_json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again until it has ended.")] = False,
+) -> None:
+    """Show how far a study is: done, failed and why, what goes on, how long the rest takes."""
+    from tiercel.runs.planning import make_plan
+    from tiercel.runs.status import status_of
+    from tiercel.runs.status_words import follow, words_of
+
+    if watch and as_json:
+        raise UserError("--watch is for people: ask for --json again and again instead")
+    root = project_root()
+    project = make_plan(site, study, root)
+    if watch:
+        follow(lambda: status_of(project, root), site, study)
+        return
+    found = status_of(project, root)
+    if as_json:
+        print_json({"site": site, "study": study, **asdict(found)})
+    else:
+        print("\n".join(words_of(found, site, study)))
 
 
 def _decide(project: Project, root: Path, minutes: float) -> bool:

@@ -1,0 +1,135 @@
+"""How far a study is on a site, asked from anywhere that sees its results: another terminal, another node."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tiercel.project import results_folder
+from tiercel.results.raw import RawStore
+from tiercel.runs.estimate import seconds_of
+from tiercel.runs.history import History
+from tiercel.runs.lock import EvaluationLock, SiteLock
+from tiercel.runs.planning import Project, certain
+from tiercel.runs.progress import describe
+from tiercel.schedulers import scheduler_of
+from tiercel.study.plan import Run
+
+#: measuring: a process here measures, or a job runs; waiting: jobs wait, none runs; stopped: begun, and
+#: nobody goes on; done: nothing is left.
+State = Literal["not begun", "measuring", "waiting", "stopped", "done"]
+
+
+@dataclass(frozen=True)
+class Current:
+    """A run that goes on."""
+
+    run: str
+    words: str
+    seconds: float
+    """Since it began."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Runs that failed for one reason."""
+
+    reason: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is done of a study, what goes on and what is left."""
+
+    state: State
+    done: int
+    """Runs that ended well."""
+    failures: tuple[Failure, ...]
+    left: int
+    """Runs that are certain to come; further repetitions are not."""
+    seconds_left: float
+    """Of measuring: by how long likes of what is left took, else as assumed."""
+    current: tuple[Current, ...]
+    jobs_running: int | None
+    """Jobs of ours that the scheduler knows; None for a site without one."""
+    jobs_waiting: int | None
+
+
+def status_of(project: Project, root: Path) -> Status:
+    """Return how far the plan is; nothing is changed, and no lock is taken."""
+    plan = project.plan
+    results = results_folder(root, plan.site.site)
+    store = RawStore(results)
+    finished = set(store.ids())
+    history = History.load(plan, store)
+    failed: dict[str, list[str]] = {}
+    done = 0
+    for run in plan.runs:
+        raw = store.read(run.id) if run.id in finished else None
+        if raw is not None and raw.ok:
+            done += 1
+        elif raw is not None:
+            failed.setdefault(str(raw.record["reason"]), []).append(run.id)
+    left = [r for r in plan.runs if r.id not in finished and certain(project, r) and history.wanted(r)]
+    scheduler = scheduler_of(plan.site)
+    jobs = None if scheduler is None or scheduler.missing() else scheduler.left_behind(plan.site.site, root)
+    running = None if jobs is None else sum(job.running for job in jobs)
+    waiting = None if jobs is None else sum(not job.running for job in jobs)
+    begun = tuple(_begun(plan.runs, store, finished))
+    state: State
+    if running or _held(results):
+        state = "measuring"
+    elif waiting:
+        state = "waiting"
+    elif left:
+        state = "stopped" if done or failed or begun else "not begun"
+    else:
+        state = "done"
+    failures = sorted(failed.items(), key=lambda item: -len(item[1]))
+    return Status(
+        state,
+        done,
+        failures=tuple(Failure(reason, tuple(runs)) for reason, runs in failures),
+        left=len(left),
+        seconds_left=sum(seconds_of(run, history) for run in left),
+        current=begun if state == "measuring" else (),
+        jobs_running=running,
+        jobs_waiting=waiting,
+    )
+
+
+def _begun(runs: Sequence[Run], store: RawStore, finished: set[str]) -> Iterator[Current]:
+    """Yield runs that began and have not ended: those that go on, or were killed."""
+    planned = {run.id: run for run in runs}
+    names = {path.name for path in store.folder.iterdir()} if store.folder.is_dir() else set()
+    now = time.time()
+    for name in sorted(planned.keys() & names - finished):
+        try:
+            began = (store.path(name) / "run.json").stat().st_mtime
+        except OSError:
+            continue  # it has not quite begun
+        yield Current(name, describe(planned[name]), max(0.0, now - began))
+
+
+def _held(results: Path) -> bool:
+    """Return whether a process of this machine holds a lock of the site (proc_locks(5)): to try it oneself
+    would turn away who wants it in that moment."""
+    wanted = set()
+    for name in (SiteLock.name, EvaluationLock.name):
+        try:
+            found = (results / name).stat()
+        except OSError:
+            continue
+        wanted.add(f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}")
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    # 1: FLOCK  ADVISORY  WRITE 123 fe:00:456 0 EOF; one that waits has an arrow before its kind.
+    held = (line.split() for line in lines)
+    return any(len(words) > 5 and words[1] == "FLOCK" and words[5] in wanted for words in held)

@@ -1,0 +1,116 @@
+"""How far a study is, as another terminal sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.results.raw import RECORD, RawStore
+from tiercel.runs.batch import run_batch
+from tiercel.runs.lock import SiteLock
+from tiercel.runs.planning import make_plan
+from tiercel.runs.status import Status, status_of
+from tiercel.runs.status_words import words_of
+
+from ..conftest import Project
+
+STUDY = """
+study: tiny
+title: Two workloads, one of which fails
+repetitions: {minimum: 2, maximum: 4}
+twins: false
+experiments:
+  scaling:
+    processes_per_node: [1]
+    workloads:
+      write: {operation: write, transfer_size: 64KiB, data_per_process: 64KiB}
+  names:
+    processes_per_node: [1]
+    workloads:
+      files: {operation: metadata, items_per_process: 4, directories: false, phases: [create, remove]}
+"""
+
+#: Holds the lock of a site until its standard input ends.
+HOLD = """
+import sys
+from pathlib import Path
+from tiercel.runs.lock import SiteLock
+with SiteLock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def look(project: Project) -> Status:
+    return status_of(make_plan("local", "tiny", project.root), project.root)
+
+
+def test_from_nothing_to_the_end(project: Project) -> None:
+    project.study("tiny", STUDY)
+    before = look(project)
+    assert (before.state, before.done, before.failures, before.left) == ("not begun", 0, (), 4)
+    assert before.seconds_left > 0 and before.jobs_running is None
+    plan = make_plan("local", "tiny", project.root)
+    for batch in plan.plan.batches[:1]:  # the first round: one run of each workload
+        run_batch(plan, batch, project.results)
+    between = look(project)
+    assert (between.state, between.done, between.left, between.current) == ("stopped", 2, 2, ())
+    for batch in plan.plan.batches:
+        run_batch(plan, batch, project.results)
+    after = look(project)
+    assert after.state == "done" and after.done >= 4 and (after.left, after.seconds_left) == (0, 0)
+    assert words_of(after, "local", "tiny")[0] == "site local, study tiny: done"
+
+
+def test_what_goes_on_and_what_was_cut_off_are_told_apart(project: Project) -> None:
+    """A run without a record goes on while somebody holds the site's lock; else it was killed."""
+    project.study("tiny", STUDY)
+    run = make_plan("local", "tiny", project.root).plan.runs[0]
+    RawStore(project.results).begin(run.id, run.row())
+    assert (look(project).state, look(project).current) == ("stopped", ())
+    with SiteLock(project.results):
+        during = look(project)
+    assert during.state == "measuring" and [each.run for each in during.current] == [run.id]
+    assert f"now: {during.current[0].words}, for " in "\n".join(words_of(during, "local", "tiny"))
+    assert look(project).state == "stopped"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(project.results)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert holder.stdout and holder.stdin
+    holder.stdout.readline()
+    assert look(project).state == "measuring"  # another process's
+    holder.stdin.close()
+    holder.wait()
+    holder.stdout.close()
+
+
+def test_failures_are_counted_by_reason(project: Project) -> None:
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    store = RawStore(project.results)
+    for n, run_id in enumerate(store.ids()):
+        path = store.path(run_id) / RECORD
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps({**record, "status": "failed", "reason": f"disk {n} is gone"}))
+    found = look(project)
+    assert found.done == 0 and {f.reason for f in found.failures} == {"disk 0 is gone", "disk 1 is gone"}
+    assert any(
+        "failed, 1 times: disk 0 is gone (first: " in line for line in words_of(found, "local", "tiny")
+    )
+
+
+def test_on_the_command_line(project: Project) -> None:
+    said = json.loads(project.tiercel("status", "--study", "tiny", "--json").stdout)
+    assert (said["site"], said["study"], said["state"]) == ("local", "tiny", "not begun")
+    assert "not begun" in project.tiercel("status", "--study", "tiny", "--watch").stdout
+    wrong = project.tiercel("status", "--study", "tiny", "--watch", "--json")
+    assert wrong.returncode == 2 and "--watch" in wrong.stderr
+    assert project.tiercel("status", "--study", "none").returncode == 2
+    with pytest.raises(UserError):
+        status_of(make_plan("elsewhere", "tiny", project.root), project.root)
