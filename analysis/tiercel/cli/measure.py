@@ -30,7 +30,7 @@ TRY_AGAIN = 75
 
 
 def register(app: typer.Typer) -> None:
-    for command in (evaluate, status, plan, check, clean):
+    for command in (evaluate, status, plan, check, doctor, clean):
         app.command(rich_help_panel=EVALUATE)(command)
     app.command(hidden=True)(batch)
 
@@ -227,6 +227,37 @@ def batch(
         )
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(json.dumps(counts) + "\n")
+
+
+def doctor(as_json: Json = False) -> None:
+    """Show what is here of all that tiercel can use, what the rest would add, and how to get it."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from tiercel.doctor import machine, parts
+
+    found = list(parts())
+    if as_json:
+        print_json({"machine": machine(), "parts": [asdict(part) for part in found]})
+        return
+    console = Console()
+    console.print(machine(), highlight=False)
+    for group in dict.fromkeys(part.group for part in found):
+        console.print(f"\n[bold]{group}[/bold]")
+        for part in found:
+            if part.group != group:
+                continue
+            mark, style = ("✓", "green") if part.found else ("–", "dim")
+            console.print(Text.assemble((f"{mark} {part.name}", style), f"  {part.found or part.adds}"))
+            if not part.found:
+                console.print(Padding(Text(f"to get it: {part.get}"), (0, 0, 0, 4)))
+    here = sum(bool(part.found) for part in found)
+    lacking = [part.name for part in found if part.needed and not part.found]
+    rest = f"needed and not here: {', '.join(lacking)}" if lacking else "what is not here is optional"
+    console.print(f"\n{here} of {len(found)} parts are here; {rest}", highlight=False)
+    if lacking:
+        raise typer.Exit(1)
 
 
 def clean(site: Site = "local", study: Study = "quick") -> None:

@@ -1,0 +1,207 @@
+"""What is here of all that tiercel can use, what the rest would add, and how to get it.
+
+To add a part, write a line of `parts`. Nothing is changed; programs are asked for their versions.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiercel.engines import engines
+from tiercel.launchers import resolve
+from tiercel.layers import layers
+from tiercel.programs import program
+from tiercel.runs.tracing import preload_library
+from tiercel.schedulers import schedulers
+from tiercel.stack.spack import spack_program
+
+#: Seconds that a program has to say its version.
+_PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that is here or not."""
+
+    group: str
+    name: str
+    found: str
+    """Version or place; empty where it is not here."""
+    adds: str
+    """What one can do with it."""
+    get: str
+    """The next command, or what to do, where it is not here."""
+    needed: bool = False
+    """Without it `tiercel evaluate` cannot measure at all."""
+
+
+def parts() -> Iterator[Part]:
+    """Yield every part, by what it is for."""
+    yield from _measuring()
+    yield from _tracing()
+    yield from _in_front()
+    yield from _sites()
+    yield from _building()
+
+
+#: Engine: what it adds, how to get it.
+_ENGINES = {
+    "iokernel": ("reads, writes and metadata of `tiercel evaluate`", "make setup"),
+    "dlkernel": ("trainings of `tiercel evaluate`; `tiercel dl`", "make setup"),
+    "inferkernel": ("key-value caches and vector search (study inference)", "make setup"),
+    "replay": ("replays a program's trace on other storage (`tiercel advise`)", "make setup"),
+    "h5kernel": ("HDF5 writes and reads, as cachevol's measurements do", "make setup"),
+    "sharing": ("measures how storage is shared (`tiercel share bench`)", "make layers"),
+    "ior": ("IOR beside iokernel, paired: `tiercel engines compare`",
+            "build hpc/ior with the site's MPI and put it on PATH, or `tiercel stack install`"),
+    "mdtest": ("mdtest beside iokernel, paired", "comes with IOR"),
+    "fio": ("fio beside iokernel, on one node", "Debian: apt install fio"),
+    "dlio": ("upstream's DLIO: `tiercel dl verify`", "make dlio (TensorFlow, about 2 GB)"),
+}  # fmt: skip
+
+
+def _measuring() -> Iterator[Part]:
+    group = "Measuring"
+    for name in engines:
+        adds, get = _ENGINES.get(name, ("an engine of a study", "see its page"))
+        installation = engines.get(name)().find()
+        version = installation.version if installation else ""
+        yield Part(group, name, version, adds, get, needed=name == "iokernel")
+    launcher = resolve("auto")
+    mpi = "" if not launcher.mpi or launcher.missing() else launcher.name
+    yield Part(group, "MPI", mpi, "runs on several nodes, MPI-IO, IOR and mdtest", "make setup")
+    able = _capabilities()
+    yield Part(
+        group, "io_uring", "the kernel allows it" if able.get("io_uring") else "",
+        "queue depths above 1", "Linux 5.6 or newer, and no kernel.io_uring_disabled",
+    )  # fmt: skip
+    yield Part(
+        group, "cachestat", "the kernel has it" if able.get("cachestat") else "",
+        "tells quickly what of a file is in the page cache; mincore does, more slowly", "Linux 6.5",
+    )  # fmt: skip
+    pressure = Path("/proc/pressure/io").exists()
+    yield Part(
+        group, "pressure (PSI)", "the kernel has it" if pressure else "",
+        "how long others waited for cores and I/O during a run", "boot with psi=1",
+    )  # fmt: skip
+
+
+def _capabilities() -> Mapping[str, Any]:
+    said = _answer([str(program("iokernel")), "--capabilities"]) if program("iokernel") else None
+    try:
+        found = json.loads(said or "")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _tracing() -> Iterator[Part]:
+    group = "Traces"
+    library = preload_library()
+    yield Part(group, "DFTracer", "its library is here" if library else "",
+               "traced runs of a study; `tiercel advise`", "make setup (x86-64)")  # fmt: skip
+    traced = _answer(["strace", "-qq", "-e", "trace=none", "true"]) is not None
+    yield Part(group, "strace", _version("strace", "-V") if traced else "",
+               "`tiercel advise` on programs that DFTracer does not see; who waits for whom",
+               "Debian: apt install strace; a container needs CAP_SYS_PTRACE")  # fmt: skip
+    yield Part(group, "Darshan", "its Python package is here" if _module("darshan") else "",
+               "reads Darshan's logs: `tiercel trace`, `trace survey`",
+               f"{_pip()} install 'darshan>=3.4.4,<4'")  # fmt: skip
+    yield Part(group, "Dask", "its Python package is here" if _module("distributed") else "",
+               "surveys and analyses on a cluster", f"{_pip()} install 'distributed>=2024.10'")  # fmt: skip
+    yield Part(group, "Jupyter", "its kernel is here" if _module("ipykernel") else "",
+               "the notebooks", f"{_pip()} install jupyterlab ipykernel")  # fmt: skip
+
+
+#: Layer: what it adds.
+_LAYERS = {
+    "fairshare": "shares storage fairly among jobs: `tiercel share`",
+    "cachevol": "stages and caches HDF5 files on node-local storage: `tiercel cache`",
+}
+
+
+def _in_front() -> Iterator[Part]:
+    group = "Layers in front of storage"
+    for name in layers:
+        layer = layers.get(name)()
+        found = layer.find()
+        yield Part(group, name, found.version if found else "", _LAYERS.get(name, "a layer of a study"),
+                   layer.how_to_build())  # fmt: skip
+    fuse = os.access("/dev/fuse", os.R_OK | os.W_OK)
+    yield Part(group, "FUSE", _version("fusermount3", "-V") if fuse else "",
+               "fairshare's front end for every program (`tiercel share run`)",
+               "Debian: apt install fuse3; a container needs /dev/fuse")  # fmt: skip
+    yield Part(group, "versitygw", _place("versitygw"), "a server of objects to try `type: s3` on",
+               "make gateway")  # fmt: skip
+
+
+def _sites() -> Iterator[Part]:
+    group = "Sites"
+    for name in schedulers:
+        missing = schedulers.get(name)().missing()
+        first = schedulers.get(name).programs[0]
+        yield Part(group, name, "" if missing else _place(first), "jobs of a site with this scheduler",
+                   "log in where jobs are submitted")  # fmt: skip
+    spack = spack_program()
+    yield Part(group, "Spack", str(spack) if spack else "", "builds a site's engines: `tiercel stack`",
+               "clone spack/spack (1.0 or newer) and put its bin on PATH, or set SPACK_ROOT")  # fmt: skip
+
+
+def _building() -> Iterator[Part]:
+    group = "Building"
+    compiler = os.environ.get("CC", "cc").split()[0]
+    yield Part(group, f"C compiler ({compiler})", _version(compiler, "--version"), "make setup",
+               "Debian: apt install gcc libc6-dev")  # fmt: skip
+    yield Part(group, "Rust (cargo)", _version("cargo", "--version"), "builds fairshare",
+               "Debian: apt install cargo, or rustup")  # fmt: skip
+    headers = _place("h5cc") or _answer(["pkg-config", "--modversion", "hdf5"])
+    yield Part(group, "HDF5 with headers", headers or "", "builds cachevol for the system's HDF5",
+               "Debian: apt install libhdf5-dev")  # fmt: skip
+    yield Part(group, "Go", _version("go", "version"), "make gateway", "Debian: apt install golang")
+
+
+def _place(name: str) -> str:
+    found = program(name)
+    return str(found) if found else ""
+
+
+def _version(name: str, option: str) -> str:
+    """Return the first line that a program says of its version; empty where it is not here."""
+    if program(name) is None:
+        return ""
+    said = _answer([str(program(name)), option])
+    return said.splitlines()[0].strip() if said else str(program(name))
+
+
+def _answer(command: list[str]) -> str | None:
+    """Return what a command says; None where it cannot be started or ends with an error."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else done.stdout.strip() or done.stderr.strip()
+
+
+def _module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _pip() -> str:
+    return f"{sys.executable} -m pip"
+
+
+def machine() -> str:
+    """Return this machine in a line: system, processors, Python."""
+    return (
+        f"{platform.system()} {platform.release()} on {platform.machine()}, {len(os.sched_getaffinity(0))} "
+        f"processors, Python {platform.python_version()}"
+    )
