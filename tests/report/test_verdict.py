@@ -219,6 +219,18 @@ def test_equal_factors_are_said_once():
     assert gain.count("3.4 times") == 1 and "up to" not in gain
 
 
+def test_what_earlier_runs_slowed_down_is_no_gain_of_another_storage():
+    """Three workloads, 3.4 times each; of the third the slower side carries the flag, so it is left out."""
+    parts = [samples({"nvme": FAST, "nfs-project": SLOW}, workload=name, title=name) for name in ("a", "b")]
+    held = samples({"nvme": [50 * v for v in FAST], "nfs-project": SLOW}, workload="c", title="c")
+    for row in held.observations:
+        row["flags"] = ["inodes-remembered"] if row["storage"] == "nfs-project" else []
+    made = first_screen(joined(*parts, held))
+    assert "3.4 times" in made.gain and "up to" not in made.gain
+    assert made.held_back and [any(p.held_back for p in places) for _, places in made.rows].count(True) == 1
+    assert first_screen(held).gain  # where there is nothing else, it is told, with the mark
+
+
 def test_invalid_numbers_are_not_called_equal():
     data = samples({"nvme": FAST, "shm": MEMORY})
     for row in data.observations:

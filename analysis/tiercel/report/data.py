@@ -21,6 +21,8 @@ from tiercel.study.model import Study
 Record = dict[str, Any]
 
 #: A read with one of these flags is not proven to come from the storage.
+#: Flags of numbers that what ran before made slower: no sentence is told by how much.
+HELD_BACK = frozenset({"inodes-remembered"})
 NOT_COLD = frozenset({"cache-not-cold", "cache-unknown", "server-cache"})
 #: What is measured here comes first everywhere.
 ORIGINS = ("measured", "imported", "simulated")
@@ -90,6 +92,10 @@ class Number:
     @property
     def cold(self) -> bool:
         return not NOT_COLD & self.flags.keys()
+
+    @property
+    def held_back(self) -> bool:
+        return bool(HELD_BACK & self.flags.keys())
 
 
 @dataclass(frozen=True)
@@ -358,7 +364,7 @@ def _measuring(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that give numbers, or failed: a calibration that went well is neither."""
     if "calibration" not in runs:  # a table of before there were any
         return runs
-    return runs[~(runs["calibration"].eq(True) & (runs["status"] == "ok"))]
+    return runs[~(runs["calibration"].eq(True).fillna(False).astype(bool) & (runs["status"] == "ok"))]
 
 
 def stack_key(storage: str, layer: str) -> str:

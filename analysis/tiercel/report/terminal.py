@@ -83,6 +83,7 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
         fast = [
             f"{results.name(s)} {by_stack[s].factor}"
             + (f" ({by_stack[s].interval})" if by_stack[s].interval else "")
+            + (" ‡" if any(place.held_back for place in places) else "")
             for s in found.stacks if by_stack[s].advice == "fastest"
         ]  # fmt: skip
         open_ones = [s for s in found.stacks if s in results.memory and by_stack[s].advice == "undecided"]
@@ -94,6 +95,8 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
     if found.rows:
         console.print()
         console.print(table)
+    if found.held_back:
+        console.print("‡ against a storage that earlier runs made slower: see the caution above")
     undecided = f"{found.undecided}." if found.undecided else ""
     for sentence in (found.where, found.gain, found.mind, found.silent, undecided):
         if sentence:

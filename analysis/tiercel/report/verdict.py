@@ -60,6 +60,8 @@ class Place:
     href: str = ""
     cached: bool = False
     """The value is not proven to come from the storage."""
+    held_back: bool = False
+    """What ran before made it slower."""
 
     @property
     def word(self) -> str:
@@ -109,6 +111,10 @@ class Verdict:
     @property
     def cached(self) -> bool:
         return any(place.cached for _, places in self.rows for place in places)
+
+    @property
+    def held_back(self) -> bool:
+        return any(place.held_back for _, places in self.rows for place in places)
 
 
 _MEANINGS: Mapping[Advice, str] = {
@@ -274,7 +280,7 @@ def _place(results: Results, found: WorkloadClass, stack: str, named: Mapping[st
     if "+" in stack:
         note = f"with {number.layer}{f', against {note}' if note else ''}"
     cached = not number.cold and stack not in results.memory
-    return Place(advice, factor, interval, largest, note, value, href, cached)
+    return Place(advice, factor, interval, largest, note, value, href, cached, number.held_back)
 
 
 def _factor(
@@ -421,6 +427,8 @@ def _classes(some: Sequence[WorkloadClass], of: int) -> str:
 
 
 def _gain(results: Results, found: Sequence[WorkloadClass]) -> str:
+    free = [c for c in found if not any(n.held_back for n in c.numbers.values())]
+    found = free or found
     wins = [(c, c.ranking.standings[c.ranking.winner].rows[0]) for c in found if c.ranking.winner]
     fast = [(c, c.ranking.standings[c.ranking.fastest].rows[0]) for c in found if c.ranking.fastest]
     said = []
