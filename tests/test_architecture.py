@@ -36,7 +36,7 @@ LAYERS = (
     {"statistics", "traces"},
     {"runs"},
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare"},
-    {"advice", "traced"},
+    {"advice", "traced", "doctor"},
     {"report"},
     {"cli", "__main__"},
 )

@@ -21,8 +21,8 @@ def trial(amount: int, *phases: float, around: float = 0.0) -> Trial:
         (100, (1.0,), 128),  # 100 a second
         (64, (4.0,), 16),  # 16 a second: less than what was tried
         # The slow phase alone would give 100, of which the quick one took 0.02 s; 0.1 s of it are 500, but
-        # then the slow one would take 5 s: up to four times the aim are 400, in powers of two 512.
-        (100, (1.0, 0.02), 512),
+        # then the slow one would take 5 s: up to four times the aim are 400, in powers of two 256.
+        (100, (1.0, 0.02), 256),
         (100, (1.0, 0.05), 256),  # 0.1 s of the quick one are 200
         (100, (1.0, 0.2), 128),  # long enough: the slow one alone decides
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from tiercel.errors import UserError
 from tiercel.results.dataset import to_dataset
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawRun, RawStore
@@ -140,6 +143,17 @@ def test_a_kill_between_calibration_and_measurement_changes_no_amount(aiming: Pr
     assert {name: (store.path(name) / "record.json").read_bytes() for name in before} == before
     for experiment, raw in calibrations(aiming).items():
         assert all(run.run["amount"] == raw.record["amount"] for run in measured(aiming, experiment))
+
+
+@pytest.mark.parametrize("change", [{"amuont": 8}, {"amount": -64}, {"amount": "many"}])
+def test_a_calibration_that_says_nothing_sensible_is_named(aiming: Project, change: dict[str, Any]) -> None:
+    plan = planned(aiming)
+    run_batch(plan, plan.plan.batches[0], aiming.results)  # the calibrations
+    raw = calibrations(aiming)["data"]
+    amount = {**raw.record["amount"], **change}
+    (raw.folder / "record.json").write_text(json.dumps({**raw.record, "amount": amount}))
+    with pytest.raises(UserError, match=r"record\.json: amount: not what a calibration of"):
+        carry_out(aiming)
 
 
 def test_what_was_measured_decides_where_the_calibration_is_gone(aiming: Project) -> None:

@@ -89,6 +89,38 @@ def test_what_a_look_claimed_stays_claimed() -> None:
     assert after["p_corrected"].tolist() == pytest.approx(claimed["p_corrected"].tolist())
 
 
+def one_sided(rates: np.ndarray, factor: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a study of five rounds, and it with 20 further rounds of storage b alone, slower by `factor`."""
+    table = table_of(rates)
+    study = table[table["repetition"] < 5].assign(look=0)
+    rest = table[(table["repetition"] >= 5) & (table["twin"] == "a")].assign(look=1)
+    alone = rest[rest["storage"] == sorted(set(table["storage"]))[1]]
+    return study, pd.concat([study, alone.assign(bandwidth=alone["bandwidth"] / factor)], ignore_index=True)
+
+
+def test_a_later_hour_of_one_side_alone_is_no_difference() -> None:
+    """Two equal storages; a look gave one of them 20 more rounds, while the machine was slower by a fifth."""
+    rates = simulated(Case("log-normal", 0.05), 25, np.random.default_rng(11))
+    study, whole = one_sided(rates, 1.2)
+    before, after = (comparisons(t).query("scope == 'all'").reset_index(drop=True) for t in (study, whole))
+    assert after["ratio"].tolist() == pytest.approx(before["ratio"].tolist(), rel=0.02)
+    assert after["n_b"].tolist() == before["n_b"].tolist() == [5 * SCALES] * WORKLOADS
+    assert set(after["verdict"]) == {"undecided"}
+
+
+def test_a_claim_that_later_rounds_contradict_is_withdrawn() -> None:
+    """Ahead by 1.4 in the study, behind by as much in 20 further rounds of both sides: nobody knows."""
+    rates = simulated(Case("log-normal", 0.03), 25, np.random.default_rng(12))
+    rates[:, 0, ..., :5] *= 1.4
+    rates[:, 0, ..., 5:] /= 1.4
+    table = further(rates, 5, np.full(WORKLOADS, 25))
+    before = comparisons(table[table["look"] == 0]).query("scope == 'all'")
+    assert set(before["verdict"]) == {"higher"}
+    after = comparisons(table).query("scope == 'all'")
+    assert set(after["verdict"]) == {"undecided"} and (after["ratio"] < 1).all()
+    assert after["reason"].str.contains("an earlier look claimed higher").all()
+
+
 def test_questions_that_were_not_looked_at_again_use_the_study_alone() -> None:
     rates = simulated(Case("log-normal", 0.1), 10, np.random.default_rng(5))
     table = further(rates, 5, np.full(WORKLOADS, 10))

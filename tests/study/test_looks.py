@@ -9,6 +9,8 @@ import pytest
 
 from tests.study.test_plan import plan, site, study
 from tiercel.errors import UserError
+from tiercel.runs.execute import Outcome
+from tiercel.runs.history import History
 from tiercel.study.expand import expand
 from tiercel.study.looks import first_after, path_of, read_looks, write_look
 from tiercel.study.plan import Plan, order_runs
@@ -61,3 +63,46 @@ def test_a_damaged_look_is_named(tmp_path: Path, content: str) -> None:
     path.write_text(content)
     with pytest.raises(UserError, match=r"looks/x\.1\.json: not readable"):
         read_looks(tmp_path, "x")
+
+
+def test_looks_that_overlap_and_boundless_ones_are_refused(tmp_path: Path) -> None:
+    key = plan(study()).configurations[0].key
+    write_look(tmp_path, "x", 4, {key: 3})
+    write_look(tmp_path, "x", 6, {key: 2})  # 4, 5 and 6 are the first one's
+    with pytest.raises(UserError, match=r"looks/x\.2\.json: begins with round 6, within the look before it"):
+        read_looks(tmp_path, "x")
+    path_of(tmp_path, "x", 2).write_text('{"first": 7, "repetitions": {"a": 1e30}}')
+    with pytest.raises(UserError, match="more than 100,000 repetitions"):
+        read_looks(tmp_path, "x")
+
+
+def test_a_study_that_was_given_more_rounds_ends_where_its_look_began(tmp_path: Path) -> None:
+    """Its own four, then a look's three: what a study of eight would plan from there is not its own."""
+    key = plan(study()).configurations[0].key
+    at = site()
+    four, eight = ({"minimum": 2, "maximum": n, "target": 0.1} for n in (4, 8))
+    write_look(tmp_path, "x", 4, {key: 3})
+
+    def runs(repetitions: object) -> list[tuple[str, int]]:
+        s = study(repetitions=repetitions)
+        found = expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None)
+        made = order_runs(at, s, found, 1000, read_looks(tmp_path, "x")).runs
+        assert len({run.id for run in made}) == len(made)
+        return [(run.id, run.look) for run in made]
+
+    assert runs(eight) == runs(four)
+    with pytest.raises(UserError, match="asks for 5 repetitions at least, and its further looks began"):
+        runs({"minimum": 5, "maximum": 8, "target": 0.1})
+
+
+def test_a_look_ends_when_its_time_is_used(tmp_path: Path) -> None:
+    """Three runs of 4 s in 10 s: the third is begun, a fourth not; the study's own go on."""
+    key = plan(study()).configurations[0].key
+    write_look(tmp_path, "x", 4, {key: 5}, seconds=10.0)
+    made = planned(tmp_path)
+    history = History(made.study, made.calibrations, made.looks)
+    more = [run for run in made.runs if run.look]
+    for run in more[:3]:
+        assert history.wanted(run)
+        history.add(Outcome(run, "ok", "", 4.0, 4.0, []))
+    assert not history.wanted(more[3]) and history.wanted(made.runs[0])

@@ -129,7 +129,7 @@ def _decide(project: Project, root: Path, minutes: float) -> bool:
         return False
     planned = max(study.repetitions_of(c.experiment).maximum for c in project.plan.configurations)
     looks = read_looks(folder, study.study)
-    write_look(folder, study.study, first_after(planned, looks), chosen.repetitions)
+    write_look(folder, study.study, first_after(planned, looks), chosen.repetitions, minutes * 60)
     get = "gets" if len(chosen.answers) == 1 else "get"
     print(
         f"tiercel: {open_ones}; {len(chosen.answers)} of them {get} {sum(chosen.repetitions.values())} more "

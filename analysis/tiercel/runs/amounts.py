@@ -69,8 +69,9 @@ def choose(trial: Trial, limits: Limits) -> Choice:
     """
     aimed = trial.amount * limits.aim / trial.longest
     needed = trial.amount * ENOUGH_S / trial.shortest
-    wanted = max(aimed, min(needed, aimed * STRETCH))
-    amount = _nearest(wanted) if wanted == aimed else _at_least(wanted)
+    amount = _nearest(aimed)
+    if needed > amount:  # rounded up, and yet within the stretch
+        amount = max(amount, min(_at_least(needed), _at_most(aimed * STRETCH)))
     bound, why = "phase_time", f"the longest phase takes about {_took(trial, amount):.2g} s"
     # Starting programs takes what it takes; at least a quarter of the time is for what they are started for.
     fixed = max(0.0, trial.seconds - trial.moving)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.engines import Measurement
-from tiercel.errors import RunFailed, one_line
-from tiercel.results.raw import RawStore
+from tiercel.errors import RunFailed, UserError, one_line
+from tiercel.results.raw import RECORD, RawStore
 from tiercel.runs.amounts import ENOUGH_S, PART_OF_ROOM, Choice, Limits, Trial, choose, next_amount, room
 from tiercel.runs.execute import Equipment, Outcome, elsewhere, measure, recorded
 from tiercel.runs.scratch import space_problem
@@ -76,10 +76,28 @@ def amount_of(plan: Plan, run: Run, store: RawStore) -> Amount | None:
     for other in plan.runs:
         if other.configuration.key in together and not other.calibration and store.finished(other.id):
             raw = store.read(other.id)
-            if raw and raw.run.get("amount"):
-                return Amount(**raw.run["amount"])
+            if raw and (amount := _amount(raw.run.get("amount"))):
+                return amount
     raw = store.read(calibration.id)
-    return Amount(**raw.record["amount"]) if raw and raw.ok else None
+    if raw is None or not raw.ok:
+        return None
+    amount = _amount(raw.record.get("amount"))
+    if amount is None:
+        raise UserError(
+            f"{raw.folder / RECORD}: amount: not what a calibration of this tiercel writes: move the "
+            "folder away to calibrate again"
+        )
+    return amount
+
+
+def _amount(said: Any) -> Amount | None:
+    """Return the amount that a record says; None where it says none that makes sense."""
+    try:
+        found = Amount(**said)
+        sound = min(found.amount, found.written) >= 1 and found.phase_time > 0
+    except (TypeError, ValueError):
+        return None
+    return found if sound else None
 
 
 def _fits(run: Run, equipment: Equipment, amount: int) -> bool:

@@ -5,8 +5,9 @@ It decides which runs of the plan are still wanted (adaptive repetition) and how
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tiercel.engines import Measurement
@@ -15,6 +16,7 @@ from tiercel.results.measured import measurements_of
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Outcome
 from tiercel.statistics.adaptive import enough
+from tiercel.study.looks import Look
 from tiercel.study.model import Study
 from tiercel.study.plan import Plan, Run
 
@@ -41,9 +43,12 @@ class _Mean:
 class History:
     """The finished runs of one study; feed it with add() as runs end."""
 
-    def __init__(self, study: Study, calibrations: Mapping[str, Run] | None = None) -> None:
+    def __init__(
+        self, study: Study, calibrations: Mapping[str, Run] | None = None, looks: Iterable[Look] = ()
+    ) -> None:
         """`calibrations`: by a configuration's key, the run that finds its amount (Plan.calibrations)."""
         self._study = study
+        self._left_of_look = {look.number: look.seconds for look in looks}
         self._calibrations = calibrations or {}
         self._values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self._seconds: dict[str, _Mean] = defaultdict(_Mean)
@@ -56,7 +61,7 @@ class History:
     @classmethod
     def load(cls, plan: Plan, store: RawStore) -> History:
         """Return the history of the plan's runs that are on disk."""
-        history = cls(plan.study, plan.calibrations)
+        history = cls(plan.study, plan.calibrations, plan.looks)
         done = set(store.ids())
         for run in plan.runs:
             raw = store.read(run.id) if run.id in done else None
@@ -79,7 +84,7 @@ class History:
 
         Within the minimum it is, unless the configuration keeps failing or the study has used twice
         its budget. Beyond it, while some measured operation's interval is too wide and budget is left. What a
-        further look asks for is wanted: it has minutes of its own.
+        further look asks for is wanted until that look's own minutes are used.
         """
         configuration = run.configuration
         bounds = self._study.repetitions_of(configuration.experiment)
@@ -91,7 +96,9 @@ class History:
             return False
         if run.calibration:
             return True
-        if run.repetition == 0 or run.look:
+        if run.look:
+            return self._left_of_look.get(run.look, math.inf) > 0
+        if run.repetition == 0:
             return True
         if budget is not None and self.engine_time >= 2 * budget:
             return False
@@ -116,6 +123,8 @@ class History:
         self, run: Run, ok: bool, duration: float, engine_time: float, measurements: list[Measurement]
     ) -> None:
         key = _key(run)
+        if run.look in self._left_of_look:
+            self._left_of_look[run.look] -= duration
         for mean in (self._seconds[key], self._by_experiment[_experiment(run)], self._of_all):
             mean.add(duration)
         self.engine_time += engine_time

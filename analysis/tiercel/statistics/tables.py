@@ -196,7 +196,11 @@ class _Row:
         )
 
     def decided(self, then: Comparison) -> _Row:
-        """Return the row with what an earlier look claimed."""
+        """Return the row with what an earlier look claimed; undecided where all that was measured since lies
+        on the other side: something has changed between."""
+        if (self.comparison.ratio > 1) != (then.ratio > 1):
+            reason = f"an earlier look claimed {then.verdict}, and what was measured since says the opposite"
+            return _Row(self.words, replace(self.comparison, verdict="undecided", reason=reason))
         kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
         return _Row(self.words, kept)
 
@@ -327,8 +331,20 @@ def _paired_scales(
 ) -> list[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
     mine, theirs = scales(a), scales(b)
     return [
-        (key, mine[key], theirs[key]) for key in mine if key in theirs and same_amount(mine[key], theirs[key])
-    ]
+        (key, *_met(mine[key], theirs[key])) for key in mine
+        if key in theirs and same_amount(mine[key], theirs[key])
+    ]  # fmt: skip
+
+
+def _met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two sides with, of further looks, only the rounds that both have.
+
+    A look gives more repetitions to some configurations than to others, minutes or days after the study. What
+    one side alone has of it would set one time against another.
+    """
+    both = set(a.loc[a["look"] > 0, "repetition"]) & set(b.loc[b["look"] > 0, "repetition"])
+    first, second = (side[(side["look"] == 0) | side["repetition"].isin(both)] for side in (a, b))
+    return first, second
 
 
 def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor) -> _Row:

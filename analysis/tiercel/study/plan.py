@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from tiercel.errors import UserError
 from tiercel.site.model import Site, Stack
 from tiercel.study.looks import Look
 from tiercel.study.model import Study
@@ -208,6 +209,7 @@ class Plan:
     study: Study
     configurations: tuple[Configuration, ...]
     batches: tuple[Batch, ...]
+    looks: tuple[Look, ...] = ()
 
     @property
     def runs(self) -> list[Run]:
@@ -246,18 +248,30 @@ def order_runs(
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for the
     largest scale of each workload on each stack, in the minimum rounds. Calibrations go before all of them,
     as a round of their own. The traced runs come next, and last
-    the rounds of further looks.
+    the rounds of further looks. Where the study was given more rounds since, its own end where the first
+    look began: what is measured from there on was chosen by what had been seen. UserError where the study
+    asks for more than these at least.
     Rounds are cut where the number of nodes changes, and into parts of `part_size` runs (a
     number, or a function of the number of nodes).
     """
-    configurations = tuple(configurations)
+    configurations, looks = tuple(configurations), tuple(looks)
     largest = largest_scales(configurations)
     batches: list[Batch] = []
     calibrations = [Run(c, calibration=True) for c in dict.fromkeys(leaders(configurations).values())]
     random.Random(f"{study.study}:{study.seed}:calibration").shuffle(calibrations)
     batches += _cut(calibrations, 0, part_size)
     first = int(bool(calibrations))
-    rounds = max((study.repetitions_of(c.experiment).maximum for c in configurations), default=0)
+    all_bounds = [study.repetitions_of(c.experiment) for c in configurations]
+    rounds = max((bounds.maximum for bounds in all_bounds), default=0)
+    if looks:
+        least = max((bounds.minimum for bounds in all_bounds), default=0)
+        if looks[0].first < least:
+            raise UserError(
+                f"study {study.study} asks for {least} repetitions at least, and its further looks began "
+                f"after {looks[0].first}: remove their files (looks/{study.study}.*.json of the results): "
+                "their runs stay, and are planned no more"
+            )
+        rounds = min(rounds, looks[0].first)
     for number in range(rounds):
         runs: list[Run] = []
         for c in configurations:
@@ -279,7 +293,7 @@ def order_runs(
             random.Random(f"{study.study}:{study.seed}:{number}").shuffle(more)
             batches += _cut(more, after, part_size)
             after += 1
-    return Plan(site, study, configurations, tuple(batches))
+    return Plan(site, study, configurations, tuple(batches), looks)
 
 
 def leaders(configurations: Iterable[Configuration]) -> dict[str, Configuration]:
