@@ -171,3 +171,10 @@ def test_room_is_looked_for_where_the_dataset_goes(tmp_path: Path) -> None:
     assert answer.returncode == 2
     assert answer.stderr.startswith(f"tiercel: {data}: ")
     assert not data.exists()
+
+
+def test_what_is_only_generated_stays_whatever_a_training_would_remove(tmp_path: Path) -> None:
+    file = written(tmp_path, text=FILE.replace("record_length", "keep_files: false, record_length") % "x")
+    made = tiercel("generate", file, "--folder", str(tmp_path / "d"))
+    assert made.returncode == 0, made.stderr
+    assert len(content(tmp_path / "d")) == 12
