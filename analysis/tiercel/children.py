@@ -40,3 +40,11 @@ def end_with(parent: int) -> None:
 def interrupt(_number: int, _frame: FrameType | None) -> None:
     """Handler of SIGTERM: unwind as at Ctrl-C, so that what was started ends and what was made is removed."""
     raise Interrupted
+
+
+def ending(code: int) -> str:
+    """Return in words how a process ended, by its exit code (negative: the number of a signal)."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"was ended by {name}{' (killed, or out of memory)' if name == 'SIGKILL' else ''}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError, ValidationInfo, field_validator
 
 from tiercel.errors import UserError, suggest
 
@@ -16,6 +16,16 @@ class Document(BaseModel):
     """Base of everything that a user writes: unknown keys are errors, objects are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers_are_no_truth_values(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse yes and no where a number is meant: `read_threads: yes` would be one."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = {annotation, *getattr(annotation, "__args__", ())} - {None, type(None)}
+        if isinstance(value, bool) and kinds and kinds <= {int, float}:
+            raise ValueError(f"must be a number (given: {value})")
+        return value
 
 
 D = TypeVar("D", bound=Document)

@@ -140,3 +140,41 @@ def test_files_are_kept_unless_the_workload_says_otherwise(tmp_path: Path) -> No
     assert answer.returncode == 0, answer.stderr
     assert result(tmp_path)["generated"]["kept"] == 12
     assert len(list((tmp_path / "data" / "train").iterdir())) == 12  # was there before
+
+
+@pytest.mark.parametrize(
+    ("key", "way"),
+    [
+        ("dataset.data_folder", "run"),
+        ("checkpoint.checkpoint_folder", "run"),
+        ("output.folder", "run"),
+    ],
+)
+def test_no_key_leads_out_of_the_folder(tmp_path: Path, key: str, way: str) -> None:
+    file, place = written(tmp_path), tmp_path / "a" / "d"
+    answer = tiercel(way, file, "--folder", str(place), "--set", f"{key}=../outside")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"tiercel: {key}: ../outside leads out of {place}")
+    assert not (tmp_path / "a" / "outside").exists()
+    inside = tiercel(way, file, "--folder", str(place), "--set", f"{key}=b/../inside")
+    assert inside.returncode == 0, inside.stderr
+
+
+def test_room_is_looked_for_where_the_dataset_goes(tmp_path: Path) -> None:
+    # 10^9 files of 10 kB are more than any machine of the tests has; data_folder is on another file system.
+    elsewhere = Path("/dev/shm")
+    if elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second file system")
+    data = elsewhere / "tiercel-test-room"
+    answer = tiercel("run", written(tmp_path, str(data)), "--folder", str(tmp_path / "d"), "--set",
+                     "dataset.num_files_train=1000000000")  # fmt: skip
+    assert answer.returncode == 2
+    assert answer.stderr.startswith(f"tiercel: {data}: ")
+    assert not data.exists()
+
+
+def test_what_is_only_generated_stays_whatever_a_training_would_remove(tmp_path: Path) -> None:
+    file = written(tmp_path, text=FILE.replace("record_length", "keep_files: false, record_length") % "x")
+    made = tiercel("generate", file, "--folder", str(tmp_path / "d"))
+    assert made.returncode == 0, made.stderr
+    assert len(content(tmp_path / "d")) == 12

@@ -212,6 +212,17 @@ def test_a_cut_file_is_named(tmp_path: Path, name: str, share: float) -> None:
     assert path in str(caught.value)
 
 
+@pytest.mark.parametrize("lacking", [1, 3000])
+def test_a_row_that_is_shorter_than_its_heading_is_named(tmp_path: Path, lacking: int) -> None:
+    """A file of one row says only in its heading how long that is."""
+    path = tmp_path / "one.csv"
+    path.write_text(",".join(map(str, range(5000))) + "\n" + ",".join(["7"] * (5000 - lacking)) + "\n")
+    chosen = spec(dataset={"format": "csv", "record_length_bytes": 5000})
+    telling = f"sample 0 is damaged: {5000 - lacking} columns where the heading has 5000"
+    with pytest.raises(Failure, match=telling):
+        format_of("csv").open(str(path), chosen, IO())
+
+
 def test_the_same_seed_gives_the_same_file(tmp_path: Path) -> None:
     for name in FORMATS:
         contents = []

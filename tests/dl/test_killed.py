@@ -19,10 +19,13 @@ RUN = [
 ]  # fmt: skip
 
 
-def start(tmp: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+def start(tmp: Path, *more: str) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
     """Start a training in `tmp`; return it and its kernel's processes once they have begun to train."""
     process = subprocess.Popen(
-        RUN, env={**os.environ, "TMPDIR": str(tmp)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*RUN, *more],
+        env={**os.environ, "TMPDIR": str(tmp)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -31,7 +34,7 @@ def start(tmp: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
             for p in psutil.Process(process.pid).children(recursive=True)
             if "tiercel.dl.kernel" in _words(p)
         ]
-        if len(kernels) >= 2 and list(tmp.glob("tiercel-dl-data-*/data/*/dataset.json")):
+        if kernels and list(tmp.glob("tiercel-dl-data-*/data/*/dataset.json")):
             return process, kernels
         time.sleep(0.05)
     process.kill()
@@ -56,6 +59,21 @@ def test_ended_it_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     process.send_signal(how)
     assert process.wait(30) == 130
     assert gone(kernels)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("processes", ["1", "3"])
+def test_a_process_that_is_killed_is_told(tmp_path: Path, processes: str) -> None:
+    process, kernels = start(tmp_path, "-n", processes, "--set", "reader.read_threads=0")
+    root = kernels[0]
+    others = root.children()
+    assert len(others) == int(processes) - 1
+    (others or [root])[0].kill()
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 2
+    assert gone(kernels)
+    assert "SIGKILL (killed, or out of memory)" in said
+    assert len(said.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 

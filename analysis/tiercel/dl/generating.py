@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tiercel.children import killed_with_parent
+from tiercel.children import ending, killed_with_parent
 from tiercel.errors import UserError
 from tiercel.s3.endpoint import Location
 from tiercel.study.deep_learning.keys import refusals_on_objects
@@ -36,7 +36,7 @@ def generate_only(
     ]  # fmt: skip
     answer = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=killed_with_parent)
     if answer.returncode:
-        lines = answer.stderr.strip().splitlines() or [f"dlkernel ended with exit code {answer.returncode}"]
+        lines = answer.stderr.strip().splitlines() or [f"dlkernel {ending(answer.returncode)}"]
         raise UserError(lines[-1])
     made: dict[str, Any] = json.loads((output / "dlkernel.json").read_text())["generated"]
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,18 +76,33 @@ def places_of(workload: DLWorkload, folder: Path | Location, here: Path | None =
     if isinstance(folder, Location):
         return _in_bucket(workload, folder, kept, own=here is not None)
     kept = "checkpoints" if is_url(kept) else kept
+    points = inside(folder, kept, "checkpoint.checkpoint_folder")
     if holds_dataset(folder):
-        return Places(folder, folder / kept)
+        return Places(folder, points)
     data = workload.dataset.data_folder
     stated = None if is_url(data) or data == Dataset().data_folder else Path(_root(workload)) / data
     if here is not None and stated is not None and holds_dataset(here / stated):
-        return Places((here / stated).resolve(), folder / kept)
-    return Places((folder / (stated or "dataset")).resolve(), folder / kept)
+        return Places((here / stated).resolve(), points)
+    return Places(inside(folder, stated or "dataset", "dataset.data_folder").resolve(), points)
+
+
+def inside(folder: Path, named: str | Path, key: str) -> Path:
+    """Return what `key` of a workload file names, below `folder` where it is relative.
+
+    UserError where it leads out of the folder: there it would stay, and nobody named that place.
+    """
+    path = Path(os.path.normpath(folder / named))
+    if not Path(named).is_absolute() and not path.is_relative_to(os.path.normpath(folder)):
+        raise UserError(f"{key}: {named} leads out of {folder}: name another --folder, or an absolute path")
+    return path
 
 
 def _in_bucket(workload: DLWorkload, folder: Location, kept: str, own: bool) -> Places:
     """Return the places in object storage; `own`: the file itself named bucket and prefix."""
     data = workload.dataset.data_folder
+    for key, named in (("dataset.data_folder", data), ("checkpoint.checkpoint_folder", kept)):
+        if not is_url(named) and ".." in named.split("/"):
+            raise UserError(f"{key}: {named}: no .. in the names of objects")
     if own and is_url(data):
         dataset = Location.parse(data, folder.endpoint)
     elif holds_dataset(folder):

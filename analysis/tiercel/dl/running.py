@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tiercel.children import killed_with_parent
+from tiercel.children import ending, killed_with_parent
 from tiercel.dl.kernel.comm import launched
-from tiercel.dl.places import objects_of, places_of
+from tiercel.dl.places import Places, inside, objects_of, places_of
 from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
@@ -24,6 +24,7 @@ from tiercel.s3.endpoint import Location
 from tiercel.study.deep_learning.spec import needs_dataset
 from tiercel.study.workloads import DeepLearningWorkload
 from tiercel.temporary import temporary_folder
+from tiercel.units import format_size
 
 _TIMEOUT_S = 6 * 3600.0
 
@@ -111,7 +112,7 @@ def output_of(workload: DeepLearningWorkload, folder: Path | Location) -> Path |
     current one); None without a word."""
     found, _ = workload.resolved()
     below = folder if isinstance(folder, Path) else Path.cwd()
-    return None if found.output.folder is None else below / found.output.folder
+    return None if found.output.folder is None else inside(below, found.output.folder, "output.folder")
 
 
 @contextmanager
@@ -166,8 +167,7 @@ def run_once(
     places = places_of(found, folder, here)
     used_dataset = needs_dataset(found)
     had = used_dataset and places.has_dataset
-    if isinstance(folder, Path):
-        _check_space(workload, folder, processes, had)
+    _check_space(workload, places, processes, had)
     launcher = resolve("auto" if engine.needs_mpi else "fork")
     task = Task(workload, 1, processes, folder if isinstance(folder, Path) else output, output, seed,
                 launcher.name,
@@ -194,16 +194,22 @@ def run_once(
     )  # fmt: skip
 
 
-def _check_space(workload: DeepLearningWorkload, folder: Path, processes: int, had: bool) -> None:
-    space = os.statvfs(folder)
-    free, needed = space.f_bavail * space.f_frsize, workload.footprint(1, processes)
-    if had:
-        needed -= workload.dataset_footprint(1, processes)
-    if needed > free:
-        raise UserError(
-            f"{folder}: {free / 1024**3:.1f} GiB are free and workload {workload.workload} needs "
-            f"{needed / 1024**3:.1f} GiB: name another --folder or a smaller --scale"
-        )
+def _check_space(workload: DeepLearningWorkload, places: Places, processes: int, had: bool) -> None:
+    """Raise UserError where dataset and checkpoints have no room on the file systems that they go to."""
+    dataset = workload.dataset_footprint(1, processes)
+    checkpoints = workload.footprint(1, processes) - dataset
+    needed: dict[int, int] = {}
+    for place, size in ((places.dataset, 0 if had else dataset), (places.checkpoints, checkpoints)):
+        if not isinstance(place, Path) or not size:
+            continue
+        there = next(folder for folder in (place, *place.parents) if folder.exists())
+        device, space = there.stat().st_dev, os.statvfs(there)
+        free, needed[device] = space.f_bavail * space.f_frsize, needed.get(device, 0) + size
+        if needed[device] > free:
+            raise UserError(
+                f"{place}: {format_size(free)} are free and workload {workload.workload} needs "
+                f"{format_size(needed[device])}: name another --folder or a smaller --scale"
+            )
 
 
 def _carry_out(
@@ -229,7 +235,7 @@ def _carry_out(
                 process.wait()
     if code not in step.ok_codes:
         said = last_words(output / f"{step.name}.stderr") or last_words(output / f"{step.name}.stdout")
-        raise UserError(said or f"{engine}: {step.name} ended with exit code {code} and said nothing")
+        raise UserError(said or f"{engine}: {step.name} {ending(code)} and said nothing")
 
 
 def _details(output: Path) -> dict[str, Any]:

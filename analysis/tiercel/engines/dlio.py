@@ -47,6 +47,8 @@ class DLIO(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DeepLearningWorkload):
             return f"dlio does deep-learning workloads, not {workload.operation}"
+        if workload.data_folder is not None:
+            return "data_folder: its runs have datasets of their own: use dlkernel"
         found, _ = workload.resolved(nodes)
         environment = environment_for(found.framework)
         if environment is None:

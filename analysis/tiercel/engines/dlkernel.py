@@ -70,8 +70,10 @@ class DLKernel(Engine):
         """Return the command of a run; `cold` in place of the workload's."""
         workload = deep_learning_of(task.workload, self.name)
         found, scale = workload.resolved(task.nodes, task.processes_per_node)
-        # The dataset is made first, where it is not there: a run of a study has an empty folder of its own.
-        spec = {**spec_of(found, scale), "generate": needs_dataset(found)}
+        # The dataset is made first, where it is not there: a run of a study has an empty folder of its own,
+        # unless the study names a dataset, of which nothing is written.
+        make = needs_dataset(found) and workload.data_folder is None
+        spec = {**spec_of(found, scale), "generate": make}
         more = "--checkpoints", str(task.place("checkpoints")), "--cold", cold or workload.cold
         return _step("train", task, spec, task.output, *more)
 

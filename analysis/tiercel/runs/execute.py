@@ -23,6 +23,7 @@ from tiercel.launchers import Launcher
 from tiercel.layers import Layer, Place, View, merged
 from tiercel.results.raw import RECORD, RawStore, clean, write_json
 from tiercel.runs.context import Sample, between, surroundings
+from tiercel.runs.datasets import dataset_of
 from tiercel.runs.places import Nodes, scratch_of
 from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import tracing_environment
@@ -195,9 +196,12 @@ def _footprint_of_node(run: Run) -> int:
 
 def _task(run: Run, equipment: Equipment, data: Path | Location, output: Path) -> Task:
     c = run.configuration
-    elsewhere = {}
+    elsewhere: dict[str, Path | Location] = {}
     if isinstance(data, Location):
         elsewhere = {part: data / part for part in ("dataset", "checkpoints")}
+    there = dataset_of(run.workload, c.stack)
+    if there is not None:
+        elsewhere["dataset"] = there
     return Task(
         run.workload, c.nodes, c.processes_per_node, output if isinstance(data, Location) else data, output,
         run.seed, equipment.launcher.name, elsewhere,

@@ -15,6 +15,7 @@ from tiercel.launchers import Launcher, launchers, resolve
 from tiercel.layers import Layer, layers
 from tiercel.programs import use_stack
 from tiercel.project import results_folder
+from tiercel.runs.datasets import dataset_problem
 from tiercel.runs.execute import last_line
 from tiercel.runs.objects import check_storage
 from tiercel.runs.scratch import space_problem
@@ -83,6 +84,8 @@ def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     in_front = _find_layers(site, study)
 
     def layer_unsupported(layer: str, engine: str, workload: Workload, nodes: int) -> str | None:
+        if getattr(workload, "data_folder", None) is not None:
+            return "data_folder: what is there already does not go through a layer"
         return in_front[layer][0].unsupported(engine, workload, nodes)
 
     def objects_unsupported(engine: str, workload: Workload) -> str | None:
@@ -179,6 +182,10 @@ def check_site(project: Project) -> None:
         stacks = {name: stack for name, stack in stacks.items() if _visible(stack)}
     for stack in stacks.values():
         check_storage(stack)
+        for c in plan.configurations:
+            problem = dataset_problem(c.workload, stack) if c.stack == stack else None
+            if problem:
+                raise UserError(f"study {plan.study.study}: {c.experiment}.{c.name}: {problem}")
         largest = max(
             (c for c in plan.configurations if c.stack == stack),
             key=lambda c: c.least.footprint(c.nodes, c.processes_per_node),

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from tiercel.children import ending
 from tiercel.dl.kernel.failure import OtherRankFailed
 
 _LENGTH = struct.Struct("!Q")
@@ -169,6 +170,11 @@ def forked(processes: int, work: Callable[[Comm], int]) -> int:
     for child in children:
         _, status = os.waitpid(child, 0)
         codes.append(os.waitstatus_to_exitcode(status))
+    for rank, code in enumerate(codes):
+        if code < 0:
+            print(f"dlkernel: error: process {rank} {ending(code)}", file=sys.stderr)
+    if min(codes) < 0:
+        return 2
     # 2: a process has said what is wrong; the others only stopped.
     return 2 if 2 in codes else int(any(codes))
 

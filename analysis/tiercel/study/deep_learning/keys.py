@@ -77,7 +77,7 @@ KEYS: dict[str, Key] = {
     "workflow.profiling": _refused("true: trace the run instead (`--trace`, or a trace of the study)"),
     "workflow.debug": _nothing("DLIO's own files have it, and DLIO reads it nowhere"),
     "dataset.format": _done(),
-    "dataset.data_folder": _done(_OWN),
+    "dataset.data_folder": _done(f"{_OWN}, or one that the study's own `data_folder` names"),
     "dataset.file_prefix": _done(),
     "dataset.num_files_train": _done(),
     "dataset.num_files_eval": _done("with `workflow.evaluation`"),

@@ -14,6 +14,9 @@ from tiercel.documents import Document
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+#: What a clock can count: neither infinite nor more than it holds (30 years).
+_CLOCK = 1e9
+Seconds = Annotated[float, Field(ge=0, le=_CLOCK)]
 Shuffle = Literal["off", "seed", "random"]
 Loader = Literal["tensorflow", "pytorch", "dali", "native_dali", "synthetic", "none", "custom"]
 
@@ -37,14 +40,14 @@ def renamed(content: Any, names: dict[str, str]) -> Any:
 class Duration(Document):
     """A time in seconds that is drawn anew for each step: fixed, or from a distribution."""
 
-    mean: float = Field(default=0.0, ge=0)
-    stdev: float = Field(default=0.0, ge=0)
+    mean: Seconds = 0.0
+    stdev: Seconds = 0.0
     type: Literal["normal", "uniform", "gamma", "exponential", "poisson"] = "normal"
-    min: float | None = Field(default=None, ge=0, description="of type uniform")
-    max: float | None = Field(default=None, ge=0, description="of type uniform")
-    shape: float | None = Field(default=None, gt=0, description="of type gamma")
-    scale: float | None = Field(default=None, ge=0, description="of types gamma and exponential")
-    lam: float | None = Field(default=None, ge=0, description="of type poisson")
+    min: float | None = Field(default=None, ge=0, le=_CLOCK, description="of type uniform")
+    max: float | None = Field(default=None, ge=0, le=_CLOCK, description="of type uniform")
+    shape: float | None = Field(default=None, gt=0, le=_CLOCK, description="of type gamma")
+    scale: float | None = Field(default=None, ge=0, le=_CLOCK, description="of types gamma and exponential")
+    lam: float | None = Field(default=None, ge=0, le=_CLOCK, description="of type poisson")
 
     @model_validator(mode="after")
     def _known(self) -> Duration:

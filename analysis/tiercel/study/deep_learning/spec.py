@@ -115,7 +115,8 @@ def needs_dataset(workload: DLWorkload) -> bool:
 
 def dataset_spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
     """Return the values with which dlkernel makes the dataset of `workload` and does nothing else."""
-    only = {"generate": True, "train": False, "evaluate": False, "checkpoint": False}
+    # It stays, whatever the file says of training's: somebody else is to read it.
+    only = {"generate": True, "train": False, "evaluate": False, "checkpoint": False, "keep_files": True}
     return {**spec_of(workload, scale), **only}
 
 

@@ -48,6 +48,10 @@ class DeepLearningWorkload(Workload):
     cold: Literal["none", "first", "every"] = Field(
         default="first", description="epochs that begin with nothing of the dataset in the page cache"
     )
+    data_folder: str | None = Field(
+        default=None,
+        description="of a dataset that is there: absolute, or below the storage's scratch folder",
+    )
     content: dict[str, Any] = Field(default={}, description="of the file; read from it, not written by hand")
 
     @model_validator(mode="before")
@@ -60,6 +64,19 @@ class DeepLearningWorkload(Workload):
             return given
         found = load_workload(given["workload"], overrides)
         return {**given, "content": found.model_dump(mode="json")}
+
+    @model_validator(mode="after")
+    def _can_be_there(self) -> DeepLearningWorkload:
+        if self.data_folder is None:
+            return self
+        found, _ = self.resolved()
+        if not self.data_folder or ".." in self.data_folder.split("/"):
+            raise ValueError(f"data_folder: must name a folder, without .. (given: {self.data_folder!r})")
+        if not (found.workflow.train or found.workflow.evaluation) or not needs_dataset(found):
+            raise ValueError(f"data_folder: workload {self.workload} reads no dataset")
+        if self.grow_with != "none":
+            raise ValueError(f"data_folder excludes grow_with: {self.grow_with}: a dataset has one size")
+        return self
 
     def resolved(self, nodes: int = 1, processes_per_node: int = 1) -> tuple[DLWorkload, Scale]:
         """Return what runs on so many processes, and the factors of its scale."""
@@ -77,6 +94,8 @@ class DeepLearningWorkload(Workload):
         """Return the bytes of dataset and checkpoints, generously."""
         found, _ = self.resolved(nodes, processes_per_node)
         checkpoints = _checkpoints(found, nodes * processes_per_node)
+        if self.data_folder is not None:
+            return checkpoints
         return self.dataset_footprint(nodes, processes_per_node) + checkpoints
 
     def dataset_footprint(self, nodes: int, processes_per_node: int) -> int:

@@ -42,7 +42,7 @@ class CSV(Format):
                 out.write(b",".join(row) + b"\n")
 
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
-        scan, size, problem = CSVScan(), 0, 0
+        scan, size, problem, named = CSVScan(), 0, 0, 1
         buffer = bytearray(spec.transfer or TRANSFER)
         feed = _feeder(buffer)
         heading = True
@@ -54,6 +54,7 @@ class CSV(Format):
                         end = buffer.find(b"\n", 0, got)
                         heading = end < 0
                         skipped = got if heading else end + 1
+                        named += buffer.count(b",", 0, skipped)
                         buffer[: got - skipped] = buffer[skipped:got]
                         got -= skipped
                     if problem := feed(scan, got, 0):
@@ -67,6 +68,10 @@ class CSV(Format):
             raise Failure(
                 f"{path}: sample {scan.rows} is damaged: {scan.values} columns where the first has "
                 f"{scan.columns}"
+            )
+        if scan.rows and scan.columns != named:
+            raise Failure(
+                f"{path}: sample 0 is damaged: {scan.columns} columns where the heading has {named}"
             )
         return Whole(path, scan.rows, size // max(1, scan.rows))
 
