@@ -35,10 +35,10 @@ try:
     PROJECT = make_plan(SITE, STUDY, ROOT)
     if workflow.is_main_process:
         if DRY_RUN:
-            print_plan(PROJECT, sys.stderr)
+            print_plan(PROJECT, ROOT, sys.stderr)
         else:
             check_site(PROJECT)
-            take_over(PROJECT, ROOT, results_folder(ROOT, SITE))
+            take_over(PROJECT.plan.site, ROOT, results_folder(ROOT, SITE))
             if used_up := settle(PROJECT, results_folder(ROOT, SITE)):
                 print(f"tiercel: {used_up}", file=sys.stderr)
     # What a batch asks of the site's scheduler; nothing where there is none.

@@ -35,7 +35,7 @@ LAYERS = (
     {"results"},
     {"statistics", "traces"},
     {"runs"},
-    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare"},
+    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
     {"advice", "traced", "doctor"},
     {"report"},
     {"cli", "__main__"},

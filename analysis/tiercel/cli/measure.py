@@ -176,7 +176,7 @@ def plan(
     if as_json:
         print_json([run.row() for run in project.plan.runs])
         return
-    print_plan(project)
+    print_plan(project, root)
 
 
 def check(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:

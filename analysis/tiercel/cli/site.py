@@ -4,14 +4,21 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiercel.children import end_with
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.project import project_root
 from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from tiercel.site.facts import Fact
+    from tiercel.site.model import Site
 
 app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
 
@@ -45,35 +52,83 @@ def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, da
 
 
 @app.command()
-def check(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
+def check(
+    site: Annotated[str, typer.Argument()] = "local",
+    submit: Annotated[
+        bool,
+        typer.Option(
+            "--submit", help="Go through the checklist of the first day in small jobs on its nodes."
+        ),
+    ] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0.1, help="With --submit: minutes for the jobs to begin.")
+    ] = 60.0,
+    as_json: Json = False,
+) -> None:
     """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
     from tiercel.runs.site_check import problems
     from tiercel.site import load_site
 
     root = project_root()
-    found = problems(load_site(site, root), root)
+    loaded = load_site(site, root)
+    found = problems(loaded, root, storages=not submit)
+    facts: list[Fact] = []
+    if submit and not found:  # else no job would get anywhere
+        facts, found = _submitted(loaded, root, wait * 60)
     if as_json:
-        print_json({"site": site, "problems": found})
+        print_json({"site": site, "problems": found, **({"facts": _rows(facts)} if facts else {})})
         raise typer.Exit(1 if found else 0)
+    if facts:
+        _print_facts(facts)
     for problem in found:
         print(f"tiercel: site {site}: {problem}", file=sys.stderr)
     if found:
         raise typer.Exit(1)
-    print(f"site {site}: nothing amiss from here")
+    print(f"site {site}: nothing amiss {'on its nodes' if submit else 'from here'}")
+
+
+def _submitted(site: Site, root: Path, patience: float) -> tuple[list[Fact], list[str]]:
+    """Carry out the checklist; return the site's facts, and what does not fit."""
+    from tiercel.checklist.submit import check_on_nodes
+    from tiercel.site.facts import facts_of, write_facts
+
+    measured = check_on_nodes(site, root, patience)
+    write_facts(measured, root)
+    return facts_of(site, measured), measured.problems
+
+
+@app.command("check-job", hidden=True)
+def check_job(
+    site: Annotated[str, typer.Option()],
+    nodes: Annotated[int, typer.Option()],
+    output: Annotated[Path, typer.Option(help="Written when the job is done.")],
+    parent: Annotated[int, typer.Option(help="The Snakemake that started it: it ends with it.")],
+) -> None:
+    """Carry out one job of the checklist (called by Snakemake)."""
+    from tiercel.checklist.job import carry_out
+    from tiercel.site import load_site
+
+    end_with(parent)
+    root = project_root()
+    carry_out(load_site(site, root), nodes, root, root / output)
 
 
 @app.command()
 def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
-    """Show a site: nodes, launcher, storage systems; for a discovered one what was left out and why."""
+    """Show a site: nodes, launcher, storage systems, and how sure each fact is; for a discovered one what was
+    left out and why."""
     from rich.console import Console
     from rich.table import Table
 
     from tiercel.site import load_site
     from tiercel.site.discover import discover
+    from tiercel.site.facts import facts_of, read_facts
 
-    found = load_site(site, project_root())
+    root = project_root()
+    found = load_site(site, root)
+    facts = facts_of(found, read_facts(site, root))
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json({**found.model_dump(mode="json"), "facts": _rows(facts)})
         return
     console = Console()
     console.print(f"[bold]{found.site}[/bold]  {found.description}")
@@ -86,6 +141,38 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
         size = format_size(storage.capacity) if storage.capacity else "unknown"
         table.add_row(name, storage.type, storage.mount, storage.scratch, size, storage.options)
     console.print(table)
+    if not found.discover or any(fact.standing == "measured" for fact in facts):
+        _print_facts(facts)
     if found.discover:
         for point, reason in discover(found.exclude).skipped.items():
             console.print(f"left out: {point}: {reason}", markup=False)
+
+
+def _rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    return [asdict(fact) for fact in facts]
+
+
+def _print_facts(facts: Sequence[Fact]) -> None:
+    """Print one row for each fact: what site.yaml says, how sure that is, and what was found."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.site.facts import summary
+
+    table = Table(box=box.SIMPLE)
+    for heading in ("fact", "site.yaml", "standing", "found, or source"):
+        table.add_column(heading, overflow="fold")
+    for fact in facts:
+        wrong = fact.standing == "measured" and fact.problem
+        table.add_row(
+            fact.name,
+            fact.stated,
+            f"{fact.standing}, does not fit" if wrong else fact.standing,
+            fact.problem or fact.found or fact.source,
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"{len(facts)} facts: {summary(facts)}", markup=False)

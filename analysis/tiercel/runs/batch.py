@@ -69,7 +69,7 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
                         for each in _with_calibration(project, run, store):
                             progress.start(each)
                             outcome = _carry_out(
-                                project, each, _equipment(project, each, store, lock.descriptor, job)
+                                project, each, equipment_of(project, each, store, lock.descriptor, job)
                             )
                             history.add(outcome)
                             done.add(each.id)
@@ -144,7 +144,8 @@ def retry_failed(project: Project, results: Path) -> int:
     return len(failed)
 
 
-def _equipment(project: Project, run: Run, store: RawStore, lock: int, job: Allocation) -> Equipment:
+def equipment_of(project: Project, run: Run, store: RawStore, lock: int, job: Allocation) -> Equipment:
+    """Return what carries out a run of a plan; `lock` is the descriptor that engines keep open."""
     engine, launcher = run.configuration.engine, run.configuration.launcher
     same = launcher == project.launcher.name
     return Equipment(

@@ -10,34 +10,36 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.locked import NO_LOCKS
-from tiercel.runs.planning import Project
 from tiercel.schedulers import scheduler_of
+from tiercel.site.model import Site
 
 #: Kept open, and so locked, until this process ends.
 _held: list[int] = []
 
 
-def take_over(project: Project, root: Path, results: Path) -> None:
+def take_over(site: Site, root: Path, results: Path) -> int | None:
     """Become the one that submits jobs for this site; nothing to do for a site without a scheduler.
+
+    Returned is the descriptor that says so for as long as somebody has it open (None without a scheduler).
 
     Jobs that a killed Snakemake left in the queue: those that wait are cancelled, for those that run this
     waits, since what they measure counts. Submitted again while they run, they would measure each other.
     UserError when another Snakemake is at work.
     """
-    site = project.plan.site.site
-    scheduler = scheduler_of(project.plan.site)
+    name = site.site
+    scheduler = scheduler_of(site)
     if scheduler is None:
-        return
-    _lock(results / ".controller", site)
-    for name, value in scheduler.environment().items():
-        os.environ.setdefault(name, value)
-    jobs = scheduler.left_behind(site, root)
+        return None
+    held = _lock(results / ".controller", name)
+    for variable, value in scheduler.environment().items():
+        os.environ.setdefault(variable, value)
+    jobs = scheduler.left_behind(name, root)
     waiting = [job for job in jobs if not job.running]
     if waiting:
         print(
             f"tiercel: cancelled {len(waiting)} waiting jobs of a Snakemake that was killed", file=sys.stderr
         )
-        scheduler.cancel(waiting)
+        scheduler.cancel(waiting, root)
     running = [job for job in jobs if job.running]
     if running:
         print(
@@ -45,11 +47,12 @@ def take_over(project: Project, root: Path, results: Path) -> None:
             + scheduler.how_to_cancel(running),
             file=sys.stderr,
         )
-    while any(job.running for job in scheduler.left_behind(site, root)):
+    while any(job.running for job in scheduler.left_behind(name, root)):
         time.sleep(scheduler.poll_seconds)
+    return held
 
 
-def _lock(path: Path, site: str) -> None:
+def _lock(path: Path, site: str) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -65,3 +68,4 @@ def _lock(path: Path, site: str) -> None:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
     _held.append(descriptor)
+    return descriptor

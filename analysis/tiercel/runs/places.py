@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,25 +45,37 @@ class Nodes:
 
     def ask(self, action: str, stack: Stack, run_id: str = "", footprint: int = 0) -> list[dict[str, Any]]:
         """Return every node's answer (runs.node); RunFailed names the node that fails, or does not answer."""
-        program = [sys.executable, "-m", "tiercel.runs.node"]
-        argv = [*program, action, stack.name, stack.storage.model_dump_json(), run_id, str(footprint)]
-        command = self.launcher.command(argv, self.count, 1)
+        words = [action, stack.name, stack.storage.model_dump_json(), run_id, str(footprint)]
+        answers, said = self.start("tiercel.runs.node", words)
+        for answer in answers:
+            if "error" in answer:
+                raise RunFailed(f"node {answer['host']}: {answer['error']}")
+        if len(answers) != self.count:
+            raise RunFailed(f"{len(answers)} of {self.count} nodes answered ({said})")
+        return answers
+
+    def start(
+        self, module: str, words: Sequence[str], processes_per_node: int = 1
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Start a module of tiercel on every node; return the answers of its processes by host, and the last
+        words that the launcher said. RunFailed where the launcher does not start, or does not end."""
+        argv = [sys.executable, "-m", module, *words]
+        command = self.launcher.command(argv, self.count, processes_per_node)
         try:
             ended = subprocess.run(
                 command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
                 stdin=subprocess.DEVNULL, env={**os.environ, **self.launcher.environment()},
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired:
+            raise RunFailed(
+                f"launcher {self.launcher.name}: did not end within {_PATIENCE_S:.0f} s"
+            ) from None
+        except OSError as error:
             raise RunFailed(f"launcher {self.launcher.name}: {error}") from None
         lines = [line.partition(MARK)[2] for line in ended.stdout.splitlines() if MARK in line]
         answers: list[dict[str, Any]] = [json.loads(line) for line in lines]
-        for answer in answers:
-            if "error" in answer:
-                raise RunFailed(f"node {answer['host']}: {answer['error']}")
-        if len(answers) != self.count:
-            said = (ended.stderr.strip().splitlines() or ["they said nothing"])[-1]
-            raise RunFailed(f"{len(answers)} of {self.count} nodes answered ({said})")
-        return sorted(answers, key=lambda a: str(a["host"]))
+        said = (ended.stderr.strip().splitlines() or ["they said nothing"])[-1]
+        return sorted(answers, key=lambda a: str(a["host"])), said
 
 
 class NodeScratch:

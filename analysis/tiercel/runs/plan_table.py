@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TextIO
 
 from rich import box
@@ -10,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tiercel.runs.planning import Project, certain
+from tiercel.site.facts import standing_of
 from tiercel.study.plan import Configuration
 
 
-def print_plan(project: Project, stream: TextIO | None = None) -> None:
-    """Print one row for each workload, the totals, and what was left out."""
+def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> None:
+    """Print one row for each workload, the totals, what was left out, and how sure the site's facts are."""
     plan = project.plan
     console = Console(file=stream)
     stacks = dict.fromkeys(f"{c.stack.storage.label or c.stack.name}" for c in plan.configurations)
@@ -48,6 +50,8 @@ def print_plan(project: Project, stream: TextIO | None = None) -> None:
     console.print(table)
     for note in project.notes:
         console.print(note, markup=False)
+    if said := standing_of(plan.site, root):
+        console.print(said, markup=False)
     calibrations = sum(run.calibration for run in plan.runs)
     if calibrations:
         console.print(f"{calibrations} of the runs find out how much the others do (phase_time).")

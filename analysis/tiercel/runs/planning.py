@@ -52,9 +52,13 @@ class Project:
 
 def make_plan(site_name: str, study_name: str, root: Path) -> Project:
     """Return the plan of a study on a site. UserError for anything that would make a run impossible."""
-    results = results_folder(root, site_name)
+    return plan_of(load_site(site_name, root), load_study(study_name, root), root)
+
+
+def plan_of(site: Site, study: Study, root: Path) -> Project:
+    """Return the plan of `study` on `site`; else as make_plan."""
+    results = results_folder(root, site.site)
     use_stack(results / "stack")
-    site, study = load_site(site_name, root), load_study(study_name, root)
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
     notes: list[str] = []

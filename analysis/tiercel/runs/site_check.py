@@ -15,8 +15,11 @@ from tiercel.site.mounts import read_mounts
 from tiercel.site.profile import check_profile
 
 
-def problems(site: Site, root: Path) -> list[str]:
-    """Return one sentence for each thing that would keep a study from running; empty for none."""
+def problems(site: Site, root: Path, storages: bool = True) -> list[str]:
+    """Return one sentence for each thing that would keep a study from running; empty for none.
+
+    Without `storages` only for what would keep a job from being submitted: a job sees them better.
+    """
     found: list[str] = []
 
     def attempt(check: Callable[[], str | None]) -> None:
@@ -35,7 +38,7 @@ def problems(site: Site, root: Path) -> list[str]:
     else:
         attempt(lambda: (m := scheduler.missing()) and f"scheduler {scheduler.name}: {m}")
         attempt(lambda: account(settings) and None)
-    for name, storage in site.storages.items():
+    for name, storage in site.storages.items() if storages else ():
         if not site.node_local(storage):  # those are looked at in the job
             attempt(lambda name=name, storage=storage: _mounted(Stack(name, storage), scheduler is not None))  # type: ignore[misc]
     return found

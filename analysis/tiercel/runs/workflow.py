@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -13,8 +14,13 @@ from tiercel.children import killed_with_parent
 from tiercel.errors import Interrupted
 
 
-def run_workflow(command: list[str], root: Path) -> int:
+def run_workflow(
+    command: list[str], root: Path, output: int | None = None, enough: Callable[[], bool] | None = None
+) -> int:
     """Run Snakemake in folder `root` and return its exit code; Interrupted where a signal ended it.
+
+    `output`: a descriptor for what it says (None: where tiercel's own goes). `enough` is asked every second;
+    once it is true the workflow is ended as by Ctrl-C, and its exit code returned.
 
     Asked to terminate, Snakemake waits for its running jobs, which may take hours; interrupted, it ends them.
     So SIGTERM (of a scheduler, of kill) and SIGINT reach the workflow and its local jobs as SIGINT.
@@ -35,13 +41,27 @@ def run_workflow(command: list[str], root: Path) -> int:
     # Handled here also where a shell had it ignored (`&` in a script): else Snakemake's jobs would ignore it.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        process = subprocess.Popen(command, cwd=root, process_group=0, preexec_fn=killed_with_parent)  # noqa: PLW1509
+        process = subprocess.Popen(
+            command, cwd=root, process_group=0, preexec_fn=killed_with_parent, stdout=output, stderr=output,  # noqa: PLW1509
+        )  # fmt: skip
         if asked:  # while it was being started
             os.killpg(process.pid, signal.SIGINT)
-        code = process.wait()
+        code = _wait(process, enough)
         if asked and code:
             raise Interrupted
         return code
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _wait(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:
+    ended = False
+    while enough is not None:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(1)
+        if not ended and enough():
+            ended = True
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+    return process.wait()

@@ -65,8 +65,8 @@ class Scheduler(ABC):
         """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`."""
         return []
 
-    def cancel(self, jobs: Sequence[Job]) -> None:
-        """End jobs that left_behind() returned."""
+    def cancel(self, jobs: Sequence[Job], folder: Path) -> None:
+        """End jobs that left_behind() returned; `folder` is the one they were submitted from."""
         raise NotImplementedError
 
     def how_to_cancel(self, jobs: Sequence[Job]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tiercel.errors import UserError
@@ -46,6 +47,14 @@ class ScriptsMixin:
         aside.write_text("".join(f"{number}\n" for number in left))
         aside.replace(noted)
         return [Job(number, running=True) for number in left]
+
+    def cancel(self, jobs: Sequence[Job], folder: Path) -> None:
+        script = folder / self._scripts / "cancel"
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(
+                [script, *(job.id for job in jobs)], cwd=folder, capture_output=True, timeout=_PATIENCE_S,
+                check=False,
+            )  # fmt: skip
 
     def how_to_cancel(self, jobs: Sequence[Job]) -> str:
         return " ".join([f"{self._scripts}/cancel", *(job.id for job in jobs)])

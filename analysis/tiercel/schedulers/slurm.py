@@ -58,7 +58,7 @@ class Slurm(Scheduler):
                 found.append(Job(number, state not in _WAITING))
         return found
 
-    def cancel(self, jobs: Sequence[Job]) -> None:
+    def cancel(self, jobs: Sequence[Job], folder: Path) -> None:
         subprocess.run(["scancel", *(job.id for job in jobs)], capture_output=True, timeout=60, check=False)
 
     def how_to_cancel(self, jobs: Sequence[Job]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
 from tiercel.site.discover import discover
+from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
 from tiercel.site.model import Site
 
@@ -44,4 +45,5 @@ def load_site(name: str, root: Path) -> Site:
             raise UserError(f"{path}: no storage to test on this machine ({why or 'nothing is mounted'})")
     if not site.storages:
         raise UserError(f"{path}: storages: at least one is required")
+    check_sources(site, str(path))
     return site

@@ -139,6 +139,9 @@ class Site(Document):
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
     storages: dict[Name, Storage] = {}
+    sources: dict[str, str] = Field(
+        default={}, description="where facts of this file come from; what is not named here is unverified"
+    )
 
     @property
     def cores(self) -> int:
