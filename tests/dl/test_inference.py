@@ -176,6 +176,9 @@ def test_a_block_that_is_not_what_was_written_ends_the_run(tmp_path: Path) -> No
         (KVCacheWorkload, {"new_blocks": 17}, "new_blocks must not be more than context_blocks"),
         (VectorSearchWorkload, {"beam": 65}, "degree must be at least beam"),
         (VectorSearchWorkload, {"index_size": "64KiB"}, "index_size must hold as many nodes"),
+        # 256 MiB in nodes of 4 KiB are 65,536; with one hop only the entry's 64 neighbours are met.
+        (VectorSearchWorkload, {"nodes_in_memory": 65536}, "nodes_in_memory must be below 65536"),
+        (VectorSearchWorkload, {"nodes_in_memory": 64, "hops": 1}, "nodes_in_memory must be below 64"),
     ],
 )
 def test_contradictions_are_named(kind: Any, keys: dict[str, Any], said: str) -> None:

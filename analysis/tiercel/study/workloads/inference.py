@@ -55,6 +55,10 @@ class KVCacheWorkload(Workload):
         }
 
 
+#: Hops after which any index is reached as a whole: two edges a node are enough for 2^64 nodes.
+_MANY_HOPS = 64
+
+
 @workload_kinds.register("vector-search")
 class VectorSearchWorkload(Workload):
     """Queries that walk a graph of vectors in one file that all processes share, nodes of a few KiB.
@@ -79,6 +83,10 @@ class VectorSearchWorkload(Workload):
             raise ValueError("index_size must hold as many nodes as beam and degree have, at least")
         if self.degree < self.beam:
             raise ValueError("degree must be at least beam: the first hop reads neighbours of the entry")
+        reached = min(self.index_nodes, self.degree ** min(self.hops, _MANY_HOPS))
+        if self.nodes_in_memory >= reached:
+            raise ValueError(f"nodes_in_memory must be below {reached}, the nodes that queries come to: else "
+                             "none is read")  # fmt: skip
         return self
 
     @property
