@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+#: How the reason begins of what took too long.
+LATE = "not done after"
+
 
 class Lost(Exception):
     """The child did not answer; the text says why: how it ended, or that its time was up."""
@@ -100,7 +103,7 @@ class Child:
             left = deadline - time.monotonic()
             if left <= 0 or not waits.poll(left * 1000):
                 self.close()
-                raise Lost(f"not done after {seconds:g} s")
+                raise Lost(f"{LATE} {seconds:g} s")
             parts.append(os.read(descriptor, 1 << 16))
             if not parts[-1]:
                 return None

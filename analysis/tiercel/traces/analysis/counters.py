@@ -64,6 +64,9 @@ _UP_TO = {"0_100": 100, "100_1K": 1024, "1K_10K": 10_240}
 _LARGE = {"1M_4M": 4 << 20, "4M_10M": 10 << 20, "10M_100M": 100 << 20, "100M_1G": 1 << 30,
           "1G_PLUS": np.inf}  # fmt: skip
 _MIB = 1 << 20
+#: What a call takes whatever it moves, and what a process moves in a second: of a parallel file system, to
+#: share out a file's time among its small and large transfers.
+_CALL_S, _RATE = 100e-6, float(1 << 30)
 
 Floats = npt.NDArray[np.float64]
 #: Darshan's histogram: calls by kind and class; None where the module has none.
@@ -87,6 +90,11 @@ def refuse_counters(frame: IOFrame, what: str) -> None:
             f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log holds counters "
             "alone"
         )
+
+
+def only_data(frame: IOFrame) -> bool:
+    """Say whether events are reads and writes alone: DXT's, or a part of them."""
+    return bool(len(frame)) and frame.metadata.get("format") == "darshan"
 
 
 def told_from(frame: IOFrame) -> str:
@@ -131,7 +139,7 @@ def _module(raw: pd.DataFrame, prefix: str, api: str) -> pd.DataFrame:
         for kind in ("read", "write") for size, _ in _SIZES
     }  # fmt: skip
     _not_small(columns, numbers, classes, prefix)
-    _estimate(columns, classes)
+    _estimate(columns, classes, _below_unit(columns, numbers, prefix))
     index = {"api": api, "file": [file for file, keep in zip(files, kept, strict=True) if keep],
              "rank": raw["rank"].to_numpy()[kept]}  # fmt: skip
     return pd.DataFrame(index | columns)
@@ -166,20 +174,40 @@ def _not_small(
         columns[f"small_{kind}_bytes"] = np.clip(moved - large, 0, None)
 
 
-def _estimate(columns: dict[str, Floats], classes: Classes) -> None:
-    """Add what events would tell and counters let one estimate: of a file and rank, small calls are taken for
-    as long as the others. Darshan counts the time of syncs with that of writes, and does not tell it."""
-    for kind in ("read", "write"):
-        calls = columns[f"{kind}s"]
-        share = columns[f"small_{kind}s"] / np.where(calls > 0, calls, np.nan)
-        columns[f"small_{kind}_time"] = columns[f"{kind}_time"] * share
+def _below_unit(columns: Mapping[str, Floats], numbers: Mapping[str, Floats], prefix: str) -> Floats:
+    """Return how many transfers are below the file's unit and in a class that reaches beyond it, as far as
+    the commonest sizes tell."""
+    found = np.zeros_like(columns["reads"])
+    unit = columns["alignment"]
+    ends = sorted(_UP_TO.values())
+    for number in range(1, 5):
+        size, count = (numbers.get(f"{prefix}ACCESS{number}_{what}") for what in ("ACCESS", "COUNT"))
+        if size is None or count is None:
+            continue
+        whole = np.zeros_like(unit)  # up to here the classes lie below the unit as a whole
+        for end in ends:
+            whole = np.where(unit >= end, end, whole)
+        found += np.where((size < unit) & (size > whole), count, 0)
+    return found
+
+
+def _estimate(columns: dict[str, Floats], classes: Classes, below_unit: Floats) -> None:
+    """Add what events would tell and counters let one estimate. Of a file and rank, the time in small calls
+    is that in all, by what each would take of `_CALL_S` and its bytes at `_RATE`. Darshan counts the time of
+    syncs with that of writes, and does not tell it."""
+    for kind, moved in (("read", "bytes_read"), ("write", "bytes_written")):
+        calls, small = columns[f"{kind}s"], columns[f"small_{kind}s"]
+        whole = calls * _CALL_S + columns[moved] / _RATE
+        part = small * _CALL_S + columns[f"small_{kind}_bytes"] / _RATE
+        share = np.minimum(part / np.where(whole > 0, whole, np.nan), 1.0)
+        columns[f"small_{kind}_time"] = columns[f"{kind}_time"] * np.where(small >= calls, 1.0, share)
     columns["sync_time"] = np.full_like(columns["reads"], np.nan)
     # Nor does it tell with which flags a file was opened.
     columns |= dict.fromkeys(("synced_writes", "synced_write_time"), np.zeros_like(columns["reads"]))
     counts = ("opens", "stats", "seeks", "syncs", "flushes")
     columns["metadata_calls"] = np.nansum([columns[name] for name in counts], axis=0)
     # What is smaller than the unit cannot be aligned to it, and is counted by other rules.
-    tiny = np.zeros_like(columns["reads"])
+    tiny = below_unit
     for (_, size), held in classes.items():
         if held is not None and size in _UP_TO:
             tiny += np.where(columns["alignment"] >= _UP_TO[size], held, 0)

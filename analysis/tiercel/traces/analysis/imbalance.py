@@ -10,6 +10,7 @@ import pandas as pd
 
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import IS_IO, layer_of, with_units
+from tiercel.traces.analysis.counters import only_data
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
@@ -41,6 +42,8 @@ def load_imbalance(
         "max(time + duration) AS finished "
         f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
     )
+    if only_data(frame):
+        ranks["metadata_time"] = np.nan
     if by == "host":
         table = ranks.groupby("host", dropna=False).agg(
             ranks=("rank", "count"),

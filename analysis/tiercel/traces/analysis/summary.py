@@ -15,6 +15,7 @@ from tiercel.traces.analysis.counters import (
     in_calls,
     lowest,
     only_counters,
+    only_data,
     summarise_counters,
     told_from,
 )
@@ -62,7 +63,8 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         **calls,
         "ranks": int(counts["ranks"]),
         "hosts": max(int(counts["hosts"]), 1),
-        "processes": int(counts["processes"]),
+        # DXT tells ranks and hosts, and no processes.
+        "processes": int(counts["ranks" if only_data(frame) else "processes"]),
         "files": int(counts["files"]),
         "format": str(frame.metadata.get("format", "")),
         "transfer_sizes": [
@@ -91,6 +93,9 @@ def _from_counters(frame: IOFrame) -> dict[str, Any]:
 
 def _from_events(frame: IOFrame) -> dict[str, Any]:
     rows = frame.query(_LAYERS).to_dict("records")
+    if only_data(frame):
+        return {"layers": [row | {"metadata_s": None, "sync_s": None} for row in rows], "in_calls_s": None,
+                "notes": []}  # fmt: skip
     notes = []
     for row in rows:
         beside = row["metadata_s"] + row["sync_s"]

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+from tiercel.traces.analysis.counters import only_data
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
@@ -53,6 +54,8 @@ def metadata_share(
         "count(*) FILTER (kind = 'sync') AS sync_calls "
         f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
     )
+    if only_data(frame):
+        table[["metadata_time", "sync_time", "metadata_calls", "sync_calls"]] = np.nan
     table["rank"] = table["rank"].astype(object)
     total = table.drop(columns="rank").sum()
     table = pd.concat([table.set_index("rank"), total.to_frame("all").T]).rename_axis("rank")

@@ -36,6 +36,8 @@ def explain(
     return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -(f.share or 0.0)))
 
 
+#: How a choice of ranks is written (IOFrame.select).
+_BY_RANK = "rank IN ("
 #: Rules that look at calls of MPI-IO, which DFTracer and strace do not see.
 _OF_MPIIO = frozenset({"independent-io", "few-aggregators", "exchange", "sieving"})
 
@@ -51,10 +53,11 @@ def mute(frame: IOFrame) -> dict[str, str]:
     if has_counters(frame):
         return found
     found["mapped"] = "the tracer does not see what memory maps move"
-    if frame.metadata.get("format") != "recorder":
+    if not _sees_mpiio(frame):
         found |= dict.fromkeys(sorted(_OF_MPIIO), "the tracer does not see MPI-IO")
     if _no_ranks(frame):
-        told = "the tracer tells processes, not ranks"
+        some = frame.metadata.get("format") != "strace"
+        told = "only some ranks are looked at" if some else "the tracer tells processes, not ranks"
         found |= {name: told for name in rules if needs_ranks(rules.get(name))}
     return found
 
@@ -72,9 +75,15 @@ def tellable(frame: IOFrame) -> frozenset[str]:
     return frozenset(rules.names()) - mute(frame).keys()
 
 
+def _sees_mpiio(frame: IOFrame) -> bool:
+    """Say whether calls of MPI-IO would be in the trace; DFTracer and strace see what is below."""
+    return has_counters(frame) or frame.metadata.get("format") in ("darshan", "recorder")
+
+
 def _no_ranks(frame: IOFrame) -> bool:
-    """Say whether what the trace calls ranks are processes of whatever program."""
-    return frame.metadata.get("format") == "strace"
+    """Say whether what the trace calls ranks are processes of any program, or only some are looked at."""
+    some = any(condition.startswith(_BY_RANK) for condition in frame.chosen)
+    return some or frame.metadata.get("format") == "strace"
 
 
 def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
@@ -90,7 +99,9 @@ def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
     if _no_ranks(frame):
         ranks = None
     numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)
-    return Case(frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered)
+    return Case(
+        frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered, _sees_mpiio(frame)
+    )
 
 
 def _lowest_name(low: pd.DataFrame) -> str:

@@ -91,6 +91,8 @@ class Case:
     took: float | None = None
     felt: float = 1.0
     numbered: bool = False
+    sees_mpiio: bool = True
+    """Calls of MPI-IO would be in the trace."""
 
     @cached_property
     def events(self) -> bool:
@@ -161,14 +163,15 @@ class Case:
         return "problem" if share >= PROBLEM else "hint" if share >= HINT else "note"
 
     def says(
-        self, rule: str, seconds: float, sentence: str, advice: str, evidence: pd.DataFrame
-    ) -> Iterator[Finding]:
+        self, rule: str, seconds: float, sentence: str, advice: str, evidence: pd.DataFrame,
+        sure: bool = True,
+    ) -> Iterator[Finding]:  # fmt: skip
         """Yield a finding on something that costs so many seconds in calls over all processes; none where
-        that is not worth a word."""
+        that is not worth a word. What is not `sure` is a hint at most."""
         if seconds >= WORTH:
-            yield Finding(
-                rule, self.severity(seconds), sentence, advice, evidence, seconds, self.share(seconds)
-            )
+            severity = self.severity(seconds)
+            severity = "hint" if severity == "problem" and not sure else severity
+            yield Finding(rule, severity, sentence, advice, evidence, seconds, self.share(seconds))
 
     def costs(self, seconds: float) -> str:
         """Return that as words."""

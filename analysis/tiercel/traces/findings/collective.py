@@ -45,11 +45,13 @@ def no_mpiio(case: Case) -> Iterator[Finding]:
     seconds = float(rows["read_time"].sum() + rows["write_time"].sum())
     yield from case.says(
         "no-mpiio", seconds,
-        f"{rows['file'].nunique()} file(s) are shared by several of {case.ranks:,} ranks without MPI-IO "
+        f"{rows['file'].nunique()} file(s) are shared by several of {case.ranks:,} ranks, "
+        f"{'without MPI-IO' if case.sees_mpiio else 'through MPI-IO or not, which this tracer does not see'} "
         f"({format_size(moved)}): {case.costs(seconds)}.",
-        "Let MPI-IO (or HDF5, PnetCDF above it) gather what ranks read and write together: it knows the "
-        "stripes and who has what.",
+        "Let collective calls of MPI-IO (or HDF5, PnetCDF above it) gather what ranks read and write "
+        "together: it knows the stripes and who has what.",
         top(rows, "moved", ("moved", "reads", "writes", "read_time", "write_time")),
+        sure=case.sees_mpiio,
     )  # fmt: skip
 
 

@@ -17,6 +17,9 @@ from typing import Any, Self
 
 from tiercel.whole import drafted
 
+#: What a row must have to be told apart and judged (table._current).
+_KEYS = {"log", "log_bytes", "log_stamp", "reason"}
+
 
 class Journal:
     """Context manager: open for adding. `signature` names the code that makes the rows."""
@@ -35,7 +38,7 @@ class Journal:
             return
         for line in lines[1:]:  # the last one may be cut off
             mark, _, body = line.partition(b" ")
-            if body and mark == _mark(body) and (row := _parsed(body)):
+            if body and mark == _mark(body) and (row := _parsed(body)) and row.keys() >= _KEYS:
                 yield row
 
     def __enter__(self) -> Self:
@@ -66,6 +69,6 @@ def _mark(body: bytes) -> bytes:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

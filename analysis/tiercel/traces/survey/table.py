@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
 from tiercel.results.table import code_signature, known_rows, load_table, write_table
+from tiercel.traces.child import LATE
 from tiercel.traces.readers.darshan import NEEDED
 from tiercel.traces.survey.find import Found, find_traces
 from tiercel.traces.survey.journal import Journal
@@ -124,8 +125,9 @@ def _current(found: list[Found], known: list[Row]) -> dict[str, Row]:
 
 
 def _ours(reason: str) -> bool:
-    """Say whether a trace was not read for what is no fault of its: it is tried again."""
-    return NEEDED in reason or reason.startswith(DEFECT)
+    """Say whether a trace was not read for what is no fault of its, or for want of time, of which there may
+    be more now: it is tried again."""
+    return NEEDED in reason or reason.startswith((DEFECT, LATE))
 
 
 def _signature(folder: Path, key: str | None) -> str:
