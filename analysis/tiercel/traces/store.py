@@ -289,7 +289,9 @@ def digest(reader: str, sources: Iterable[Path]) -> str:
 #: For so long after it was last asked for a trace that was read before is kept, seconds; a draft of a reader
 #: that was killed goes after a day.
 KEPT_S, ABANDONED_S = 30 * 86400.0, 86400.0
-_ENTRY, _DRAFT = re.compile(r"[0-9a-f]{32}"), re.compile(r"\.[0-9a-f]{8}-\w+")
+_ENTRY, _DRAFT = re.compile(r"[0-9a-f]{32}"), ".tiercel-draft-"
+#: What an entry holds; a folder with anything else is not only ours.
+_HELD = re.compile(r"report\.json|[\w.-]+\.parquet")
 
 
 class Entry:
@@ -325,7 +327,7 @@ def new_entry(folder: Path, name: str) -> Any:
     """Give a folder to fill; on success it becomes the entry `name`, else it goes."""
     folder.mkdir(parents=True, exist_ok=True)
     forget(folder)
-    draft = Path(tempfile.mkdtemp(prefix=f".{name[:8]}-", dir=folder))
+    draft = Path(tempfile.mkdtemp(prefix=f"{_DRAFT}{name[:8]}-", dir=folder))
     try:
         yield draft
         target = folder / name
@@ -343,12 +345,24 @@ def forget(folder: Path, now: float | None = None) -> None:
     """Remove entries that nobody asked for in `KEPT_S`, and what killed readers left; nothing else."""
     now = time.time() if now is None else now
     for path in folder.iterdir():
-        draft, entry = _DRAFT.fullmatch(path.name), _ENTRY.fullmatch(path.name)
-        if not draft and not (entry and (path / "report.json").exists()):
+        draft = path.name.startswith(_DRAFT)
+        if path.is_symlink() or not (draft or _is_entry(path)):
             continue
         with contextlib.suppress(OSError):
             if now - path.stat().st_mtime > (ABANDONED_S if draft else KEPT_S):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_entry(path: Path) -> bool:
+    """Say whether a folder is one of this cache's, and holds nothing else."""
+    if not _ENTRY.fullmatch(path.name):
+        return False
+    try:
+        report = Entry(path).report()
+        held = all(_HELD.fullmatch(inside.name) and inside.is_file() for inside in path.iterdir())
+    except (OSError, ValueError):
+        return False
+    return held and isinstance(report, dict) and {"rows", "warnings", "metadata"} <= report.keys()
 
 
 def writable(folder: Path) -> bool:
