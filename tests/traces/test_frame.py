@@ -275,14 +275,31 @@ def test_a_rank_that_is_not_there_is_a_mistake(frame_of: Make) -> None:
 
 
 def test_the_cache_forgets_what_nobody_asks_for(tmp_path: Path) -> None:
-    """Entries after 30 days, drafts of killed readers after a day; what is not the cache's stays."""
-    names = ["a" * 32, "b" * 32, ".cccccccc-x1y2", ".dddddddd-x1y2", "mine", "e" * 32]
-    for name in names:
-        (tmp_path / name).mkdir()
-        if name != "e" * 32:  # a folder that only looks like an entry
-            (tmp_path / name / "report.json").write_text("{}")
+    """Entries after 30 days, drafts of killed readers after a day; what is not surely the cache's stays."""
     day, now = 86400.0, 1_800_000_000.0
-    for name, days in zip(names, (29, 31, 0.9, 1.1, 99, 99), strict=True):
-        os.utime(tmp_path / name, (now - days * day, now - days * day))
+
+    def folder(name: str, days: float, *files: str, report: str = "{}") -> Path:
+        made = tmp_path / name
+        made.mkdir()
+        for file in files:
+            (made / file).write_text(report if file == "report.json" else "x")
+        os.utime(made, (now - days * day, now - days * day))
+        return made
+
+    ours = json.dumps({"rows": 0, "warnings": [], "metadata": {}})
+    entry = ("report.json", "events.parquet")
+    gone = [
+        folder("b" * 32, 31, *entry, report=ours),
+        folder(".tiercel-draft-dddddddd-x1y2", 1.1, "half.parquet"),
+    ]
+    kept = [
+        folder("a" * 32, 29, *entry, report=ours), folder(".tiercel-draft-cccccccc-x1y2", 0.9),
+        # A user's own: a backup by its date, a run by its digest, an entry that somebody put a file in.
+        folder(".20261101-backup", 99, "thesis.tex"), folder("e" * 32, 99, "report.json", "mydata.h5"),
+        folder("f" * 32, 99, *entry, "notes.txt", report=ours), folder("0" * 32, 99, "events.parquet"),
+        folder("mine", 99, *entry, report=ours),
+    ]  # fmt: skip
+    (tmp_path / ("9" * 32)).symlink_to(folder("elsewhere", 99, *entry, report=ours))
     forget(tmp_path, now)
-    assert {path.name for path in tmp_path.iterdir()} == {names[0], names[2], "mine", names[5]}
+    assert not any(path.exists() for path in gone)
+    assert all(path.exists() for path in kept) and (tmp_path / ("9" * 32) / "report.json").exists()
