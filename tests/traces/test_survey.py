@@ -365,13 +365,15 @@ def test_a_row_that_is_not_as_it_was_written_is_read_again(tmp_path: Path) -> No
     """Zeros, a key renamed, an older row's mark: none becomes a row, none ends the survey."""
     with Journal(tmp_path / "s.parquet", "code 1") as journal:
         for number in range(4):
-            journal.add({"log": f"job-{number}", "log_bytes": number})
+            journal.add({"log": f"job-{number}", "log_bytes": number, "log_stamp": 1.0, "reason": ""})
     lines = journal.path.read_bytes().split(b"\n")
     lines[1] = b"\0" * len(lines[1])
     lines[2] = lines[2].replace(b"log_bytes", b"log_butes")
     lines[3] = lines[4].partition(b" ")[0] + b" " + lines[3].partition(b" ")[2]
     journal.path.write_bytes(b"\n".join(lines))
-    assert list(Journal(tmp_path / "s.parquet", "code 1").rows()) == [{"log": "job-3", "log_bytes": 3}]
+    assert list(Journal(tmp_path / "s.parquet", "code 1").rows()) == [
+        {"log": "job-3", "log_bytes": 3, "log_stamp": 1.0, "reason": ""}
+    ]
     assert list(Journal(tmp_path / "s.parquet", "code 2").rows()) == []
 
 

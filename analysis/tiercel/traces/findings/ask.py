@@ -77,7 +77,7 @@ def tellable(frame: IOFrame) -> frozenset[str]:
 
 def _sees_mpiio(frame: IOFrame) -> bool:
     """Say whether calls of MPI-IO would be in the trace; DFTracer and strace see what is below."""
-    return has_counters(frame) or frame.metadata.get("format") in ("darshan", "recorder")
+    return has_counters(frame) or frame.metadata.get("format") not in ("dftracer", "strace")
 
 
 def _no_ranks(frame: IOFrame) -> bool:
