@@ -38,6 +38,7 @@ LAYERS = (
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare"},
     {"advice", "traced"},
     {"report"},
+    {"artifact"},
     {"cli", "__main__"},
 )
 
