@@ -31,6 +31,8 @@ _PROFILES = (
 _WORKFLOW_PROFILE = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
 _PARQUET, _NETCDF = "application/vnd.apache.parquet", "application/netcdf"
 
+_ZENODO, _ZENODO_DOI = "https://zenodo.org", "10.5281/zenodo."
+
 #: Media types by the end of a name.
 _TYPES = {
     ".md": "text/markdown", ".json": "application/json", ".yaml": "application/yaml", ".csv": "text/csv",
@@ -116,8 +118,12 @@ def write_crate(
             "name": engine,
             "softwareVersion": ", ".join(versions) or "unknown",
         }
-        workflow.append_to("softwareRequirements", crate.add(ContextEntity(crate, f"#{engine}", properties)))
-    crate.root_dataset.append_to("mentions", action)
+        identifier = f"#{engine}"
+        if software.url:
+            identifier = f"{software.url}#{engine}"
+            properties["url"] = software.url
+        workflow.append_to("softwareRequirements", crate.add(ContextEntity(crate, identifier, properties)))
+    crate.root_dataset["mentions"] = action
     crate.metadata.write(folder)
     return folder / layout.CRATE
 
@@ -134,9 +140,13 @@ def _describe_root(crate: ROCrate, metadata: Metadata) -> None:
     }
     url = f"https://spdx.org/licenses/{metadata.licence}"
     crate.license = crate.add(ContextEntity(crate, url, properties=properties))
-    root["author"] = [_author(crate, author, n) for n, author in enumerate(metadata.authors, 1)]
+    authors = [_author(crate, author, n) for n, author in enumerate(metadata.authors, 1)]
+    root["author"] = authors if len(authors) > 1 else authors[0]
     if metadata.doi:
         root["identifier"] = f"https://doi.org/{metadata.doi}"
+    if metadata.doi.startswith(_ZENODO_DOI):
+        about = {"@type": "Organization", "name": "Zenodo", "url": _ZENODO}
+        root["publisher"] = crate.add(ContextEntity(crate, _ZENODO, about))
     for identifier, name, version in _PROFILES:
         profile = {"@type": "CreativeWork", "name": name, "version": version}
         root.append_to("conformsTo", crate.add(ContextEntity(crate, identifier, properties=profile)))
@@ -146,10 +156,11 @@ def _author(crate: ROCrate, author: Author, number: int) -> Any:
     identifier = f"https://orcid.org/{author.orcid}" if author.orcid else f"#author-{number}"
     properties: dict[str, Any] = {"name": author.name}
     if author.affiliation:
-        organisation = ContextEntity(
-            crate, f"#affiliation-of-{number}", {"@type": "Organization", "name": author.affiliation}
-        )
-        properties["affiliation"] = {"@id": crate.add(organisation).id}
+        about = {"@type": "Organization", "name": author.affiliation}
+        if author.website:
+            about["url"] = author.website
+        place = author.website or f"#affiliation-of-{number}"
+        properties["affiliation"] = crate.add(ContextEntity(crate, place, about))
     if author.family:
         return crate.add(Person(crate, identifier, {**properties, "familyName": author.family,
                                                     "givenName": author.given}))  # fmt: skip
@@ -160,13 +171,14 @@ def _workflow(crate: ROCrate, folder: Path, software: Software) -> Any:
     path = f"{layout.WORKFLOW}/Snakefile"
     version = f"{tiercel.__version__}" + (f" (commit {software.commit})" if software.commit else "")
     return crate.add_workflow(
-        folder / path, path, main=True, lang="snakemake", record_size=True,
+        folder / path, path, main=True, lang="snakemake",
         properties={
             "name": "tiercel",
             "description": "Measures a site's storage systems with a study, and reports",
             "version": version + (", with changes" if software.modified else ""),
             "conformsTo": {"@id": _WORKFLOW_PROFILE},
             "encodingFormat": "text/x-python",
+            **({"url": software.url} if software.url else {}),
         },
     )  # fmt: skip
 
@@ -186,9 +198,10 @@ def _file(crate: ROCrate, folder: Path, path: str) -> Any:
         "name": place.name,
         "description": meaning,
         "encodingFormat": _TYPES.get(place.suffix, "text/plain"),
+        "contentSize": str((folder / path).stat().st_size),
     }
     kept = {key: value for key, value in properties.items() if value}
-    return crate.add_file(folder / path, path, properties=kept, record_size=True)
+    return crate.add_file(folder / path, path, properties=kept)
 
 
 def _readme(crate: ROCrate, files: dict[str, Any]) -> None:

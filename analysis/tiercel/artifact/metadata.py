@@ -27,6 +27,8 @@ class Author:
     given: str = ""
     orcid: str = ""
     affiliation: str = ""
+    website: str = ""
+    """Of the affiliation: its own, or its entry at ROR."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,21 @@ def find_metadata(given: Given, citation: Path | None, own: Path, title: str, de
 def _author(text: str) -> Author:
     name, *more = (part.strip() for part in text.split(";"))
     if not name:
-        raise UserError(f"--author {text!r}: 'Family, Given; ORCID; affiliation' (the latter two if known)")
-    orcid = affiliation = ""
+        raise UserError(
+            f"--author {text!r}: 'Family, Given; ORCID; affiliation; its URL' (but the name all if known)"
+        )
+    orcid = affiliation = website = ""
     for part in more:
         if match := _ORCID.fullmatch(part):
             orcid = _checked_orcid(match[1], f"--author {text!r}")
+        elif part.startswith(("http://", "https://")):
+            website = part
         elif part:
             affiliation = part
     family, comma, given = (part.strip() for part in name.partition(","))
-    return Author(f"{given} {family}" if comma else name, family if comma else "", given, orcid, affiliation)
+    return Author(
+        f"{given} {family}" if comma else name, family if comma else "", given, orcid, affiliation, website
+    )
 
 
 def _authors(content: dict[str, Any], citation: Path | None) -> tuple[Author, ...]:

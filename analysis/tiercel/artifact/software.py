@@ -16,6 +16,7 @@ from typing import Any
 
 import tiercel
 from tiercel.artifact.archive import write_archive
+from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 from tiercel.privacy import private
 from tiercel.results.raw import RawRun, write_json
@@ -40,6 +41,8 @@ class Software:
     commit: str
     """Empty where the sources are not in a git repository."""
     modified: bool
+    url: str
+    """Of the project, as its CITATION.cff says; empty where it does not."""
 
     @property
     def name(self) -> str:
@@ -79,17 +82,19 @@ def find_software() -> Software:
         raise UserError(
             f"{root}: tiercel's sources are not there: an artifact is packed from a checkout of it"
         )
+    citation = read_yaml(root / "CITATION.cff")
+    url = str(citation.get("repository-code") or citation.get("url") or "")
     listed = _git(root, "ls-files", "-z")
     if listed is None:
         files = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() or p.is_symlink()]
         files = [path for path in files if not _BUILT.search(path) and not path.startswith("results/")]
-        return Software(root, _wanted(files), "", False)
+        return Software(root, _wanted(files), "", False, url)
     own = _git(root, "ls-files", "-z", "--others", "--exclude-standard") or ""
     paths = [path for path in listed.split("\0") if path]
     added = [path for path in own.split("\0") if path.startswith(_OWN)]
     changed = bool(added or _git(root, "status", "--porcelain", "--untracked-files=no"))
     there = [p for p in paths + added if (root / p).exists() or (root / p).is_symlink()]
-    return Software(root, _wanted(there), (_git(root, "rev-parse", "HEAD") or "").strip(), changed)
+    return Software(root, _wanted(there), (_git(root, "rev-parse", "HEAD") or "").strip(), changed, url)
 
 
 def _wanted(paths: Iterable[str]) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def artifact(
     slim: Annotated[bool, typer.Option("--slim", help="Without raw traces; their tables stay.")] = False,
     title: Annotated[str | None, typer.Option(help="Of the results.")] = None,
     author: Annotated[
-        list[str] | None, typer.Option(help="'Family, Given; ORCID; affiliation'; once for each.")
+        list[str] | None, typer.Option(help="'Family, Given; ORCID; affiliation; its URL'; once for each.")
     ] = None,
     licence: Annotated[str | None, typer.Option(help="Of the results, as SPDX names it: CC-BY-4.0.")] = None,
     description: Annotated[str | None, typer.Option(help="What the results are, in a sentence.")] = None,
