@@ -27,6 +27,7 @@ LAYERS = (
         "plain",
         "privacy",
         "s3",
+        "called",
         "__init__",
     },
     {"site"},
@@ -39,6 +40,7 @@ LAYERS = (
     {"advice", "traced"},
     {"report"},
     {"artifact"},
+    {"notebook"},
     {"cli", "__main__"},
 )
 

@@ -59,6 +59,8 @@ _MEANINGS = {
 _BY_FOLDER = {
     f"{layout.RESULTS}/report/figures": "A figure of the report",
     f"{layout.RESULTS}/report/tables": "A table of the report",
+    layout.STUDY: "The study, with the workload files that it names",
+    f"{layout.STUDY}/as-written": "The study as its author wrote it",
     layout.LOCKS: "Versions of the software",
     layout.WORKFLOW: "Part of the Snakemake workflow",
     layout.SOFTWARE: "The sources that measured and evaluated",

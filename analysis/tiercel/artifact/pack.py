@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,15 @@ from tiercel.artifact.archive import write_archive
 from tiercel.artifact.binaries import check_binaries
 from tiercel.artifact.checksums import digest_of, write_checksums
 from tiercel.artifact.crate import Measured, write_crate
+from tiercel.artifact.documents import as_measured, write_site, write_study
 from tiercel.artifact.metadata import Given, Metadata, find_metadata
 from tiercel.artifact.publication import citation, zenodo
 from tiercel.artifact.readme import Facts, write_readme
 from tiercel.artifact.remake import remake
-from tiercel.artifact.site import as_measured, write_site
 from tiercel.artifact.software import Software, find_software, write_locks
 from tiercel.artifact.staging import runs_of, stage
 from tiercel.errors import UserError
+from tiercel.locked import FileLock
 from tiercel.privacy import private
 from tiercel.project import results_folder
 from tiercel.results.cleaning import clean_folder
@@ -39,6 +40,8 @@ from tiercel.units import format_size
 from tiercel.whole import write_text
 
 _PREFIX = ".tiercel-artifact-"
+#: Another packing takes what it needs in less.
+_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,6 @@ def pack(
     software = find_software()
     metadata = _metadata(given, citation_file, root, software, known, site)
     with (
-        EvaluationLock(results),
         _room(target),
         temporary_folder(_PREFIX, target.parent.resolve()) as scratch,
     ):
@@ -112,6 +114,13 @@ def _name(target: Path) -> str:
         if name.endswith(ending) and name != ending:
             return name.removesuffix(ending)
     raise UserError(f"{target}: an artifact's name ends in .tar.gz")
+
+
+def _nobody_measures(results: Path) -> AbstractContextManager[object]:
+    """Wait until nobody evaluates there, or packs at this moment; UserError where that takes long."""
+    if not os.access(results, os.W_OK):  # somebody else's: no lock can be made
+        return nullcontext()
+    return FileLock(results / EvaluationLock.name, EvaluationLock.held, patience=_PATIENCE_S)
 
 
 @contextmanager
@@ -153,15 +162,18 @@ class _Work:
         self.folder.mkdir()
         # The report says where it lies: results/<site>, whatever the artifact is called.
         staged = self.scratch / "staged" / self.site
-        stage(self.results, runs_of(self.results, self.study.study), staged)
+        with _nobody_measures(self.results):
+            stage(self.results, runs_of(self.results, self.study.study), staged)
         clean_folder(staged, private())
         check_binaries(staged)
         self.runs = runs_of(staged, self.study.study)
         site_file = self.folder / layout.SITE
         write_site(as_measured(load_site(self.site, root), self.runs), site_file)
-        (self.folder / layout.STUDY).mkdir()
-        text = private().text(study_file.read_text(encoding="utf-8"))
-        copy = write_text(self.folder / layout.STUDY / f"{self.study.study}.yaml", text)
+        written = self.folder / layout.STUDY / "as-written" / f"{self.study.study}.yaml"
+        written.parent.mkdir(parents=True)
+        write_text(written, private().text(study_file.read_text(encoding="utf-8")))
+        copy = self.folder / layout.STUDY / written.name
+        write_study(self.study, copy)
         notes = remake(staged, site_file, copy, self.scratch / "caches")
         self._refuse_damaged(staged)
         notes += self._stale(staged)

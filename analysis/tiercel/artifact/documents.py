@@ -1,4 +1,8 @@
-"""The site as it was measured: what a report says of it must not hang on what is mounted where it is made."""
+"""Site and study as files that stand alone.
+
+What a report says of the site must not hang on what is mounted where it is made, and a study names workload
+files of its project.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import yaml
 from tiercel.privacy import private
 from tiercel.results.raw import RawRun
 from tiercel.site.model import Site, Storage
+from tiercel.study.model import Study
 
 
 def as_measured(site: Site, runs: Sequence[RawRun]) -> Site:
@@ -24,6 +29,14 @@ def as_measured(site: Site, runs: Sequence[RawRun]) -> Site:
     memory = next((m for raw in reversed(latest) if (m := raw.context.get("site_memory_bytes"))), None)
     update = {"storages": storages, "discover": False, "memory_per_node": memory or site.memory_per_node}
     return site.model_copy(update=update)
+
+
+def write_study(study: Study, path: Path) -> None:
+    """Write a study file with the content of all workload files that it names, without what is private."""
+    content = private().plain(study.model_dump(mode="json", exclude_defaults=True))
+    said = "# As it was read, workload files included; as it was written: as-written/\n"
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    path.write_text(said + text, encoding="utf-8")
 
 
 def write_site(site: Site, path: Path) -> None:
