@@ -13,7 +13,7 @@ import xarray as xr
 from tiercel.artifact import layout
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
-from tiercel.notebook.tables import html, table, unit_of, with_units
+from tiercel.notebook.tables import html, table, with_units
 from tiercel.notebook.tracing import trace as open_trace
 from tiercel.project import project_root, results_folder
 from tiercel.report.data import Results as Rows
@@ -58,7 +58,7 @@ class Results:
 
         Column `unit` is that of `median`, `low` and `high`.
         """
-        rows = [{**row, "unit": unit_of(row["metric"])} for row in self._document["numbers"]]
+        rows = [{**row, "unit": schema.UNITS[row["metric"]]} for row in self._document["numbers"]]
         return table(rows, {"latency_p99": "s"})
 
     @cached_property
@@ -200,4 +200,4 @@ def _latest(folder: Path) -> str:
 
 
 def _shown(metric: str, value: float) -> str:
-    return format_bandwidth(value) if unit_of(metric) == "B/s" else format_rate(value)
+    return format_bandwidth(value) if schema.UNITS[metric] == "B/s" else format_rate(value)

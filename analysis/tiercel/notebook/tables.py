@@ -8,9 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-#: By the metric of a number: what medians and their bounds are in.
-RATES = {"bandwidth": "B/s", "operation_rate": "1/s"}
-
 
 def table(rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]) -> pd.DataFrame:
     """Return rows as a table whose ``attrs["units"]`` has a unit for each column that has one."""
@@ -22,11 +19,6 @@ def with_units(frame: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     found = frame.copy()
     found.attrs["units"] = {str(c): units[str(c)] for c in found.columns if units.get(str(c))}
     return found
-
-
-def unit_of(metric: str) -> str:
-    """Return the unit of a metric's numbers: of those that are neither bandwidths nor rates, `1/s`."""
-    return RATES.get(metric, "B/s" if metric.endswith("bandwidth") else "1/s")
 
 
 def html(title: str, sentences: Iterable[str], shown: pd.DataFrame, note: str = "") -> str:
