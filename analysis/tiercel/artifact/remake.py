@@ -9,9 +9,12 @@ without the user's settings of matplotlib; with caches that are gone afterwards.
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
+
+import numpy as np
 
 from tiercel.artifact.layout import TRACE, TRACE_TABLES
 from tiercel.children import killed_with_parent
@@ -33,13 +36,7 @@ def remake(results: Path, site: Path, study: Path, caches: Path) -> list[str]:
     `caches` is a folder for what need not be kept. Returns what there is to mind. UserError where something
     is damaged, or cannot be made.
     """
-    own = [name for name in os.environ if name.startswith(("MPL", "OMP_", "MKL_", "OPENBLAS_"))]
-    environment = {name: value for name, value in os.environ.items() if name not in own}
-    environment |= {
-        "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1", "XDG_CACHE_HOME": str(caches), "TMPDIR": str(caches),
-        "MPLCONFIGDIR": str(caches / "matplotlib"),
-    }  # fmt: skip
+    environment = plain_environment(caches)
     (caches / "matplotlib").mkdir(parents=True, exist_ok=True)
     words = [sys.executable, "-m", "tiercel.artifact.remake", *map(str, (results, site, study))]
     done = subprocess.run(
@@ -53,6 +50,27 @@ def remake(results: Path, site: Path, study: Path, caches: Path) -> list[str]:
             raise UserError(f"{results}: No space left on device")
         raise UserError(f"{study.stem}: the figures cannot be made from the raw files: {reason}")
     return [line for line in done.stdout.splitlines() if line]
+
+
+def plain_environment(caches: Path) -> dict[str, str]:
+    """Return the environment in which the same bytes come out on every processor of a kind.
+
+    Newer processors add up eight numbers at once where older ones add up two, which changes last digits: the
+    libraries are held to what all have. The user's settings of matplotlib do not count.
+    """
+    own = ("MPL", "MATPLOTLIBRC", "OMP_", "MKL_", "OPENBLAS_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    simd = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    off = [*kept.get("NPY_DISABLE_CPU_FEATURES", "").replace(",", " ").split(), *simd]
+    if platform.machine() == "x86_64":
+        kept["OPENBLAS_CORETYPE"] = "Nehalem"
+        kept["GLIBC_TUNABLES"] = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4"
+    return kept | {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(dict.fromkeys(off)), "ARROW_USER_SIMD_LEVEL": "NONE",
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8",
+        "TZ": "UTC", "XDG_CACHE_HOME": str(caches), "TMPDIR": str(caches),
+        "MPLCONFIGDIR": str(caches / "matplotlib"),
+    }  # fmt: skip
 
 
 def make_all(results: Path, site: Site, study: Study) -> list[str]:
