@@ -142,6 +142,11 @@ def test_the_official_validator_is_content(packed: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout
 
 
+def test_compared_as_an_archive(packed: Path, measured: Project) -> None:
+    done = measured.tiercel("compare", str(packed), "local")
+    assert done.returncode == 2 and "are the same 24 runs" in done.stderr  # so both were read
+
+
 def test_slim_is_made_again_too(measured: Project, tmp_path: Path) -> None:
     project = copy_of(measured, tmp_path / "project", "metadata.*")
     assert len(list((project.results / "raw").rglob("*.pfw.gz"))) >= 2

@@ -63,6 +63,7 @@ def test_of_tiercel_only_who_and_under_what(tmp_path: Path) -> None:
     metadata = found(tmp_path, Given(), own=CFF)
     assert (metadata.title, metadata.doi, metadata.description) == ("A study", "", "What it is.")
     assert metadata.licence == "CC-BY-4.0" and len(metadata.authors) == 2
+    assert metadata.borrowed and not found(tmp_path, Given(authors=["Me"]), own=CFF).borrowed
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ class Metadata:
     keywords: tuple[str, ...] = ()
     references: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Of CITATION.cff, as they are."""
+    borrowed: bool = False
+    """The authors are tiercel's own."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def find_metadata(given: Given, citation: Path | None, own: Path, title: str, de
         doi=_doi(given.doi or _word(said, "doi", citation)),
         keywords=tuple(given.keywords) or tuple(_words(said, "keywords", citation)),
         references=tuple(r for r in content.get("references") or () if isinstance(r, dict)),
+        borrowed=of_tiercel and not given.authors,
     )
 
 

@@ -183,6 +183,8 @@ class _Work:
         staged.rename(self.folder / layout.RESULTS)
         self._add_software(software)
         self._describe(software, metadata, slim)
+        if metadata.borrowed:
+            notes.append("it is said to be by the authors of tiercel: --author says who measured")
         if software.modified:
             notes.append("the sources differ from their commit: what is packed is what lies here")
         notes += [f"software: {path} names your home folder or a secret" for path in software.suspects()]
