@@ -27,10 +27,11 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
+.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
+	@echo 'make packages      the environment alone: enough to make tables and reports from results'
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
 	@echo 'make gateway       a server of objects (Versity S3 gateway), for the tests of object storage (a minute; Go)'
@@ -45,6 +46,10 @@ help:
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
 setup: $(PACKAGES) $(NATIVE)
+
+# Enough to read results: no compiler.
+packages: $(PACKAGES)
+	@:
 
 $(PACKAGES): $(LOCKS) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -18,8 +18,9 @@ from tiercel.site.mounts import mount_of, read_mounts
 from . import skipped
 from .objects import gateway
 from .single_run import equipment, new_run, stack
+from .small_result import measured
 
-__all__ = ["equipment", "gateway", "new_run", "stack"]
+__all__ = ["equipment", "gateway", "measured", "new_run", "stack"]
 
 # A shell that starts the tests in the background has SIGINT ignored, and every child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -73,6 +74,8 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.results = root / "results" / "local"
+        if (root / "Snakefile").exists():
+            return
         (root / "workflows" / "studies").mkdir(parents=True)
         (root / "site-configs" / "local").mkdir(parents=True)
         (root / "Snakefile").symlink_to(CHECKOUT / "Snakefile")

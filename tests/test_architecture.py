@@ -27,6 +27,7 @@ LAYERS = (
         "plain",
         "privacy",
         "s3",
+        "called",
         "__init__",
     },
     {"site"},
@@ -38,6 +39,8 @@ LAYERS = (
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
     {"advice", "traced", "doctor"},
     {"report"},
+    {"artifact"},
+    {"notebook"},
     {"cli", "__main__"},
 )
 

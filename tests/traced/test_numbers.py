@@ -64,6 +64,29 @@ def test_io_behind_computation(frame_of: FrameOf) -> None:
     assert [group["group"] for group in groups] == ["train/a.npz"]
 
 
+@pytest.mark.parametrize("upwards", [True, False])
+def test_sums_do_not_hang_on_the_order_of_the_files(
+    frame_of: FrameOf, monkeypatch: pytest.MonkeyPatch, upwards: bool
+) -> None:
+    """The database answers in any order. 0.1 + 0.2 + 0.3 s is 0.6000000000000001 from the left and 0.6
+    from the right: figures that are made again must not differ by it."""
+    events: list[Event] = []
+    for number, name in enumerate("abc", 1):
+        events += [
+            hashed(name, f"{DATA}/data.{number}"),
+            call("pwrite", number * 1000 * MS, number * 100 * MS, fhash=name, ret=10, offset=0),
+        ]
+    query = IOFrame.query
+
+    def answer(*words: Any, **more: Any) -> pd.DataFrame:
+        table = query(*words, **more)
+        return table.sort_values("file", ascending=upwards) if "file" in table else table
+
+    monkeypatch.setattr(IOFrame, "query", answer)
+    _, (group,) = numbers(frame_of(events))
+    assert group["files"] == 3 and group["write_s"] == 0.1 + 0.2 + 0.3
+
+
 def test_phases_part_the_calls(frame_of: FrameOf) -> None:
     """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on."""
     frame = frame_of(

@@ -7,8 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,9 +87,11 @@ def compare(
 
     if fail_on not in (None, *_WANTED):
         raise UserError(f"--fail-on {fail_on}: write {', '.join(_WANTED[:-1])} or {_WANTED[-1]}")
+    from tiercel.compare.ask import compared, sides_of
+
     root = project_root()
-    spellings = _spellings(sides, root, study, _words(layer), _words(storage))
-    answer = _compared(spellings, root, _mapped(storage_map or []), _share(margin))
+    spellings = sides_of(sides, root, study, _words(layer), _words(storage))
+    answer = compared(spellings, root, _mapped(storage_map or []), _share(margin))
     if not answer.rows and not any(pair.failed for pair in answer.pairs):
         from tiercel.compare.answer import reasons
 
@@ -126,60 +127,6 @@ def _page(answer: Answer, wanted: Path | None, default: Path) -> Path | None:
         return None
 
 
-def _spellings(
-    sides: Sequence[str], root: Path, study: str | None, layers: Sequence[str], storages: Sequence[str]
-) -> list[Spelling]:
-    """Return the sides that are compared: one that is given may be split by layers or storages."""
-    from tiercel.compare.places import is_place
-    from tiercel.compare.spelling import read_side
-
-    found = [read_side(text, lambda where: is_place(where, root)) for text in sides]
-    if study:
-        name = Path(study).stem if study.endswith((".yaml", ".yml")) else study
-        found = [s if s.study else s.narrowed("study", name) for s in found]
-    for key, values in (("layer", layers), ("storage", storages)):
-        if len(found) == 1 and len(values) > 1:
-            found = [found[0].narrowed(key, value) for value in values]
-        elif len(values) == 1:
-            found = [s if getattr(s, key) else s.narrowed(key, values[0]) for s in found]
-        elif values:
-            raise UserError(f"--{key}: several are compared of one side, and one is taken of several sides")
-    if len(found) < 2:
-        raise UserError(
-            f"{one_line(sides[0])}: one side alone: name another, or --storage A --storage B, or --layer A "
-            "--layer B"
-        )
-    if any(s.layer for s in found):  # a layer is held against its absence where nothing else is said
-        found = [s if s.layer else s.narrowed("layer", "none") for s in found]
-    seen: dict[tuple[object, ...], str] = {}
-    for s in found:
-        what = _identity(s, root)
-        if what in seen:
-            raise UserError(
-                f"{s.text}: the same as {seen[what]}: give a side other dates (@DATE), a layer (+LAYER) or a "
-                "storage (:storage=NAME)"
-            )
-        seen[what] = s.text
-    return found
-
-
-def _compared(spellings: Sequence[Spelling], root: Path, mapped: Mapping[str, str], margin: float) -> Answer:
-    from tiercel.compare.answer import compare_sides
-    from tiercel.compare.places import find_place
-    from tiercel.compare.side import make_side, names_of
-    from tiercel.compare.tables import read_tables
-    from tiercel.results.validity import FLAGS
-    from tiercel.site.load import known_sites
-
-    excluded = [code for code, flag in FLAGS.items() if flag.severity == "invalid"]
-    with tempfile.TemporaryDirectory(prefix="tiercel-compare-") as scratch:
-        found = []
-        for name, spelling in zip(names_of(spellings), spellings, strict=True):
-            place = find_place(spelling.where, root, lambda: known_sites(root), Path(scratch))
-            found.append(make_side(name, spelling, place, read_tables(place.folder, place.source)))
-        return compare_sides(found, excluded, mapped, margin)
-
-
 def _words(values: Sequence[str] | None) -> list[str]:
     """Return the words of an option that is repeated, or holds several with commas between them."""
     return [word for value in values or () for word in value.split(",") if word]
@@ -204,18 +151,13 @@ def _share(text: str) -> float:
     return float(match[1]) / 100
 
 
-def _identity(side: Spelling, root: Path) -> tuple[object, ...]:
-    """Return what a side is, however it is written."""
-    of_site = root / "results" / side.where
-    return ((of_site if of_site.is_dir() else Path(side.where)).resolve(), *side.narrowing)
-
-
 def _folder_name(spellings: Sequence[Spelling], root: Path) -> str:
     """Return a name for the page's folder: the sides, in letters that any file system takes.
 
     Where these do not say all of what is compared (two folders of one name, a name cut short), a word of
     their identity follows, so that no two comparisons share a folder.
     """
+    from tiercel.compare.ask import identity
     from tiercel.compare.side import names_of
 
     names = [re.sub(r"[^\w.@+=-]+", "-", name, flags=re.ASCII).strip("-.") for name in names_of(spellings)]
@@ -223,5 +165,5 @@ def _folder_name(spellings: Sequence[Spelling], root: Path) -> str:
     sites = all((root / "results" / s.where).is_dir() for s in spellings)
     if sites and plain == "--".join(s.text for s in spellings) and len(plain) <= _LONGEST:
         return plain
-    identity = repr([_identity(s, root) for s in spellings]).encode(errors="surrogateescape")
-    return f"{plain[:_LONGEST] or 'sides'}-{hashlib.sha256(identity).hexdigest()[:8]}"
+    known = repr([identity(s, root) for s in spellings]).encode(errors="surrogateescape")
+    return f"{plain[:_LONGEST] or 'sides'}-{hashlib.sha256(known).hexdigest()[:8]}"

@@ -15,6 +15,7 @@ import tiercel
 from tiercel.children import interrupt
 from tiercel.cli import (
     advise,
+    artifact,
     cache,
     compare,
     dl,
@@ -56,6 +57,7 @@ app.add_typer(place.app, name="place", rich_help_panel=panels.IMPROVE)
 app.add_typer(cache.app, name="cache", rich_help_panel=panels.IMPROVE)
 app.add_typer(share.app, name="share", rich_help_panel=panels.IMPROVE)
 results.register(app)
+artifact.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -23,26 +23,12 @@ def register(app: typer.Typer) -> None:
 
 def collect(site: Site = "local", study: Study = "quick") -> None:
     """Make observations.parquet, runs.parquet and dataset.nc from the raw folder."""
-    from tiercel.results.current import current_runs
-    from tiercel.results.dataset import write_dataset
-    from tiercel.results.observations import collect as collect_tables
+    from tiercel.results.study_tables import make_tables
     from tiercel.study.load import load_study
 
     results = _existing(site)
-    known = load_study(study, project_root())
-    observations, runs = collect_tables(results)
-    counted = set(current_runs(runs[runs["study"] == known.study])["configuration"])
-    of_study = observations[observations["configuration"].isin(counted)]
-    try:
-        write_dataset(of_study, results / "dataset.nc")
-    except UserError as error:  # a huge sweep has no array; its table is whole
-        print(f"tiercel: dataset.nc is without the points of sweeps: {error}", file=sys.stderr)
-        sampled = {name: set(e.sweep.workloads) for name, e in known.experiments.items() if e.sweep}
-        named = [
-            w not in sampled.get(e, ())
-            for e, w in zip(of_study["experiment"], of_study["workload"], strict=True)
-        ]
-        write_dataset(of_study[named], results / "dataset.nc")
+    if why := make_tables(results, load_study(study, project_root())):
+        print(f"tiercel: dataset.nc is without the points of sweeps: {why}", file=sys.stderr)
 
 
 def report(site: Site = "local", study: Study = "quick") -> None:

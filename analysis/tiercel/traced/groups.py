@@ -34,6 +34,7 @@ def group_rows(part: Part, layer: str) -> Iterator[dict[str, Any]]:
         "arg_min(kind, time) FILTER (kind IN ('read', 'write')) AS first "
         f"FROM events WHERE {calls} GROUP BY file"
     ).set_index("file")
+    files = files.sort_index()  # the database answers in any order, and sums of fractions hang on it
     if files.empty:
         return
     size = files["extent"].fillna(files["bytes_written"]).fillna(0)

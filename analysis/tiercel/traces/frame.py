@@ -11,6 +11,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,14 @@ class IOFrame:
         lost = f", {len(self.warnings)} warnings" if self.warnings else ""
         shown = f" where {' and '.join(self.chosen)}" if self.chosen else ""
         return f"<IOFrame: {len(self):,} events in {self.job_time:.6g} s{shown}{lost}>"
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: calls, bytes and time of each kind."""
+        table = self.query(
+            "SELECT api, kind, count(*) AS calls, sum(size)::BIGINT AS bytes, sum(duration) AS seconds "
+            "FROM events GROUP BY api, kind ORDER BY api, kind"
+        )
+        return f"<p>{escape(repr(self))}</p>{table.to_html(index=False, border=0)}"
 
     @property
     def job_time(self) -> float:

@@ -1,0 +1,56 @@
+"""The page that a reader of an artifact sees first, and the three commands that it names."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import tiercel
+from tiercel.artifact import layout
+from tiercel.artifact.crate import Measured
+from tiercel.artifact.metadata import Metadata
+from tiercel.artifact.software import Software
+from tiercel.study.model import Study
+from tiercel.units import format_size
+from tiercel.whole import write_text
+
+SCRIPTS = ("reproduce.sh", "measure-again.sh", "compare.sh", "work.sh")
+
+
+@dataclass(frozen=True)
+class Facts:
+    metadata: Metadata
+    study: Study
+    site: str
+    measured: Measured
+    software: Software
+    size: int
+    """Bytes, unpacked."""
+    slim: bool
+
+
+def write_readme(folder: Path, facts: Facts) -> None:
+    """Write README.md and its scripts into `folder`."""
+    made = Environment(  # Markdown and shell: nothing to escape for HTML
+        loader=PackageLoader("tiercel.artifact"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
+    )  # fmt: skip
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    known = {
+        "facts": facts, "layout": layout, "version": tiercel.__version__, "python": python,
+        "size": format_size(facts.size),
+        "began": _day(facts.measured.started), "ended": _day(facts.measured.ended),
+    }  # fmt: skip
+    for name in (layout.README, *SCRIPTS):
+        text = made.get_template(f"{name}.j2").render(known)
+        path = write_text(folder / name, text)
+        if name in SCRIPTS:
+            path.chmod(0o755)
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
