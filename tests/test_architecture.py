@@ -36,7 +36,7 @@ LAYERS = (
     {"statistics", "traces"},
     {"runs"},
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
-    {"advice", "traced"},
+    {"advice", "traced", "workflow"},
     {"report"},
     {"cli", "__main__"},
 )
