@@ -12,6 +12,9 @@ from tiercel.runs.planning import check_site
 from tiercel.stack import prepare
 from tiercel.workflow.plan import WorkflowPlan
 
+#: Set once Snakemake has started over: it does so once, whatever else changes.
+_ONCE = "TIERCEL_STARTED_OVER"
+
 
 def begin(plan: WorkflowPlan, root: Path) -> bool:
     """Build the stack where the site asks for it, check the site, and take over what a killed Snakemake left.
@@ -19,16 +22,18 @@ def begin(plan: WorkflowPlan, root: Path) -> bool:
     Returned is whether that changed what is to be done: then Snakemake is to start over. UserError where the
     site cannot carry out the plan.
     """
-    if prepare(plan.site, plan.study, root):
+    first = _ONCE not in os.environ
+    if prepare(plan.site, plan.study, root) and first:
         return True  # planned without the engines that there are now
     assert plan.project is not None  # in the Snakemake that the user started
     check_site(plan.project)
     taken = take_over(plan.project.plan.site, root, results_folder(root, plan.site))
-    return taken is not None and taken.jobs > 0
+    return first and taken is not None and taken.jobs > 0
 
 
 def start_over() -> None:
     """Become a new Snakemake with the same words; it sees what is there now."""
+    os.environ[_ONCE] = "1"
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
