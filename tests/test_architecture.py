@@ -37,7 +37,7 @@ LAYERS = (
     {"statistics", "traces"},
     {"runs"},
     {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
-    {"advice", "traced", "doctor"},
+    {"advice", "traced", "doctor", "workflow"},
     {"report"},
     {"artifact"},
     {"notebook"},

@@ -3,28 +3,43 @@
 
 rule collect:
     input:
-        [STAMPS / f"{name}.done" for name in BATCHES],
+        [STAMPS / stamp for stamp in PLAN.stamps],
         # Newer than the tables when some batch is to be carried out again (runs.stamps).
         [path for path in [STAMPS / AGAIN] if path.exists()],
     output:
         observations=RESULTS / "observations.parquet",
         runs=RESULTS / "runs.parquet",
         dataset=RESULTS / "dataset.nc",
+    log:
+        LOGS / "collect.log",
+    message:
+        "Tables of all runs"
+    resources:
+        mem_mb=2000,
     params:
         call=TIERCEL + ["collect", "--site", SITE, "--study", STUDY],
-        study=STUDY,
     shell:
-        "{params.call:q}"
+        "{params.call:q} 2> >(tee {log:q} >&2)"
 
 
 rule report:
     input:
         observations=rules.collect.output.observations,
         runs=rules.collect.output.runs,
-        traces=TRACE_TABLES if TRACED else [],
+        traces=TRACE_TABLES if PLAN.traced else [],
     output:
-        RESULTS / "report" / "index.html",
+        report(
+            RESULTS / "report" / "index.html",
+            caption="captions/report.rst",
+            category="Report",
+        ),
+    log:
+        LOGS / "report.log",
+    message:
+        "The report"
+    resources:
+        mem_mb=2000,
     params:
         call=TIERCEL + ["report", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} > /dev/null"
+        "{params.call:q} > /dev/null 2> >(tee {log:q} >&2)"

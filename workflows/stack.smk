@@ -24,10 +24,16 @@ rule concretize:
     output:
         lock=STACK / "spack.lock",
         summary=STACK / "stack.json",
+    log:
+        LOGS / "concretize.log",
+    message:
+        "Resolving the stack"
+    resources:
+        mem_mb=4000,
     params:
         call=STACK_CALL + ["concretize", "--site", SITE],
     shell:
-        "{params.call:q}"
+        "{params.call:q} 2> >(tee {log:q} >&2)"
 
 
 # Spack keeps every package that was built: after a failure the same command goes on.
@@ -36,7 +42,13 @@ rule install:
         rules.concretize.output.lock,
     output:
         STACK / "programs.json",
+    log:
+        LOGS / "install.log",
+    message:
+        "Building the stack"
+    resources:
+        mem_mb=4000,
     params:
         call=STACK_CALL + ["install", "--site", SITE, "--mirror", str(config.get("mirror", ""))],
     shell:
-        "{params.call:q}"
+        "{params.call:q} 2> >(tee {log:q} >&2)"

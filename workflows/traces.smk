@@ -1,6 +1,5 @@
 # From the traces of traced runs to tables of their own; made again from the raw folders at any time.
 # A study without traced runs (or a machine without a tracer) has none, and its report asks for none.
-TRACED = any(run.traced for run in PROJECT.plan.runs)
 TRACE_TABLES = [RESULTS / name for name in ("traces.parquet", "trace-groups.parquet", "traces.nc")]
 
 
@@ -15,8 +14,13 @@ rule traces:
         runs=RESULTS / "runs.parquet",
     output:
         TRACE_TABLES,
+    log:
+        LOGS / "traces.log",
+    message:
+        "Tables of all traces"
+    resources:
+        mem_mb=2000,
     params:
         call=TIERCEL + ["trace", "collect", "--site", SITE, "--study", STUDY],
-        study=STUDY,
     shell:
-        "{params.call:q} > /dev/null"
+        "{params.call:q} > /dev/null 2> >(tee {log:q} >&2)"

@@ -10,8 +10,10 @@ import pytest
 from tiercel.checklist.processes import cores, spread
 from tiercel.checklist.submit import jobs_of, merged, of_job, why_not
 from tiercel.errors import UserError
+from tiercel.report.sections.base import Context
+from tiercel.report.sections.facts import facts as facts_section
 from tiercel.site import load_site
-from tiercel.site.facts import Found, Measured, facts_of, read_facts, summary, write_facts
+from tiercel.site.facts import Found, Measured, facts_of, read_facts, standing_of, summary, write_facts
 from tiercel.site.model import Site
 
 from ..conftest import CHECKOUT, SHIPPED, Project, needs_iokernel
@@ -98,6 +100,28 @@ def test_standing_of_facts(tmp_path: Path) -> None:
     assert summary(facts.values()) == (
         f"2 measured, 1 from a source, {len(facts) - 3} unverified; does not fit: memory_per_node"
     )
+
+
+def test_plan_and_report_say_how_sure_the_facts_are(tmp_path: Path) -> None:
+    here = site(sources={"nodes": "data sheet"})
+    (tmp_path / "site-configs" / "here").mkdir(parents=True)
+    advice = "; `tiercel site check here --submit` measures what can be"
+    assert standing_of(here, tmp_path).startswith("facts of the site: 0 measured, 1 from a source, ")
+    assert standing_of(here, tmp_path).endswith(advice)
+    context = Context(tmp_path / "results" / "here", tmp_path, here, results=None)  # type: ignore[arg-type]
+    section = facts_section(context)
+    assert section is not None and section.notes[0].startswith("Nothing was measured")
+
+    seen = Found(fact="processes_per_node", stated="4", found="2 cores", fits=False, problem="two only")
+    write_facts(Measured(site="here", date="2026-11-23", facts=[seen]), tmp_path)
+    assert standing_of(here, tmp_path).endswith("unverified; does not fit: processes_per_node")
+    section = facts_section(context)
+    assert section is not None and section.notes[0].startswith("Measured on 2026-11-23")
+    # A machine that is looked at as it is used has no such section until it is checked.
+    local = site(scheduler=None, site="there")
+    there = Context(tmp_path / "results" / "there", tmp_path, local, results=None)  # type: ignore[arg-type]
+    assert facts_section(there) is None
+    assert standing_of(local, tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -17,7 +17,6 @@ from tiercel.errors import Interrupted
 from tiercel.results.raw import RawStore
 from tiercel.runs import batch as batches
 from tiercel.runs.batch import OutOfTime, run_batch
-from tiercel.runs.budget import settle
 from tiercel.runs.estimate import costs, job_minutes
 from tiercel.runs.execute import JobBroken
 from tiercel.runs.history import History
@@ -25,6 +24,7 @@ from tiercel.runs.job import Allocation
 from tiercel.runs.planning import Project as Plan
 from tiercel.runs.planning import make_plan
 from tiercel.runs.workflow import run_workflow
+from tiercel.workflow import workflow_plan
 
 from ..conftest import Project, needs_iokernel
 
@@ -141,15 +141,24 @@ def test_core_hours_end_a_study_cleanly_and_a_raised_limit_goes_on(small: Projec
 def test_a_used_up_budget_submits_nothing(small: Project) -> None:
     change_site(small, limits={"core_hours": 1e-6})
     plan = planned(small)
-    run_batch(plan, plan.plan.batches[0], small.results)
-    said = settle(plan, small.results)
-    assert "limits.core_hours are used up" in said
-    assert "more runs are left out; the report is made from what there is" in said
+    first, *others = plan.plan.batches
+    run_batch(plan, first, small.results)
     stamps = small.results / "batches" / "tiny"
-    assert {p.stem for p in stamps.glob("*.done")} == {b.name for b in plan.plan.batches}
+    stamps.mkdir(parents=True)
+    (stamps / f"{first.name}.done").write_text('{"ok": 1, "over budget": 1}')
+    seen = workflow_plan("local", "tiny", small.root, make=True)
+    assert "limits.core_hours are used up" in seen.used_up
+    assert "more runs are left out; the report is made from what there is" in seen.used_up
+    assert seen.stamps == [f"{first.name}.done"]  # and no job of the other rounds
+    # Raised: all of them, and the one that left something out once more.
     change_site(small, limits={"core_hours": 100})
-    assert settle(planned(small), small.results) == ""
-    assert not list(stamps.glob("*.done"))
+    raised = workflow_plan("local", "tiny", small.root, make=True)
+    assert raised.used_up == ""
+    assert raised.stamps == [f"{first.name}.again-1.done", *(f"{b.name}.done" for b in others)]
+    # Looking has changed nothing.
+    assert [p.name for p in stamps.iterdir()] == [f"{first.name}.done"]
+    (stamps / f"{first.name}.again-1.done").write_text('{"ok": 1, "done": 1}')
+    assert workflow_plan("local", "tiny", small.root, make=True).stamps == raised.stamps
 
 
 def test_a_job_stops_before_its_time_is_over_and_the_next_one_goes_on(small: Project) -> None:

@@ -210,3 +210,39 @@ def test_flux_an_interrupted_study_cancels_its_job_and_goes_on(new_cluster: NewC
     # The run that was cut off is kept aside and went again.
     assert sorted(r["attempts"] for r in records) == [1, 2]
     assert len(list(cluster.results.glob("raw/interrupted/*"))) == 1
+
+
+def test_the_checklist_goes_through_the_sites_scripts_and_leaves_no_job_when_killed(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster("here")
+    command = [sys.executable, "-m", "tiercel", "site", "check", "here", "--submit", "--json"]
+    done = subprocess.run(
+        command, cwd=cluster.root, env=cluster.environment, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr + cluster.logs()
+    facts = {fact["name"]: fact for fact in json.loads(done.stdout)["facts"]}
+    assert facts["launcher"]["found"] == "2 processes on 1 node"
+    assert facts["storages.main.scratch"]["found"] == "written, and nothing left"
+    # Who pays is in no fact.
+    assert "guests" not in (cluster.root / "site-configs" / "here" / "facts.yaml").read_text()
+
+    cluster.hold.touch()
+    running = subprocess.Popen(
+        command, cwd=cluster.root, env=cluster.environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    begun = cluster.results / "check" / "nodes-1" / "raw"
+    deadline = time.monotonic() + 180
+    while len(cluster.calls("flux", "batch")) < 2 or not list(begun.glob("*/run.json")):
+        assert running.poll() is None and time.monotonic() < deadline, cluster.logs()
+        time.sleep(0.1)
+    assert cluster.calls("flux", "cancel") == []
+    running.kill()
+    running.wait(60)
+    while not cluster.calls("flux", "cancel"):
+        assert time.monotonic() < deadline + 60
+        time.sleep(0.1)
+    assert cluster.calls("flux", "cancel") == [["flux", "cancel", "f2"]]
+    cluster.hold.unlink()

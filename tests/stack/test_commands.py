@@ -229,9 +229,9 @@ def measurable(project: Stack) -> None:
 def test_before_measuring_the_stack_is_built_once(stack_project: Stack) -> None:
     stack_project.spack(GOOD)
     measurable(stack_project)
-    prepare("small", "tiny", stack_project.root)
+    assert prepare("small", "tiny", stack_project.root)  # so what is planned changes
     assert [call.split()[2] for call in stack_project.said()] == ["concretize", "install"]
-    prepare("small", "tiny", stack_project.root)
+    assert not prepare("small", "tiny", stack_project.root)
     assert len(stack_project.said()) == 2
     # A changed scope is another stack.
     environment = Environment(stack_project.root, "small")

@@ -75,8 +75,8 @@ def found(
 
 
 def test_small_transfers_and_what_they_cost() -> None:
-    """900 of 1,000 reads are small; a tenth of 4 x 10 s is 4 s. At 100 us a call and 1 GiB/s all take 0.1 s and
-    7.6 ms, the small ones (whose bytes the large ones may have moved) 0.09 s: 84 % of the 4 s."""
+    """900 of 1,000 reads are small; a tenth of 4 x 10 s is 4 s. At 100 us a call and 1 GiB/s all take 0.1 s
+    and 7.6 ms, the small ones (whose bytes the large ones may have moved) 0.09 s: 84 % of the 4 s."""
     row = {
         "file": "/p/f", "READS": 1000, "SIZE_READ_1K_10K": 900, "SIZE_READ_1M_4M": 100,
         "BYTES_READ": 1000 * 8192, "F_READ_TIME": 4.0, "SEQ_READS": 996, "MAX_BYTE_READ": 8192000 - 1,

@@ -69,15 +69,15 @@ def check_on_nodes(site: Site, root: Path, patience: float) -> Measured:
     scheduler = scheduler_of(site)
     with ExitStack() as held:
         held.enter_context(EvaluationLock(results))
-        lock = take_over(site, root, results)
+        taken = take_over(site, root, results)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         jobs = jobs_of(site)
         plan = root / ".snakemake" / f"tiercel-{site.site}.check.json"  # who pays stands in it: no result
         plan.parent.mkdir(exist_ok=True)
         plan.write_text(json.dumps({job.name: _asked(site, job) for job in jobs}))
-        if scheduler is not None and lock is not None:
-            held.enter_context(guarded(site.site, root, lock))
+        if taken is not None:
+            held.enter_context(guarded(site.site, root, taken.lock))
         waiting = _Waiting(jobs, folder, patience if scheduler else math.inf)
         try:
             _workflow(site, root, folder, plan, waiting)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from io import TextIOBase
+from pathlib import Path
+from typing import TextIO
 
 from tiercel.plain import plain
 
@@ -10,3 +13,22 @@ from tiercel.plain import plain
 def print_json(answer: object) -> None:
     """Print an answer as one valid JSON value: numpy's scalars as numbers, NaN and infinity as null."""
     print(json.dumps(plain(answer), allow_nan=False))
+
+
+class Logged(TextIOBase):
+    """A stream whose lines go to a file too, but for those that a terminal shows only for a moment."""
+
+    def __init__(self, stream: TextIO, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream, self._file = stream, path.open("w", encoding="utf-8", buffering=1)
+
+    def write(self, text: str) -> int:
+        if "\r" not in text:
+            self._file.write(text)
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiercel.children import end_with
-from tiercel.cli.console import print_json
+from tiercel.cli.console import Logged, print_json
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.panels import EVALUATE
 from tiercel.cli.results import show
@@ -200,6 +200,7 @@ def batch(
     parent: Annotated[
         int | None, typer.Option(help="The Snakemake that started it: it ends with it.")
     ] = None,
+    log: Annotated[Path | None, typer.Option(help="Has what is said here too.")] = None,
 ) -> None:
     """Carry out one job of the plan (called by Snakemake)."""
     from tiercel.runs.batch import OutOfTime, run_batch
@@ -208,6 +209,8 @@ def batch(
 
     if parent is not None:
         end_with(parent)
+    if log is not None:
+        sys.stderr = Logged(sys.stderr, log)
     root = project_root()
     project = make_plan(site, study, root)
     chosen = project.plan.batch(name)

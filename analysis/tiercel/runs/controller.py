@@ -6,6 +6,7 @@ import fcntl
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.errors import UserError
@@ -17,10 +18,17 @@ from tiercel.site.model import Site
 _held: list[int] = []
 
 
-def take_over(site: Site, root: Path, results: Path) -> int | None:
-    """Become the one that submits jobs for this site; nothing to do for a site without a scheduler.
+@dataclass(frozen=True)
+class TakenOver:
+    """`lock` is the descriptor that says who submits jobs, while somebody has it open; `jobs` how many
+    there were of a Snakemake that was killed."""
 
-    Returned is the descriptor that says so for as long as somebody has it open (None without a scheduler).
+    lock: int
+    jobs: int
+
+
+def take_over(site: Site, root: Path, results: Path) -> TakenOver | None:
+    """Become the one that submits jobs for this site; nothing to do for a site without a scheduler.
 
     Jobs that a killed Snakemake left in the queue: those that wait are cancelled, for those that run this
     waits, since what they measure counts. Submitted again while they run, they would measure each other.
@@ -49,7 +57,7 @@ def take_over(site: Site, root: Path, results: Path) -> int | None:
         )
     while any(job.running for job in scheduler.left_behind(name, root)):
         time.sleep(scheduler.poll_seconds)
-    return held
+    return TakenOver(held, len(jobs))
 
 
 def _lock(path: Path, site: str) -> int:

@@ -11,8 +11,10 @@ from typing import Any
 
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
+from tiercel.results.raw import RawStore
+from tiercel.runs.history import History
 from tiercel.runs.planning import Project
-from tiercel.runs.scheduling import batch_resources
+from tiercel.runs.scheduling import resources_of
 from tiercel.schedulers import scheduler_of
 from tiercel.site.profile import check_profile
 from tiercel.study.plan import Batch
@@ -37,11 +39,11 @@ def print_jobs(project: Project, root: Path, results: Path) -> None:
         )
     check_profile(site.site, root)
     profile = read_yaml(root / site.site / "config.yaml")
-    resources = batch_resources(project, results, dry_run=True)
+    store = RawStore(results)
+    history, done = History.load(project.plan, store), set(store.ids())
     variables = "".join(f"{name}={value} " for name, value in scheduler.environment().items())
     for batch in project.plan.batches:
-        of_batch = SimpleNamespace(batch=batch.name)
-        found = _Resources({key: value(of_batch, 1) for key, value in resources.items()})
+        found = _Resources(resources_of(project, batch, history, done))
         what = f"at most {len(batch.runs)} runs on {batch.nodes} nodes"
         print(f"# {batch.name}: {what}, {found['runtime']} minutes")
         print(variables + _submission(profile, found, batch, project))

@@ -21,6 +21,7 @@ from tiercel.runs.objects import check_storage
 from tiercel.runs.scratch import space_problem
 from tiercel.runs.tracing import preload_library
 from tiercel.schedulers import scheduler_of
+from tiercel.schedulers.base import account
 from tiercel.site import load_site
 from tiercel.site.model import Site, Stack
 from tiercel.site.mounts import read_mounts
@@ -183,6 +184,8 @@ def check_site(project: Project) -> None:
         missing = scheduler.missing()
         if missing:
             raise UserError(f"site {plan.site.site}: scheduler {scheduler.name}: {missing}")
+        if plan.site.scheduler is not None:
+            account(plan.site.scheduler)  # who pays must be known now
         stacks = {name: stack for name, stack in stacks.items() if _visible(stack)}
     for stack in stacks.values():
         check_storage(stack)

@@ -14,28 +14,30 @@ from tiercel.stack.spack import find_spack, spack_program
 from tiercel.study.load import load_study
 
 
-def prepare(site: str, study: str, root: Path) -> None:
-    """Build the stack of a site whose parts.yaml says ``build_before_measuring``, unless it is built.
+def prepare(site: str, study: str, root: Path) -> bool:
+    """Build the stack of a site whose parts.yaml says ``build_before_measuring``, unless it is built; return
+    whether that was done now.
 
     Where no Spack is found, tiercel says so and goes on with the engines that are there.
     """
     if not (root / "site-configs" / site / "spack").is_dir():
-        return
+        return False
     load_site(site, root)  # a wrong name in either is told now, not after hours of building
     load_study(study, root)
     environment, wanted = Environment(root, site), site_parts(root, site)
     if not wanted.build_before_measuring or is_installed(environment, wanted.parts):
-        return
+        return False
     if spack_program() is None:
         print(
             f"tiercel: site {site}: no Spack (SPACK_ROOT or PATH), so its stack is not built; going on with "
             "the engines that are there",
             file=sys.stderr,
         )
-        return
+        return False
     spack = find_spack()
     lock = concretize(spack, environment, wanted.parts)
     install(spack, environment, lock, wanted.parts)
+    return True
 
 
 def is_installed(environment: Environment, parts: list[str]) -> bool:

@@ -13,6 +13,7 @@ class PyDuckdb(PythonPackage):
     license("MIT")
 
     # Version 2 needs nanobind 3, which Spack lacks too.
+    # The digest is that of the source distribution as pip gets it.
     version("1.5.6", sha256="166a91dbfacfc0c9f08cc76c0243cb6d3d4296bfab5bad72a3cfb63140a5b7c8")
 
     depends_on("c", type="build")

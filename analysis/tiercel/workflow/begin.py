@@ -1,0 +1,39 @@
+"""What is done before the jobs of a workflow begin: Snakemake's ``onstart``, so never in a dry run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tiercel.project import results_folder
+from tiercel.runs.controller import take_over
+from tiercel.runs.planning import check_site
+from tiercel.stack import prepare
+from tiercel.workflow.plan import WorkflowPlan
+
+#: Set once Snakemake has started over: it does so once, whatever else changes.
+_ONCE = "TIERCEL_STARTED_OVER"
+
+
+def begin(plan: WorkflowPlan, root: Path) -> bool:
+    """Build the stack where the site asks for it, check the site, and take over what a killed Snakemake left.
+
+    Returned is whether that changed what is to be done: then Snakemake is to start over. UserError where the
+    site cannot carry out the plan.
+    """
+    first = _ONCE not in os.environ
+    if prepare(plan.site, plan.study, root) and first:
+        return True  # planned without the engines that there are now
+    assert plan.project is not None  # in the Snakemake that the user started
+    check_site(plan.project)
+    taken = take_over(plan.project.plan.site, root, results_folder(root, plan.site))
+    return first and taken is not None and taken.jobs > 0
+
+
+def start_over() -> None:
+    """Become a new Snakemake with the same words; it sees what is there now."""
+    os.environ[_ONCE] = "1"
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])

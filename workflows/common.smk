@@ -1,0 +1,51 @@
+# What all rules share: the plan, folders, and how tiercel is called. No rules here.
+import sys
+
+from tiercel.errors import UserError
+from tiercel.project import project_root, results_folder
+from tiercel.runs.stamps import AGAIN, stamps_folder
+from tiercel.site.profile import check_named_profile
+from tiercel.workflow import begin, start_over, workflow_plan
+
+SITE = config.get("site", "local")
+STUDY = config.get("study", "quick")
+
+try:
+    ROOT = project_root()
+    if workflow.is_main_process:
+        check_named_profile(SITE, sys.argv[1:], ROOT)
+    PLAN = workflow_plan(SITE, STUDY, ROOT, make=workflow.is_main_process)
+    if workflow.is_main_process and PLAN.used_up:
+        print(f"tiercel: {PLAN.used_up}", file=sys.stderr)
+except UserError as error:
+    print(f"tiercel: {error}", file=sys.stderr)
+    sys.exit(2)
+
+RESULTS = results_folder(ROOT, SITE).relative_to(ROOT)
+LOGS = RESULTS / "logs"
+STAMPS = stamps_folder(RESULTS, PLAN.study_name)
+TIERCEL = [sys.executable, "-m", "tiercel"]
+# What a batch asks of the site's scheduler; nothing where there is none.
+SCHEDULED = PLAN.resources(ROOT)
+SHOWN = []
+
+
+def shown(wildcards):
+    """Input of the whole: nothing. In a dry run, which Snakemake knows of only now, the plan is shown."""
+    if workflow.dryrun and workflow.is_main_process:
+        if not SHOWN:  # Snakemake may ask more than once
+            SHOWN.append(STUDY)
+            PLAN.show(ROOT)
+    return []
+
+
+def once_ready():
+    """Make the site ready for jobs, and look again at what is to be done where that changed it."""
+    if workflow.touch:
+        return
+    try:
+        if begin(PLAN, ROOT):
+            start_over()
+    except UserError as error:
+        print(f"tiercel: {error}", file=sys.stderr)
+        sys.exit(2)
