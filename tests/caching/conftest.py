@@ -25,12 +25,15 @@ EAGER: dict[str, bool | int | float | str] = {"adaptive": False, "quiet": 0}
 #: What every program begins with. `copied(size)` waits until the copies hold so many bytes: they are made in
 #: the background, and how soon is the machine's matter (from 8192, a map has a word a block, 0 without it).
 _HEAD = """
-import glob, h5py, numpy as np, os, signal, sys, time
+import contextlib, glob, h5py, numpy as np, os, signal, sys, time
 
 def copied(size):
     for _ in range(6000):
         maps = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/read/*/map")
-        words = [np.frombuffer(open(m, "rb").read()[8192:], "u8") for m in maps]
+        words = []
+        for m in maps:
+            with contextlib.suppress(FileNotFoundError):  # it has just been evicted
+                words.append(np.frombuffer(open(m, "rb").read()[8192:], "u8"))
         if sum(4096 * np.count_nonzero(w) for w in words) >= size:
             return
         time.sleep(0.01)

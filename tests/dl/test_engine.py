@@ -14,6 +14,7 @@ from tiercel.engines.dlkernel import DLKernel
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
+from tiercel.results.schema import OBSERVATIONS
 from tiercel.results.validity import flags_of
 from tiercel.runs.execute import Equipment, execute
 from tiercel.site.model import Stack
@@ -113,11 +114,7 @@ def test_a_run_of_a_study(stack: Stack, tmp_path: Path) -> None:
 
 
 def test_a_warm_first_epoch_is_flagged(stack: Stack, tmp_path: Path) -> None:
-    row: dict[str, Any] = dict.fromkeys(
-        ("resident_fraction", "memory_backed", "direct", "medium", "bytes_moved", "memory_bytes", "nodes",
-         "bytes_expected", "stonewall_hit", "total_time", "clock_skew", "others_cpu", "cross_node_fraction",
-         "fsync", "site_memory_bytes", "cores", "processes_per_node", "storage_type")
-    )  # fmt: skip
+    row: dict[str, Any] = dict.fromkeys(column.name for column in OBSERVATIONS)
     row |= {"operation": "train", "access": "RO", "role": "measured"}
     assert "cache-unknown" in flags_of(row)
     assert "cache-not-cold" in flags_of({**row, "resident_fraction": 0.5})
