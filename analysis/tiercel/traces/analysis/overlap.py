@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, layers, lowest_layer, with_units
-from tiercel.traces.analysis.counters import has_counters, refuse_counters
+from tiercel.traces.analysis.counters import refuse_counters, told_from
 from tiercel.traces.analysis.intervals import (
     EMPTY,
     Floats,
@@ -305,7 +305,7 @@ def _other_layers(found: pd.DataFrame, layer: str) -> list[str]:
 
 def _only_data(frame: IOFrame) -> list[str]:
     """Say what the events of a log lack whose counters have it: Darshan's DXT traces reads and writes."""
-    if not len(frame) or not has_counters(frame):
+    if told_from(frame) != "counters and events":
         return []
     return ["events are reads and writes alone (DXT): no wall-clock time here has metadata calls or syncs"]
 
