@@ -254,6 +254,9 @@ def test_beside_dxt_counters_tell_what_dxt_leaves_out() -> None:
     assert raw is not None and len(frame)
     answer = summarise(frame)
     assert answer["from"] == "counters and events"
+    # Time in calls is shared by all ranks of the job, also by those without a read or a write.
+    idle = summarise(dataclasses.replace(frame, metadata={**frame.metadata, "ranks": 8}))
+    assert (answer["ranks"], idle["ranks"], idle["processes"]) == (2, 8, 8)
     (layer,) = [row for row in answer["layers"] if row["api"] == "posix"]
     metadata = float(raw["POSIX_F_META_TIME"].clip(lower=0).sum())
     assert metadata > 0 and layer["metadata_s"] == pytest.approx(metadata)

@@ -346,10 +346,10 @@ def forget(folder: Path, now: float | None = None) -> None:
     now = time.time() if now is None else now
     for path in folder.iterdir():
         draft = path.name.startswith(_DRAFT)
-        if path.is_symlink() or not (draft or _is_entry(path)):
-            continue
         with contextlib.suppress(OSError):
-            if now - path.stat().st_mtime > (ABANDONED_S if draft else KEPT_S):
+            # What is young is most of it, and is not looked into.
+            old = now - path.stat().st_mtime > (ABANDONED_S if draft else KEPT_S)
+            if old and not path.is_symlink() and (draft or _is_entry(path)):
                 shutil.rmtree(path, ignore_errors=True)
 
 

@@ -60,7 +60,6 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
     return {
         "from": told_from(frame),
         **numbers,
-        **calls,
         "ranks": int(counts["ranks"]),
         "hosts": max(int(counts["hosts"]), 1),
         # DXT tells ranks and hosts, and no processes.
@@ -80,15 +79,17 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         ],
         "ranks_from": str(frame.metadata.get("ranks_from", "")),
         "pseudo": pseudo,
+        **calls,
         "notes": [*calls["notes"], *_notes(frame, pseudo, int(counts["ranks"]))],
     }
 
 
 def _from_counters(frame: IOFrame) -> dict[str, Any]:
-    """Return layers and time in calls from counters, which have every call: DXT has reads and writes alone,
-    and ends where its memory does."""
-    table, said = counted(frame), frame.metadata
-    return in_calls(table, lowest(table), said.get("run_time"), said.get("ranks"))
+    """Return layers, time in calls and the job's ranks from counters, which have every call of all of them:
+    DXT has reads and writes alone, and ends where its memory does."""
+    table, ranks = counted(frame), frame.metadata.get("ranks")
+    whole = {"ranks": int(ranks), "processes": int(ranks)} if ranks else {}
+    return whole | in_calls(table, lowest(table), frame.metadata.get("run_time"), ranks)
 
 
 def _from_events(frame: IOFrame) -> dict[str, Any]:
