@@ -142,7 +142,18 @@ def test_each_rule_fires_on_its_pattern(rule: str, row: dict[str, Any]) -> None:
     before = {"file": "/p/f", "rank": 0, "BYTES_WRITTEN": 4 * MIB, "WRITES": 4}
     [finding] = found(rule, {"file": "/p/f", **row}, *([before] if rule == "read-after-write" else []))
     assert "/p/f" in str(finding.evidence.to_dict()) or rule == "imbalance"
-    assert finding.severity == ("note" if rule == "mapped" else "problem")
+    # Who met whom, counters do not tell.
+    severities = {"mapped": "note", "shared-file-contention": "hint"}
+    assert finding.severity == severities.get(rule, "problem")
+
+
+def test_gaps_that_nobody_fills_are_no_turns() -> None:
+    """64 writes of 64 KiB, forward and never one behind the other: over 4 MiB others lie between them; over
+    8 MiB half of the file is empty, and each rank may have gone its own way."""
+    row = {"file": "/p/f", "WRITES": 64, "BYTES_WRITTEN": 4 * MIB, "SEQ_WRITES": 60, "F_WRITE_TIME": 4.0}
+    for end, said in ((4 * MIB, 1), (8 * MIB, 0)):
+        for rule in ("no-mpiio", "shared-file-contention"):
+            assert len(found(rule, {**row, "MAX_BYTE_WRITTEN": end - 1})) == said
 
 
 def test_ranks_with_the_same_to_do_differ_by_chance() -> None:

@@ -156,6 +156,19 @@ def test_segments_without_an_offset_are_kept() -> None:
     assert warnings == ["1 of 2 segments lost: their numbers cannot be"]
 
 
+def test_dxt_that_lacks_bytes_is_a_part() -> None:
+    """DXT ends where its memory does: 3 of 4 MiB of POSIX are there, all of MPI-IO but half a hundredth."""
+    mib = 1 << 20
+    totals = {
+        "POSIX": {"POSIX_BYTES_READ": 1.0 * mib, "POSIX_BYTES_WRITTEN": 3.0 * mib},
+        "MPI-IO": {"MPIIO_BYTES_READ": 200.0 * mib, "MPIIO_BYTES_WRITTEN": 0.0},
+    }
+    cut = tiercel.traces.readers.darshan._cut({"DXT_POSIX": 3 * mib, "DXT_MPIIO": 199 * mib}, totals)
+    assert list(cut) == ["DXT_POSIX"]
+    assert cut["DXT_POSIX"].startswith("DXT_POSIX holds 3 MiB of the 4 MiB that moved")
+    assert tiercel.traces.readers.darshan._cut({}, totals) == {}  # no DXT at all
+
+
 class Seen(Kept):
     """A writer that keeps what it is given."""
 

@@ -489,6 +489,9 @@ def test_what_ranks_do_not_take_turns_in_is_nothing_to_gather(make: Make) -> Non
     assert found(make(stripes), "no-mpiio") == []
     pieces = [by_rank("write", i % 2, i, 1.0, size=piece, offset=i * piece) for i in range(40)]
     assert found(make(pieces), "no-mpiio") == ["problem"]
+    # A half each, with gaps that nobody fills: forward, not one behind the other, and still nobody's turn.
+    gaps = [each | {"offset": each["offset"] * 2} for each in halves]
+    assert found(make(gaps), "no-mpiio") == []
 
 
 def test_shared_without_mpiio_and_with_independent_calls(make: Make) -> None:

@@ -270,6 +270,9 @@ def test_a_rank_that_is_not_there_is_a_mistake(frame_of: Make) -> None:
     frame = frame_of([call("read", 0, 1, pid=10, ret=1), call("read", 2, 1, pid=11, ret=1)])
     with pytest.raises(UserError, match="no rank 7: its ranks are 0 to 1"):
         frame.select(7)
+    for none in (1.5, "1", [0, True]):
+        with pytest.raises(UserError, match="ranks are whole numbers"):
+            frame.select(none)  # type: ignore[arg-type]
     # One without a call under a filter is there.
     assert len(frame.select(filter="time > 1e-6").select(0)) == 0
 

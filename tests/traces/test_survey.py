@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -375,6 +375,16 @@ def test_a_row_that_is_not_as_it_was_written_is_read_again(tmp_path: Path) -> No
         {"log": "job-3", "log_bytes": 3, "log_stamp": 1.0, "reason": ""}
     ]
     assert list(Journal(tmp_path / "s.parquet", "code 2").rows()) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_under_the_journals_name_is_a_mistake(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """Opened, a pipe would wait for a writer for ever."""
+    make(tmp_path / ".s.parquet.rows")
+    with pytest.raises(UserError, match=r"s\.parquet\.rows: not a file"):
+        Journal(tmp_path / "s.parquet", "code")
 
 
 def test_the_kind_of_a_job_does_not_depend_on_the_tracer(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -160,13 +160,14 @@ class IOFrame:
         """Return a frame of the events of these ranks that meet the condition; nothing is copied.
 
         A function as filter reads every row through Python and writes the chosen rows to a temporary file:
-        an SQL condition is many times faster. UserError where there are counters alone.
+        an SQL condition is many times faster. UserError where there are counters alone, and for a rank that
+        the trace does not have.
         """
         if rank is not None or filter is not None:
             self.need_events("choosing by rank or filter")
         frame = self
         if rank is not None:
-            numbers = [rank] if isinstance(rank, int | np.integer) else list(rank)
+            numbers = list(rank) if isinstance(rank, Iterable) else [rank]
             self._need_ranks(numbers)
             listed = ", ".join(str(int(n)) for n in numbers)
             frame = frame.where(f"rank IN ({listed})" if listed else "FALSE")
@@ -179,6 +180,9 @@ class IOFrame:
 
     def _need_ranks(self, numbers: Sequence[int]) -> None:
         """UserError for a rank that the trace does not have; one that called nothing is there."""
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                raise UserError(f"rank {number!r}: ranks are whole numbers")
         whole = replace(self, _conditions=())
         found = whole.query("SELECT DISTINCT rank FROM events WHERE rank IS NOT NULL")
         there = {int(n) for n in found["rank"]}

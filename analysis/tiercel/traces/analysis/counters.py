@@ -44,6 +44,8 @@ _SUMS: Mapping[str, tuple[str, ...]] = {
     "small_writes": tuple(f"SIZE_WRITE{agg}_{size}" for agg in ("", "_AGG") for size in
                           ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")),
 }  # fmt: skip
+#: Of a file that ranks fill by turns, at least this part is moved.
+FILLED = 0.75
 #: Our columns that are one counter; missing where the module does not have it.
 SINGLE = {
     "alignment": "FILE_ALIGNMENT", "last_byte_read": "MAX_BYTE_READ", "last_byte_written": "MAX_BYTE_WRITTEN",
@@ -218,9 +220,10 @@ def places_counted(table: pd.DataFrame, ranks: int | None) -> pd.DataFrame:
     """Return what `patterns.places` does, from counters (`counted`, its lowest layers).
 
     A rank's first access of a file follows nothing, and so does the first after each open; of a shared file
-    all ranks have one. `read_again` is what
-    was read beyond the file's last byte read; `read_of_others` is known for files that ranks do not share
-    at once (one wrote, another read), else missing.
+    all ranks have one. `read_again` is what was read beyond the file's last byte read; `read_of_others` is
+    known for files that ranks do not share at once (one wrote, another read), else missing. Accesses of a
+    shared file that go forward over gaps are in turn with others' where the file has hardly any gap that
+    nobody fills.
     """
     firsts = pd.Series(1, table.index).where(table["rank"] >= 0, ranks or 1)
     firsts = firsts.where(firsts > table["opens"], table["opens"])
@@ -241,6 +244,14 @@ def places_counted(table: pd.DataFrame, ranks: int | None) -> pd.DataFrame:
     others = own["bytes_read"].where((own["min"] != own["rank"]) | (own["max"] != own["rank"]), 0)
     known = others.where(own["min"].notna(), 0).groupby(own["file"]).sum()
     found["read_of_others"] = known.reindex(found.index)
+    shared = (by_file["rank"].nunique() > 1) | (by_file["rank"].min() < 0)
+    for kind, moved, end in (("reads", "bytes_read", "last_byte_read"),
+                             ("writes", "bytes_written", "last_byte_written")):  # fmt: skip
+        filled = shared & (by_file[moved].sum() >= FILLED * (by_file[end].max() + 1))
+        over = (found[f"placed_{kind}"] - found[f"consecutive_{kind}"] - found[f"random_{kind}"]).clip(
+            lower=0
+        )
+        found[f"turns_{kind}"] = over.where(filled, 0)
     return found
 
 

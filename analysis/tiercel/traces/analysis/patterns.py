@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tiercel.traces import engine
 from tiercel.traces.analysis.common import IS_DATA, layer_of, with_units
+from tiercel.traces.analysis.turns import turns
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -218,15 +219,15 @@ def patterns(accesses: Accesses) -> pd.DataFrame:
 
 
 def places(accesses: Accesses) -> pd.DataFrame:
-    """Return by file, for reads and writes apart, how many are placed, consecutive and random; and the bytes
-    that are read again (`read_again`), and that are read after another process wrote them
-    (`read_of_others`)."""
-    counts = patterns_by_kind(accesses)
+    """Return by file, for reads and writes apart, how many are placed, consecutive, random, and in turn with
+    others' (`analysis.turns`); and the bytes that are read again (`read_again`), and that are read after
+    another process wrote them (`read_of_others`)."""
+    counts, in_turn = patterns_by_kind(accesses), turns(accesses)
     columns: dict[str, Ints] = {}
     for number, kind in enumerate(("reads", "writes")):
         mine = counts[:, number * 3 : number * 3 + 3]
         columns |= {f"placed_{kind}": mine.sum(axis=1), f"consecutive_{kind}": mine[:, 0],
-                    f"random_{kind}": mine[:, 2]}  # fmt: skip
+                    f"random_{kind}": mine[:, 2], f"turns_{kind}": in_turn[:, number]}  # fmt: skip
     table = pd.DataFrame(columns, index=pd.Index(accesses.files, name="file"))
     before = _histories(accesses)
     return table.assign(read_again=before["RAR"], read_of_others=before[_OF_OTHERS])

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 BLOCK = 4096
 #: Transfers below 1 MiB are small: below the stripe of Lustre and the block of GPFS, and Drishti's limit.
 SMALL = 1 << 20
+#: Events that are so much of a file's accesses tell of all of them.
+WHOLE = 0.9
 #: What a call costs at least with strace is the tracer's doing; up to this much is taken off (s).
 _TRACER = 100e-6
 
@@ -42,13 +44,27 @@ def places(frame: IOFrame, table: pd.DataFrame, layer: str) -> pd.DataFrame:
     another process wrote them (see `patterns.places`). `table`: the rows of `tally` that count."""
     if has_counters(frame):
         ranks = frame.metadata.get("ranks")
-        return places_counted(table, int(ranks) if ranks else None)
+        found = places_counted(table, int(ranks) if ranks else None)
+        return _turns_of_events(frame, found, layer) if len(frame) else found
     parts = spread(frame, "file", _places_of, layer)
     found = pd.concat([part for part in parts if len(part)] or parts[:1])
     # Who opens a file again begins anew: that is no jump.
     opens = table.groupby("file")["opens"].sum().reindex(found.index).fillna(0)
     jumps = [name for name in ("random_reads", "random_writes") if name in found]
     return found.assign(**{name: (found[name] - opens).clip(lower=0) for name in jumps})
+
+
+def _turns_of_events(frame: IOFrame, found: pd.DataFrame, layer: str) -> pd.DataFrame:
+    """Take whether ranks take turns, which counters only let one guess, from events (DXT) of those files
+    whose accesses they have (nearly) all."""
+    parts = [part for part in spread(frame, "file", _places_of, layer) if len(part)]
+    if not parts:
+        return found
+    told = pd.concat(parts).reindex(found.index)
+    for kind in ("reads", "writes"):
+        whole = told[f"placed_{kind}"] >= WHOLE * found[f"placed_{kind}"]
+        found[f"turns_{kind}"] = found[f"turns_{kind}"].mask(whole, told[f"turns_{kind}"])
+    return found
 
 
 def _places_of(frame: IOFrame, layer: str) -> pd.DataFrame:

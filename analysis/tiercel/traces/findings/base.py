@@ -183,8 +183,8 @@ class Case:
 
 #: Columns of `Case.places`.
 PLACES = [
-    "placed_reads", "consecutive_reads", "random_reads", "placed_writes", "consecutive_writes",
-    "random_writes", "read_again", "read_of_others",
+    "placed_reads", "consecutive_reads", "random_reads", "turns_reads", "placed_writes",
+    "consecutive_writes", "random_writes", "turns_writes", "read_again", "read_of_others",
 ]  # fmt: skip
 
 Rule = Callable[[Case], Iterable[Finding]]

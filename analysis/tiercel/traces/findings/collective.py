@@ -15,8 +15,8 @@ from tiercel.units import format_latency, format_size
 ENOUGH_CALLS = 10
 #: Half of the MPI-IO calls on shared files being independent: collective buffering is not in use.
 INDEPENDENT = 0.5
-#: Half of the transfers beginning where the last one ended: a rank has a region of its own.
-IN_A_RUN = 0.5
+#: Half of the transfers lying in turn with those of other ranks.
+IN_TURN = 0.5
 #: Ranks that one node seldom has: below it, one aggregator is what MPI-IO takes by itself.
 SEVERAL_NODES = 256
 #: One rank moves this part of what a collective call moves, of files of this size (B).
@@ -64,13 +64,11 @@ def _in_pieces(case: Case, rows: pd.DataFrame) -> pd.Index:
     names = ["moved", "reads", "writes"]
     files = rows.groupby("file")[names].sum().join(case.places, how="left")
     small = files["moved"] < SMALL * (files["reads"] + files["writes"])
-    unknown = files["placed_reads"] + files["placed_writes"] == 0
-    by_turns = unknown
+    by_turns = files["placed_reads"] + files["placed_writes"] == 0  # not known
     for kind in ("reads", "writes"):
         placed = files[f"placed_{kind}"]
-        in_a_run = files[f"consecutive_{kind}"] >= IN_A_RUN * placed
         jumping = files[f"random_{kind}"] >= RANDOM * placed
-        by_turns = by_turns | ((placed > 0) & ~in_a_run & ~jumping)
+        by_turns = by_turns | ((placed > 0) & ~jumping & (files[f"turns_{kind}"] >= IN_TURN * placed))
     return files.index[small & by_turns]
 
 

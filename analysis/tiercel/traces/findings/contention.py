@@ -11,8 +11,8 @@ from tiercel.units import format_latency, format_size
 #: This part of a file's writes meets another rank's write in the same stripe: locks keep changing hands.
 SHARE = 0.1
 ENOUGH = 10
-#: Writes of a file of which fewer follow one another than this part come from ranks by turns.
-ONE_BY_ONE = 0.5
+#: Writes of a file of which this part lie in turn with others', or jump about, come from ranks by turns.
+BY_TURNS = 0.5
 #: Bytes from which a shared file deserves more than one server.
 WIDE = 1 << 30
 _MANY = 4
@@ -75,11 +75,13 @@ _APART = (
 
 
 def _interleaved(case: Case) -> Iterator[Finding]:
-    """Counters do not tell who met whom, but where ranks write by turns, less than a stripe at a time."""
+    """Counters do not tell who met whom, but where ranks write by turns, less than a stripe at a time: no
+    more than a hint."""
     rows = case.shared[case.shared["writes"] > 0]
     files = rows.groupby("file")[["writes", "bytes_written", "write_time"]].sum().join(case.places)
     mean = files["bytes_written"] / files["writes"]
-    apart = files["consecutive_writes"] < ONE_BY_ONE * files["placed_writes"]
+    apart = files["turns_writes"] + files["random_writes"] >= BY_TURNS * files["placed_writes"]
+    apart &= files["placed_writes"] > 0
     several = files["writes"] >= ENOUGH * (case.ranks or 2)
     files = files[apart & several & (mean < case.storage.stripe)]
     if files.empty:
@@ -89,11 +91,12 @@ def _interleaved(case: Case) -> Iterator[Finding]:
     yield from case.says(
         "shared-file-contention", seconds,
         f"{writes:,} writes to {len(files)} shared file(s) are smaller than a stripe "
-        f"({format_size(case.storage.stripe)}) and do not follow one another: ranks write by turns in the "
-        f"same stripes, and its locks change hands: {case.costs(seconds)} at most.",
+        f"({format_size(case.storage.stripe)}) and lie between each other: where ranks write in the same "
+        f"stripes at once, its locks change hands: {case.costs(seconds)} at most.",
         _APART,
         files[["writes", "bytes_written", "write_time"]]
         .sort_values("write_time", ascending=False, kind="stable").reset_index(),
+        sure=False,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from them where there are no events. ``metadata``:
 * ``counter_totals``: module to counter to its sum over files and ranks, for counters that add up;
 * ``stripes``: file to size (bytes) and width of its stripes, where it lies on Lustre;
 * ``run_time`` (s), ``ranks``, ``job`` (the scheduler's number) and ``user`` (its number) of the job;
-  ``modules``: those in the log, ``partial``: of these the ones for which Darshan ran out of memory;
+  ``modules``: those in the log, ``partial``: of these the ones for which Darshan ran out of memory, and
+  those of DXT that lack bytes which counters tell;
   ``mounts``: mount point and type of the file systems of the job's node.
 
 With DXT an event is a read or write of a file, POSIX or MPI-IO, with time, offset, length, rank and host.
@@ -22,6 +23,7 @@ import importlib.util
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from tiercel.errors import UserError
 from tiercel.traces.analysis.heat import HEATMAP
 from tiercel.traces.child import Child, Lost
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
+from tiercel.units import format_size
 
 _MAGIC = (6567223).to_bytes(8, "little"), (6567223).to_bytes(8, "big")
 _APIS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
@@ -122,14 +125,19 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
     warnings = [f"{log.name}: read in part: {ended}"] if ended else []
     warnings += [f"{log.name}: Darshan's library says: {line}" for line in said]
     rows = 0
+    moved: Counter[str] = Counter()
     for number in range(len(list(folder.glob("*.arrow")))):
         with pa.OSFile(str(folder / f"{number}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all()
         rows += _write(table, writer, warnings)
+        for part in table.group_by("module").aggregate([("size", "sum")]).to_pylist():
+            moved[part["module"]] += part["size_sum"]
     end: dict[str, Any] = _json(folder / "end.json")
     modules: Mapping[str, Any] = head["modules"]
+    cut = _cut(moved, end.get("totals", {}))
+    warnings += cut.values()
     for name, module in modules.items():
-        if module["partial"]:
+        if module["partial"] and name not in cut:
             warnings.append(f"{name}: Darshan ran out of its memory: the log holds a part of the files")
         if name.startswith("DXT_") and not ended and end.get("dxt_records", {}).get(name, 0) < 1:
             warnings.append(
@@ -164,11 +172,26 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
         "user": job.get("uid"),
         "mounts": _json(folder / "mounts.json") or [],
         "modules": sorted(modules),
-        "partial": sorted(name for name, module in modules.items() if module["partial"]),
+        "partial": sorted({name for name, module in modules.items() if module["partial"]} | cut.keys()),
     }
     if begin := job.get("start_time_sec", job.get("start_time", 0)):
         metadata["epoch"] = float(begin) + float(job.get("start_time_nsec", 0)) * 1e-9
     return ReadReport(warnings, metadata)
+
+
+def _cut(moved: Mapping[str, int], totals: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """Return the modules of DXT that lack more than a hundredth of what moved by their counters, each with a
+    sentence. DXT ends where its memory does (DXT_MAX_MEMORY...), and does not say so."""
+    found = {}
+    for module, counted, prefix in (("DXT_POSIX", "POSIX", "POSIX_"), ("DXT_MPIIO", "MPI-IO", "MPIIO_")):
+        told = totals.get(counted, {})
+        whole = sum(told.get(f"{prefix}BYTES_{what}", 0.0) for what in ("READ", "WRITTEN"))
+        if module in moved and moved[module] < (1 - _NEARLY) * whole:
+            found[module] = (
+                f"{module} holds {format_size(moved[module])} of the {format_size(whole)} that moved: times, "
+                "overlap and all that is over time are of this part; counters have the whole"
+            )
+    return found
 
 
 def _keep_counters(folder: Path, writer: EventWriter) -> int:
@@ -192,6 +215,8 @@ def _run_time(job: Mapping[str, Any]) -> float | None:
     return float(told) if isinstance(told, int | float) and told > 0 else None
 
 
+#: DXT may lack this part of the bytes and count as whole.
+_NEARLY = 0.01
 #: Modules of storage that is no file system: their I/O is in no other module.
 _NOT_READ = frozenset({"DFS", "DAOS", "MDHIM"})
 #: The offset of an MPI-IO segment in logs before 3.2.0: DXT did not know where a view put it.

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tiercel.errors import UserError
 from tiercel.whole import drafted
 
 #: What a row must have to be told apart and judged (table._current).
@@ -22,10 +23,15 @@ _KEYS = {"log", "log_bytes", "log_stamp", "reason"}
 
 
 class Journal:
-    """Context manager: open for adding. `signature` names the code that makes the rows."""
+    """Context manager: open for adding. `signature` names the code that makes the rows.
+
+    UserError where something that is no file has the journal's name.
+    """
 
     def __init__(self, output: Path, signature: str) -> None:
         self.path = output.with_name(f".{output.name}.rows")
+        if self.path.exists() and not self.path.is_file():
+            raise UserError(f"{self.path}: not a file, and the survey keeps its rows there: move it away")
         self._head = {"tiercel": signature}
 
     def rows(self) -> Iterator[dict[str, Any]]:
