@@ -7,6 +7,7 @@ size and time of change of every source, so that a changed trace is read anew.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -29,7 +30,7 @@ from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 9
+VERSION = 10
 _ROW_GROUP = 1 << 19
 #: No call lasts longer (s: 30 years), none moves more (B: 64 PiB); such numbers are damage.
 _LONGEST, _LARGEST = 1e9, 1 << 56
@@ -195,6 +196,15 @@ class ParquetWriter:
         self._file.close()
         if renames:
             rename(self._path, renames)
+        _give_back()
+
+
+def _give_back() -> None:
+    """Return to the system what reading took: Arrow and glibc (in an arena for each thread) keep it for more
+    of the same, and the analyses that follow have their own."""
+    pa.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def counters_path(folder: Path, name: str) -> Path:

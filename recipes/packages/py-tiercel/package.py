@@ -40,6 +40,7 @@ class PyTiercel(PythonPackage):
         depends_on("py-pydantic@2.8:")
         depends_on("py-pyyaml@6:")
         depends_on("py-rich@13.7:")
+        depends_on("py-rocrate@0.13:")
         depends_on("py-scikit-learn@1.6:")
         depends_on("py-scipy@1.13:")
         depends_on("py-seaborn@0.13.2:")

@@ -16,6 +16,7 @@ over ranks are wrong when ranks take turns or one writes for all.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,13 +73,11 @@ def overlap(
     I/O (default: the lowest one that moved bytes).
     """
     chosen = frame.select(rank)
-    found = [p for parts in spread(chosen, "rank", _partials, layer_of(chosen, api), filter) for p in parts]
-    ranks = np.concatenate([part.ranks for part in found])
-    order = np.argsort(ranks, kind="stable")
-    moved, io, compute, shared = np.concatenate([part.numbers for part in found], axis=1)[:, order]
-    all_io, all_stalled, all_compute, all_alone = (
-        joined([part.lines[which] for part in found]).length for which in range(4)
-    )
+    found = reduce(_added, spread(chosen, "rank", _of_ranks, layer_of(chosen, api), filter))
+    order = np.argsort(found.ranks, kind="stable")
+    ranks = found.ranks[order]
+    moved, io, compute, shared = found.numbers[:, order]
+    all_io, all_stalled, all_compute, all_alone = (line.length for line in found.lines)
     table = pd.DataFrame(
         {
             "bytes": np.append(moved, moved.sum()),
@@ -88,7 +87,7 @@ def overlap(
             "compute": np.append(compute, all_compute) / _NANO,
             "compute_alone": np.append(compute - shared, all_alone) / _NANO,
         },
-        index=pd.Index([*ranks[order].tolist(), ALL], name="rank", dtype=object),
+        index=pd.Index([*ranks.tolist(), ALL], name="rank", dtype=object),
     )
     # Bytes that cost no time that the application could feel have no throughput: missing, not infinite.
     table["app_throughput"] = table["bytes"] / table["nonoverlapped_io"].where(table["nonoverlapped_io"] > 0)
@@ -107,14 +106,23 @@ class Partial:
     ]  # I/O, stalled I/O, computation, computation alone
 
 
-def _partials(frame: IOFrame, layer: str, filter: Filter) -> list[Partial]:
-    return [_partial(part, layer, filter) for part in _fitting(frame)]
+def _of_ranks(frame: IOFrame, layer: str, filter: Filter) -> Partial:
+    return reduce(_added, (_partial(part, layer, filter) for part in _fitting(frame)))
+
+
+def _added(one: Partial, other: Partial) -> Partial:
+    """Return both as one. What the ranks cover together has far fewer pieces than what each does."""
+    lines = [joined([a, b]) for a, b in zip(one.lines, other.lines, strict=True)]
+    return Partial(
+        np.concatenate([one.ranks, other.ranks]), np.concatenate([one.numbers, other.numbers], axis=1),
+        (lines[0], lines[1], lines[2], lines[3]),
+    )  # fmt: skip
 
 
 def _fitting(frame: IOFrame) -> list[IOFrame]:
     """Return parts of the frame, some ranks in each, as many as fit into its memory."""
     rows = sum(pq.read_metadata(path).num_rows for path in frame.paths)
-    parts = -(-rows * _BYTES_PER_EVENT // frame.memory)
+    parts = -(-rows * _BYTES_PER_EVENT // max(frame.memory // 2, 1))  # the other half is the database's
     if parts <= 1:
         return [frame]
     ranks = frame.query("SELECT DISTINCT rank FROM events ORDER BY rank")["rank"].tolist()
