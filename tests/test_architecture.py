@@ -11,6 +11,7 @@ from pathlib import Path
 LAYERS = (
     {
         "errors",
+        "columns",
         "children",
         "units",
         "quantities",

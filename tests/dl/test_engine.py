@@ -104,10 +104,12 @@ def test_a_run_of_a_study(stack: Stack, tmp_path: Path) -> None:
     assert list(by_name) == ["generate", "train", "train-later"]
     train = by_name["train"]
     assert (train.role, by_name["generate"].role) == ("measured", "setup")
-    assert train.epochs == 1
-    assert 0 < (train.au or 0) <= 1
-    assert train.au_goal == 0.7
-    assert train.io_time == pytest.approx((train.overlapped_io or 0) + (train.nonoverlapped_io or 0))
+    assert train.metrics["epochs"] == 1
+    assert 0 < train.metrics["au"] <= 1
+    assert train.metrics["au_goal"] == 0.7
+    assert train.metrics["io_time"] == pytest.approx(
+        train.metrics["overlapped_io"] + train.metrics["nonoverlapped_io"]
+    )
     assert (train.access, by_name["train-later"].access) == ("RO", "RAR")
     if not train.memory_backed:
         assert train.resident_fraction == 0
@@ -156,10 +158,10 @@ def test_the_trace_gives_the_same_overlap(tmp_path: Path, name: str) -> None:
     assert len(table) == 3  # two ranks, whose workers count as theirs
     assert job["bytes"] == train.bytes_moved
     own = {
-        "io_time": train.io_time,
-        "overlapped_io": train.overlapped_io,
-        "nonoverlapped_io": train.nonoverlapped_io,
-        "compute": train.compute_time,
+        "io_time": train.metrics["io_time"],
+        "overlapped_io": train.metrics["overlapped_io"],
+        "nonoverlapped_io": train.metrics["nonoverlapped_io"],
+        "compute": train.metrics["compute_time"],
     }
     for column, value in own.items():
         # Traces have microseconds, the engine's clock finer ones.

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 
+from tiercel.columns import NUMBER, WORD, Column
 from tiercel.errors import UserError
 from tiercel.results import schema
 from tiercel.results.dataset import to_dataset, write_dataset
 from tiercel.results.observations import collect
 from tiercel.results.raw import RECORD, RawStore, read_json, write_json
-from tiercel.results.schema import NUMBER, WORD, Column
 from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import TOO_FEW
 from tiercel.runs.execute import Equipment, execute

@@ -122,15 +122,16 @@ def _show(ran: Any) -> None:
     for m in ran.measurements:
         seconds = m.total_time or 0.0
         parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
-        if m.samples_per_second is not None:
-            parts.append(f"{m.samples_per_second:.4g} samples/s")
-        if m.au is not None:
-            goal = m.au_goal or 0.0
-            parts.append(f"AU {m.au:.1%} ({'passes' if m.au >= goal else 'below'} {goal:.0%})")
+        rate, au, io, felt = map(m.metrics.get, ("samples_per_second", "au", "io_time", "nonoverlapped_io"))
+        if rate is not None:
+            parts.append(f"{rate:.4g} samples/s")
+        if au is not None:
+            goal = m.metrics.get("au_goal") or 0.0
+            parts.append(f"AU {au:.1%} ({'passes' if au >= goal else 'below'} {goal:.0%})")
         if m.bytes_moved:
             parts.append(format_bandwidth(m.bandwidth or 0.0))
-        if m.nonoverlapped_io is not None and m.io_time:
-            parts.append(f"I/O {m.io_time:.3g} s, of which {m.nonoverlapped_io:.3g} s not hidden")
+        if felt is not None and io:
+            parts.append(f"I/O {io:.3g} s, of which {felt:.3g} s not hidden")
         if m.resident_fraction is not None:
             parts.append(f"{m.resident_fraction:.0%} of the data in cache before")
         print(f"  {m.operation:17} {', '.join(parts)}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 
+from tiercel.columns import WORD, WORDS, Column
 from tiercel.compare.places import OBSERVATIONS, RUNS
 from tiercel.errors import UserError, suggest
 from tiercel.results import schema
@@ -18,7 +19,7 @@ ORIGINS = ("measured", "imported", "simulated")
 
 #: Without these a row says nothing that could be compared.
 _NEEDED = ("run", "configuration", "origin", "experiment", "workload", "operation", "storage")
-_KINDS = {schema.WORDS: "object", schema.WORD: "object"}
+_KINDS = {WORDS: "object", WORD: "object"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _version(path: Path) -> str:
     return str(metadata.get(b"tiercel", b"").decode(errors="replace").partition("/")[0])
 
 
-def _columns(table: pd.DataFrame, columns: tuple[schema.Column, ...], where: str) -> pd.DataFrame:
+def _columns(table: pd.DataFrame, columns: tuple[Column, ...], where: str) -> pd.DataFrame:
     """Return the table with exactly these columns, in their kinds; what it lacks is missing in every row."""
     table = table.reindex(columns=[c.name for c in columns])
     try:

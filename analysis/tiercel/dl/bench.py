@@ -112,7 +112,7 @@ def _reading(name: str, folder: Path, repetitions: int, samples: int, notes: lis
                 notes.append(f"{name}: upstream DLIO failed: {error}")
                 names.remove(engine)
                 continue
-            rates[engine].append(long.of("train-later").samples_per_second or 0.0)
+            rates[engine].append(long.of("train-later").metrics["samples_per_second"])
             reading[engine].append((long.cpu - short.cpu) / (_MORE * samples))
             whole[engine].append(long.cpu)
     _clear(folder)

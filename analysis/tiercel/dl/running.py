@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,7 @@ class Ran:
             "dataset": None if self.dataset is None else str(self.dataset),
             "found_dataset": self.found_dataset,
             "without_effect": self.without_effect,
-            "measurements": [
-                {k: v for k, v in asdict(m).items() if v is not None} for m in self.measurements
-            ],
+            "measurements": [{k: v for k, v in m.row().items() if v is not None} for m in self.measurements],
             **self.details,
         }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tiercel.engines.measurement import Measurement, Role
 from tiercel.errors import UserError
 from tiercel.programs import Installation
 from tiercel.registry import Registry
@@ -21,8 +22,6 @@ from tiercel.site.model import ONLY_DL
 from tiercel.study.workloads import Workload
 
 __all__ = ["Engine", "Installation", "Measurement", "Role", "Step", "Task", "engines"]
-
-Role = Literal["measured", "setup"]
 
 
 @dataclass(frozen=True)
@@ -69,65 +68,6 @@ class Step:
     """parallel: on all processes by the site's launcher (or by itself, where it forks); once: on one node."""
     environment: Mapping[str, str] = field(default_factory=dict)
     ok_codes: tuple[int, ...] = (0,)
-
-
-@dataclass
-class Measurement:
-    """Numbers of one phase of one run. Units: bytes, seconds, operations; None where an engine does not say.
-
-    Definitions are IOR's (see native/iokernel/README.md): `bandwidth` is bytes moved over `total_time`,
-    from the first open to the last close; `operation_rate` is operations over `total_time`.
-    """
-
-    operation: str
-    role: Role = "measured"
-    phase: int = 0
-    access: str | None = None
-    bandwidth: float | None = None
-    operation_rate: float | None = None
-    bytes_moved: int | None = None
-    bytes_expected: int | None = None
-    operations: int | None = None
-    total_time: float | None = None
-    open_time: float | None = None
-    transfer_time: float | None = None
-    close_time: float | None = None
-    latency_mean: float | None = None
-    latency_p50: float | None = None
-    latency_p90: float | None = None
-    latency_p99: float | None = None
-    latency_p999: float | None = None
-    latency_max: float | None = None
-    cpu_user: float | None = None
-    cpu_system: float | None = None
-    resident_fraction: float | None = None
-    resident_method: str | None = None
-    memory_backed: bool | None = None
-    cross_node_fraction: float | None = None
-    task_offset: int | None = None
-    stonewall_hit: bool | None = None
-    clock_skew: float | None = None
-    began: float | None = None
-    epochs: int | None = None
-    samples: int | None = None
-    samples_per_second: float | None = None
-    au: float | None = None
-    au_goal: float | None = None
-    hit_share: float | None = None
-    io_time: float | None = None
-    overlapped_io: float | None = None
-    nonoverlapped_io: float | None = None
-    compute_time: float | None = None
-    compute_alone: float | None = None
-    app_throughput: float | None = None
-    system_throughput: float | None = None
-    share: float | None = None
-    entitled_share: float | None = None
-    share_deviation: float | None = None
-    slowdown: float | None = None
-    slowdown_allowed: float | None = None
-    slowdown_noise: float | None = None
-    seconds_to_share: float | None = None
 
 
 class Engine(ABC):

@@ -141,24 +141,24 @@ def _measurements(
             continue
         steps = [s for epoch in group for s in results.steps_of(epoch)]
         row = _timed(operation, [_span(results, epoch, "epoch") for epoch in group])
-        row.epochs, row.samples = len(group), sum(len(s.process) for s in steps) * found.reader.batch_size
-        row.au = sum(results.utilisation[e - 1] for e in group) / len(group) / 100
-        row.au_goal = found.metric.au
-        row.samples_per_second = sum(results.throughput[e - 1] for e in group) / len(group)
+        samples = sum(len(s.process) for s in steps) * found.reader.batch_size
+        row.metrics = {
+            "epochs": len(group), "samples": samples, "au_goal": found.metric.au,
+            "au": sum(results.utilisation[e - 1] for e in group) / len(group) / 100,
+            "samples_per_second": sum(results.throughput[e - 1] for e in group) / len(group),
+        }  # fmt: skip
         if operation == "train":
             for name in ("resident_fraction", "resident_method", "memory_backed"):
                 setattr(row, name, evicted.get(name))
         row.access = "RO" if operation == "train" and evicted else "RAR"
-        rows.append(_rates(row, row.samples, each if data.format != "synthetic" else 0))
+        rows.append(_rates(row, samples, each if data.format != "synthetic" else 0))
     evaluations = [s for s in results.spans if s.name == "eval"]
     if evaluations:
         row = _timed("evaluate", evaluations)
         taken = [s for s in results.steps if s.block == "eval"]
-        row.epochs, row.samples = (
-            len(evaluations),
-            sum(len(s.process) for s in taken) * found.reader.batch_size_eval,
-        )
-        rows.append(_rates(row, row.samples, each if data.format != "synthetic" else 0))
+        samples = sum(len(s.process) for s in taken) * found.reader.batch_size_eval
+        row.metrics = {"epochs": len(evaluations), "samples": samples}
+        rows.append(_rates(row, samples, each if data.format != "synthetic" else 0))
     checkpoints = [s for s in results.spans if "ckpt" in s.name]
     if checkpoints:
         row = _timed("checkpoint-write", checkpoints)

@@ -186,17 +186,22 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
     if "samples" not in rows[0]:
         one.operations, one.operation_rate = len(rows), len(rows) / seconds
         return one
-    one.epochs, one.samples = len(rows), sum(r["samples"] for r in rows)
-    one.operations, one.operation_rate = one.samples, one.samples / seconds
-    one.samples_per_second = sum(r["samples_per_second"] for r in rows) / len(rows)
-    one.au, one.au_goal = sum(r["au"] for r in rows) / len(rows), content["au_goal"]
+    samples = sum(r["samples"] for r in rows)
+    one.operations, one.operation_rate = samples, samples / seconds
     one.cpu_user = sum(r["cpu"] for r in rows)
-    for name, key in (("io_time", "io"), ("overlapped_io",) * 2, ("nonoverlapped_io",) * 2,
-                      ("compute_time", "compute"), ("compute_alone",) * 2):  # fmt: skip
-        setattr(one, name, sum(r[key] for r in rows))
+    io, felt = (sum(r[key] for r in rows) for key in ("io", "nonoverlapped_io"))
+    one.metrics = {
+        "epochs": len(rows), "samples": samples,
+        "samples_per_second": sum(r["samples_per_second"] for r in rows) / len(rows),
+        "au": sum(r["au"] for r in rows) / len(rows), "au_goal": content["au_goal"],
+        "io_time": io, "nonoverlapped_io": felt,
+        "overlapped_io": sum(r["overlapped_io"] for r in rows),
+        "compute_time": sum(r["compute"] for r in rows),
+        "compute_alone": sum(r["compute_alone"] for r in rows),
+        "app_throughput": moved / felt if felt else None,
+        "system_throughput": moved / io if io else None,
+    }  # fmt: skip
     if len(rows) == 1:  # percentiles of several epochs do not add up
         for name in ("mean", "p50", "p90", "p99", "p999", "max"):
             setattr(one, f"latency_{name}", rows[0].get(f"latency_{name}"))
-    one.app_throughput = moved / one.nonoverlapped_io if one.nonoverlapped_io else None
-    one.system_throughput = moved / one.io_time if one.io_time else None
     return one

@@ -79,7 +79,7 @@ def _checkpoint(answers: list[list[dict[str, float]]], w: CheckpointWorkload) ->
         operation="hdf5-write", access="WO", bandwidth=moved / slowest, bytes_moved=moved,
         bytes_expected=len(runs) * w.steps * w.datasets * w.dataset_size,
         operations=len(runs) * w.steps * w.datasets, total_time=slowest,
-        compute_time=w.compute,
+        metrics={"compute_time": w.compute},
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _epochs(answers: list[list[dict[str, float]]], w: StreamWorkload) -> list[Me
                 bytes_moved=moved,
                 bytes_expected=len(part) * whole,
                 total_time=seconds,
-                epochs=len(part),
+                metrics={"epochs": len(part)},
             )
         )
     return rows

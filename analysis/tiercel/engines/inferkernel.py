@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
+from tiercel.columns import NUMBER, Column
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.digest import digest_of
 from tiercel.engines.dlkernel import has_mpi4py
+from tiercel.engines.measurement import metrics
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import KVCacheWorkload, VectorSearchWorkload, Workload
 
 _MODULE = "tiercel.dl.inference"
 _RESULT = "inference.json"
+metrics.declare(Column("hit_share", NUMBER, "1", "of what was wanted of a cache: what was there"))
 #: What the storage has to do with them, of one run: what was read, and what was not.
 _ACCESS = {"kv-request": "RAW", "kv-read": "RAW", "kv-write": "WO", "vector-query": "RO", "vector-read": "RO"}
 
@@ -72,7 +75,7 @@ def _measurement(found: dict[str, Any], phase: int, memory_backed: bool) -> Meas
         operation, role, phase=phase, access=_ACCESS.get(operation),  # type: ignore[arg-type]
         bytes_moved=moved, bytes_expected=moved, operations=count,
         bandwidth=moved / seconds if moved else None, operation_rate=count / seconds,
-        total_time=seconds, began=found["began"], hit_share=found["hit_share"],
+        total_time=seconds, began=found["began"], metrics={"hit_share": found["hit_share"]},
     )  # fmt: skip
     if one.access in ("RO", "RAW"):
         one.memory_backed = memory_backed

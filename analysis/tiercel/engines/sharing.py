@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
+from tiercel.columns import NUMBER, Column
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.digest import digest_of
+from tiercel.engines.measurement import metrics
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import (
@@ -21,6 +23,17 @@ from tiercel.study.workloads import (
 )
 
 RESULT = "sharing.json"
+metrics.declare(
+    Column("share", NUMBER, "1", "of what all competing jobs got, in steady state"),
+    Column("entitled_share", NUMBER, "1", "what the sharing policy entitles the job to"),
+    Column("share_deviation", NUMBER, "1", "standard deviation of the share over intervals of 0.1 s"),
+    Column("slowdown", NUMBER, "1", "throughput alone over throughput beside the others, less one"),
+    Column("slowdown_allowed", NUMBER, "1", "what the policy's share allows an application's slowdown to be"),
+    Column(
+        "slowdown_noise", NUMBER, "1", "by how much an application's runs alone, before and after, differ"
+    ),
+    Column("seconds_to_share", NUMBER, "s", "last job's start until all are within 10 % of entitled"),
+)
 
 
 _KINDS = (SharingWorkload, SharingApplicationWorkload, SharingServersWorkload)
@@ -82,7 +95,7 @@ class Sharing(Engine):
                 bandwidth=total["bytes_per_second"] or None,
                 operation_rate=total["operations_per_second"],
                 total_time=total["seconds"],
-                seconds_to_share=total["seconds_to_share"],
+                metrics={"seconds_to_share": total["seconds_to_share"]},
             )
         )
         return rows
@@ -99,10 +112,12 @@ def _job(job: dict[str, Any]) -> Measurement:
         total_time=job["seconds"],
         latency_p50=job["latency_p50"],
         latency_p99=job["latency_p99"],
-        share=job["share"],
-        entitled_share=job["entitled"],
-        share_deviation=job["deviation"],
-        slowdown=job["slowdown"],
-        slowdown_allowed=job.get("allowed"),
-        slowdown_noise=job.get("noise"),
+        metrics={
+            "share": job["share"],
+            "entitled_share": job["entitled"],
+            "share_deviation": job["deviation"],
+            "slowdown": job["slowdown"],
+            "slowdown_allowed": job.get("allowed"),
+            "slowdown_noise": job.get("noise"),
+        },
     )

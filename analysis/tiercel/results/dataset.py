@@ -14,6 +14,7 @@ import pandas as pd
 import xarray as xr
 
 import tiercel
+from tiercel.columns import NUMBER
 from tiercel.errors import UserError
 from tiercel.results import schema
 from tiercel.whole import drafted
@@ -40,7 +41,7 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
     if len(studies) > 1:
         raise UserError(f"one study at a time makes a dataset (given: {', '.join(studies)})")
     table = measured.assign(workload=measured["experiment"] + "/" + measured["workload"])
-    numbers = [c for c in (*schema.NUMBERS, *schema.CONTEXT) if c.kind == schema.NUMBER]
+    numbers = [c for c in (*schema.NUMBERS, *schema.CONTEXT) if c.kind == NUMBER]
     sizes = [table[d].nunique() for d in DIMENSIONS]
     if math.prod(sizes) * len(numbers) > LARGEST:
         raise UserError("too many configurations for one array: read observations.parquet instead")

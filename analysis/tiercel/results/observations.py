@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 import tiercel
+from tiercel.columns import COUNT, Column
 from tiercel.engines import Measurement
 from tiercel.errors import RunFailed
 from tiercel.results import schema
@@ -24,6 +25,7 @@ from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import ONE_CACHE, TOO_FEW, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
+_OBSERVED = [c.name for c in schema.OBSERVATIONS]
 _STAMP = "record_stamp"
 _HOW = "tiercel collect"
 
@@ -50,7 +52,7 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
     write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, _signature())
-    stamp = schema.Column(_STAMP, schema.COUNT, "ns", "modification time of record.json when it was read")
+    stamp = Column(_STAMP, COUNT, "ns", "modification time of record.json when it was read")
     write_table(results / "runs.parquet", runs, (*schema.RUNS, stamp), _signature())
     return load_observations(results), load_runs(results)
 
@@ -79,8 +81,10 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     features = workload_of(raw.run).features(raw.run["nodes"], raw.run["processes_per_node"])
     rows = []
     for measurement in measurements:
-        row = dict.fromkeys((c.name for c in schema.OBSERVATIONS), None)
-        row.update({**identity, **features, **context, **asdict(measurement)})
+        given = {**identity, **features, **context, **measurement.row()}
+        if unknown := given.keys() - set(_OBSERVED):
+            raise ValueError(f"not declared as columns: {', '.join(sorted(unknown))}")
+        row = dict.fromkeys(_OBSERVED) | given
         row["phase_time"] = raw.context.get("phase_time")
         row["flags"] = flags_of(row)
         rows.append(row)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tiercel
+from tiercel.columns import COUNT, FLAG, NUMBER, ROWS, WORD, WORDS, Column
 from tiercel.errors import UserError, one_line
-from tiercel.results.schema import COUNT, FLAG, NUMBER, ROWS, WORD, WORDS, Column
 from tiercel.whole import drafted
 
 _ARROW = {

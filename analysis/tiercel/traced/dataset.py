@@ -13,8 +13,8 @@ import pandas as pd
 import xarray as xr
 
 import tiercel
+from tiercel.columns import COUNT, NUMBER
 from tiercel.errors import UserError
-from tiercel.results.schema import COUNT, NUMBER
 from tiercel.traced.schema import TRACES
 from tiercel.whole import drafted
 

@@ -5,7 +5,8 @@ Missing is missing: a number that the trace does not hold is null, never zero. A
 
 from __future__ import annotations
 
-from tiercel.results.schema import COUNT, IDENTITY, NUMBER, WORD, WORDS, Column
+from tiercel.columns import COUNT, NUMBER, WORD, WORDS, Column
+from tiercel.results.schema import IDENTITY
 
 TRACE = (
     Column("reason", WORD, "", "why there are no numbers, or not all: missing, torn, failed run; empty else"),

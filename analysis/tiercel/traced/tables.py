@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
+from tiercel.columns import COUNT, Column
 from tiercel.errors import UserError
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
 from tiercel.results.raw import RECORD, RawStore, read_json
-from tiercel.results.schema import COUNT, Column
 from tiercel.results.table import code_signature, known_rows, load_table, write_table
 from tiercel.traced import schema
 from tiercel.traced.cost import NOTHING, cost_of

@@ -28,8 +28,8 @@ def test_pytorch_with_evaluation_and_checkpoints(tmp_path: Path) -> None:
     (tmp_path / "da ta").mkdir()
     workload = deep_learning("resnet50-vast", {**SETTINGS, **QUICK})
     ran = run_once(workload, "dlio", tmp_path / "da ta", tmp_path / "out", processes=2, trace=True)
-    assert ran.of("train").samples == 24
-    assert ran.of("evaluate").samples == 16
+    assert ran.of("train").metrics["samples"] == 24
+    assert ran.of("evaluate").metrics["samples"] == 16
     assert ran.of("checkpoint-write").operations == 4
     frame = open_trace(tmp_path / "out" / "trace", cache=tmp_path / "cache")
     read = frame.query(
@@ -64,7 +64,7 @@ def test_pytorch_formats(tmp_path: Path, format: str) -> None:
     ran = run_once(
         deep_learning("resnet50-vast", {**settings, **QUICK}), "dlio", tmp_path, tmp_path / "out", 2
     )
-    assert ran.of("train").samples == 8
+    assert ran.of("train").metrics["samples"] == 8
 
 
 @pytest.mark.mpi
@@ -75,5 +75,5 @@ def test_tensorflow_tfrecord(tmp_path: Path) -> None:
     ran = run_once(
         deep_learning("cosmoflow-vast", {**settings, **QUICK}), "dlio", tmp_path, tmp_path / "out", 2
     )
-    assert ran.of("train").samples == 8
-    assert ran.of("train-later").samples == 8
+    assert ran.of("train").metrics["samples"] == 8
+    assert ran.of("train-later").metrics["samples"] == 8

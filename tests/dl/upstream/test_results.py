@@ -43,15 +43,17 @@ def test_measurements_are_those_of_the_adapter_of_dlkernel(tmp_path: Path) -> No
         ("train", 0), ("train-later", 1), ("evaluate", 2), ("checkpoint-write", 3),
     ]  # fmt: skip
     train, later, evaluation, checkpoints = rows
-    assert (train.samples, train.epochs, later.samples) == (24, 1, 24)
+    assert (train.metrics["samples"], train.metrics["epochs"], later.metrics["samples"]) == (24, 1, 24)
     assert (train.access, later.access, train.resident_fraction) == ("RO", "RAR", 0.0)
     assert train.bytes_expected == 226136  # the 24 files, by evict.json
     assert train.bytes_moved is None  # DLIO does not count bytes
     assert train.bandwidth == pytest.approx(226136 / 1.985997, rel=1e-5)
     metric = json.loads((RUN / "summary.json").read_text())["metric"]
-    assert train.au == pytest.approx(metric["train_au_percentage"][0] / 100)
-    assert train.samples_per_second == pytest.approx(metric["train_throughput_samples_per_second"][0])
-    assert evaluation.samples == 16  # 8 files after each epoch
+    assert train.metrics["au"] == pytest.approx(metric["train_au_percentage"][0] / 100)
+    assert train.metrics["samples_per_second"] == pytest.approx(
+        metric["train_throughput_samples_per_second"][0]
+    )
+    assert evaluation.metrics["samples"] == 16  # 8 files after each epoch
     # Two checkpoints in each of two epochs; each has the model (100,000) and two layers of 1,000 + 2,000.
     assert (checkpoints.operations, checkpoints.bytes_expected) == (4, 4 * (100000 + 2 * 3000))
 

@@ -16,12 +16,14 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from tiercel.columns import COUNT, NUMBER, WORD, Column
 from tiercel.documents import parse
 from tiercel.study.deep_learning.load import load_workload
 from tiercel.study.deep_learning.model import DLWorkload
 from tiercel.study.deep_learning.scale import Scale, scaled
 from tiercel.study.deep_learning.spec import needs_dataset
 from tiercel.study.workloads.base import Workload, workload_kinds
+from tiercel.study.workloads.features import features
 
 #: Files are a little larger than their samples, and so are metadata.
 _AROUND = 1.1
@@ -29,6 +31,16 @@ _AROUND = 1.1
 _AS_TEXT = {1: 4, 2: 6, 4: 2.5, 8: 1.25}
 _INODE = 8192
 _COLUMN_NAME = 8
+
+
+features.declare(
+    Column("dl_workload", WORD, "", "deep-learning workload file"),
+    Column("dl_settings", WORD, "", "keys of that file that the study overrides"),
+    Column("scale", NUMBER, "1", "scale that was asked for; 1 is the workload file's full size"),
+    Column("data_scale", NUMBER, "1", "bytes of an epoch, as a share of the workload file's"),
+    Column("compute_scale", NUMBER, "1", "computation of an epoch, as a share of the workload file's"),
+    Column("read_threads", COUNT, "", "readers of each process"),
+)
 
 
 @workload_kinds.register("deep-learning")

@@ -7,10 +7,18 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from tiercel.columns import COUNT, Column
 from tiercel.quantities import Duration, Size
 from tiercel.study.workloads.base import FEW, Workload, workload_kinds
+from tiercel.study.workloads.features import features
 
 MetadataPhase = Literal["create", "stat", "read", "rename", "remove"]
+
+
+features.declare(
+    Column("items_per_process", COUNT, "", "files (or folders) of one process in metadata experiments"),
+    Column("write_bytes", COUNT, "B", "bytes written to each file in metadata experiments"),
+)
 
 
 @workload_kinds.register("metadata")

@@ -6,7 +6,7 @@ calls are sums over all processes (core-seconds, where each has a core).
 
 from __future__ import annotations
 
-from tiercel.results.schema import COUNT, NUMBER, ROWS, WORD, WORDS, Column
+from tiercel.columns import COUNT, NUMBER, ROWS, WORD, WORDS, Column
 
 #: Which file it is, and which state of it was read: a log whose size or time differs is read anew.
 SOURCE = (

@@ -1,0 +1,29 @@
+"""Features of workloads: the columns of the tables that say what was done.
+
+Those that several kinds have are here; what only one has, it declares beside its class.
+"""
+
+from __future__ import annotations
+
+from tiercel.columns import COUNT, FLAG, NUMBER, WORD, Column, Declared
+
+features = Declared(
+    "feature",
+    (
+        Column("api", WORD, "", "posix or mpiio"),
+        Column("collective", FLAG, "", "collective MPI-IO"),
+        Column("file_view", FLAG, "", "MPI-IO file view"),
+        Column("preallocate", FLAG, "", "file preallocated before writing"),
+        Column("layout", WORD, "", "file-per-process or shared"),
+        Column("unique_directories", FLAG, "", "a folder for each process"),
+        Column("pattern", WORD, "", "sequential or random"),
+        Column("transfer_size", COUNT, "B", "bytes of one read or write call"),
+        Column("bytes_per_process", COUNT, "B", "bytes that one process was to move"),
+        Column("fsync", WORD, "", "none, phase (once, after writing) or write (after every write)"),
+        Column("direct", FLAG, "", "O_DIRECT"),
+        Column("queue_depth", COUNT, "", "operations in flight of one process"),
+        Column("format", WORD, "", "format of the dataset's files"),
+        Column("batch_size", COUNT, "", "samples of one step of one process"),
+        Column("computation_time", NUMBER, "s", "emulated computation of one step"),
+    ),
+)
