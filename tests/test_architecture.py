@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+from tiercel.subjects import subjects
 
 #: From the bottom to the top. A module may import from its own layer and from those before it.
 LAYERS = (
@@ -18,6 +21,7 @@ LAYERS = (
         "whole",
         "locked",
         "registry",
+        "subjects",
         "temporary",
         "documents",
         "programs",
@@ -37,7 +41,7 @@ LAYERS = (
     {"results"},
     {"statistics", "traces"},
     {"runs"},
-    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
+    {"dl", "inference", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
     {"advice", "traced", "doctor", "workflow"},
     {"report"},
     {"artifact"},
@@ -46,9 +50,41 @@ LAYERS = (
 )
 
 
+#: Subjects: folders with a file ``subject.py`` (tiercel.subjects). What they bring is of the layer that asks
+#: for it; it and its helpers begin with these words. `dl` has two folders of such helpers.
+SUBJECTS = ("caching", "dl", "inference", "placement", "sharing")
+#: The package's own front: `tiercel.results(...)` is looked up in the highest layer when it is called.
+FRONT = ("tiercel.__init__", "tiercel.called")
+BRINGS = {"workload": "study", "study_workload": "study", "files": "study", "engine": "engines",
+          "upstream": "engines", "section": "report", "commands": "cli"}  # fmt: skip
+
+
 def layer_of(module: str) -> int:
-    part = module.split(".")[1] if "." in module else "__init__"
+    parts = module.split(".")
+    part = parts[1] if len(parts) > 1 else "__init__"
+    if part in SUBJECTS and len(parts) > 2 and module != "tiercel.dl.workload":
+        part = next((layer for word, layer in BRINGS.items() if parts[2].split("_")[0] == word
+                     or parts[2] == word), part)  # fmt: skip
     return next(number for number, names in enumerate(LAYERS) if part in names)
+
+
+def subject_of(module: str) -> str:
+    """Return the subject whose module this is; empty for the core's."""
+    part = (*module.split("."), "")[1]
+    return part if part in SUBJECTS else ""
+
+
+def names_in(tree: ast.AST) -> list[tuple[str, bool]]:
+    """Return modules of tiercel that a file imports or names in a string (True: so programs are started)."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tiercel"):
+            found.append((node.module or "", False))
+        elif isinstance(node, ast.Import):
+            found += [(a.name, False) for a in node.names if a.name.startswith("tiercel")]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"tiercel(\.\w+)+", str(node.value)):
+            found.append((str(node.value), True))
+    return found
 
 
 def test_imports_run_one_way(checkout: Path) -> None:
@@ -56,13 +92,42 @@ def test_imports_run_one_way(checkout: Path) -> None:
     wrong = []
     for path in package.rglob("*.py"):
         module = "tiercel." + ".".join(path.relative_to(package).with_suffix("").parts)
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = []
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tiercel"):
-                names = [node.module or ""]
-            elif isinstance(node, ast.Import):
-                names = [a.name for a in node.names if a.name.startswith("tiercel")]
-            wrong += [f"{module} imports {n}" for n in names if layer_of(n) > layer_of(module)]
+        for name, started in names_in(ast.parse(path.read_text())):
+            above = layer_of(name) > layer_of(module)
+            # A subject names what it brings; its engine starts the subject's own programs.
+            if started and module in FRONT:
+                continue
+            own = started and subject_of(name) != "" and subject_of(name) == subject_of(module)
+            wrong += [f"{module} {'names' if started else 'imports'} {name}"] * (above and not own)
+    assert not wrong
+
+
+def test_subjects_are_what_registers_itself(checkout: Path) -> None:
+    folders = {path.parent.name for path in (checkout / "analysis" / "tiercel").glob("*/subject.py")}
+    assert folders == set(SUBJECTS)
+    brought = [name for s in subjects() for part in ("workloads", "engines", "sections", "commands")
+               for name in getattr(s, part)]  # fmt: skip
+    assert {name.split(".")[1] for name in brought} == folders
+
+
+def test_the_core_knows_no_subject(checkout: Path) -> None:
+    """What plans, runs and tabulates is the same for all subjects; they may be removed, and others added."""
+    package = checkout / "analysis" / "tiercel"
+    wrong = []
+    for layer in (
+        "site",
+        "study",
+        "launchers",
+        "schedulers",
+        "engines",
+        "layers",
+        "results",
+        "runs",
+        "statistics",
+    ):
+        for path in (package / layer).rglob("*.py"):
+            named = [name for name, _ in names_in(ast.parse(path.read_text()))]
+            wrong += [f"{path.name}: {name}" for name in named if subject_of(name)]
     assert not wrong
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 
@@ -22,10 +22,13 @@ WORD, COUNT, NUMBER, FLAG, WORDS, ROWS = "string", "Int64", "float64", "boolean"
 
 
 class Declared:
-    """Columns in the order in which modules declare them."""
+    """Columns in the order in which modules declare them.
 
-    def __init__(self, what: str, core: tuple[Column, ...] = ()) -> None:
-        self._what = what
+    `fill` is called before they are first looked at: it imports what declares them.
+    """
+
+    def __init__(self, what: str, fill: Callable[[], object], core: tuple[Column, ...] = ()) -> None:
+        self._what, self._fill = what, fill
         self._columns = {column.name: column for column in core}
 
     def declare(self, *columns: Column) -> None:
@@ -36,7 +39,5 @@ class Declared:
                 raise ValueError(f"{self._what} {column.name!r} is declared twice: {there} and {column}")
 
     def __iter__(self) -> Iterator[Column]:
-        return iter(self._columns.values())
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._columns
+        self._fill()
+        return iter(tuple(self._columns.values()))

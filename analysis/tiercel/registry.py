@@ -1,7 +1,7 @@
 """One way to add a thing in one file: a class under ``@registry.register``.
 
-Engines, launchers and validity checks are found by name in such a registry; adding one
-means writing its file and naming it in the package's ``__init__``.
+Engines, launchers and validity checks are found by name in such a registry; adding one means writing its file
+and naming it in the package's ``__init__``, or in a subject (`tiercel.subjects`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,21 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Named classes of one kind; `kind` is the word used in messages."""
+    """Named classes of one kind; `kind` is the word used in messages.
 
-    def __init__(self, kind: str) -> None:
+    `fill` is called before the registry is first asked: it imports what files classes in it.
+    """
+
+    def __init__(self, kind: str, fill: Callable[[], object] | None = None) -> None:
         self.kind = kind
+        self._fill = fill
         self._classes: dict[str, T] = {}
+
+    def _all(self) -> dict[str, T]:
+        fill, self._fill = self._fill, None
+        if fill is not None:
+            fill()
+        return self._classes
 
     def register(self, name: str) -> Callable[[T], T]:
         """Return a decorator that files a class under `name`."""
@@ -35,15 +45,15 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """Return the class; UserError with the known names otherwise."""
         try:
-            return self._classes[name]
+            return self._all()[name]
         except KeyError:
-            raise UserError(f"no {self.kind} named {name!r}: {suggest(name, self._classes)}") from None
+            raise UserError(f"no {self.kind} named {name!r}: {suggest(name, self._all())}") from None
 
     def names(self) -> list[str]:
-        return sorted(self._classes)
+        return sorted(self._all())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._classes
+        return name in self._all()

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.spec import Spec, read_spec
 from tiercel.dl.workload import DLWorkload
 from tiercel.documents import parse
-from tiercel.study.deep_learning.spec import spec_of
 
 
 def workload(**parts: Any) -> DLWorkload:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tiercel.study.deep_learning.spec import spec_of
+from tiercel.dl.files.spec import spec_of
 
 from .kernel import result, workload
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec, read_spec
 from tiercel.dl.workload import load_workload
 from tiercel.errors import UserError
-from tiercel.study.deep_learning.spec import spec_of
 
 from .kernel import result, rows, run, spec
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.engine import DLKernel
 from tiercel.dl.running import run_once
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.engines import Task, engines
-from tiercel.engines.dlkernel import DLKernel
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
@@ -19,7 +20,7 @@ from tiercel.results.validity import flags_of
 from tiercel.runs.execute import Equipment, execute
 from tiercel.site.model import Stack
 from tiercel.study.plan import Configuration, Run
-from tiercel.study.workloads import DataWorkload, DeepLearningWorkload
+from tiercel.study.workloads import DataWorkload
 from tiercel.traces import IOFrame
 
 

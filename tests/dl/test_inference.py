@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 from tests.conftest import Project
-from tiercel.dl.inference.kv_cache import Cache, Settings, serve
-from tiercel.dl.inference.tally import latencies
 from tiercel.documents import parse
 from tiercel.errors import UserError
+from tiercel.inference.kv_cache import Cache, Settings, serve
+from tiercel.inference.tally import latencies
+from tiercel.inference.workload import KVCacheWorkload, VectorSearchWorkload
 from tiercel.pagecache import memory_backed
-from tiercel.study.workloads import KVCacheWorkload, VectorSearchWorkload
 
 BLOCK = 4096
 KV: dict[str, Any] = {
@@ -39,7 +39,7 @@ def start(folder: Path, operation: str, keys: dict[str, Any], *wrap: str, proces
         (folder / name).mkdir(exist_ok=True)
     spec = json.dumps({"operation": operation, "seed": 5, **keys})
     argv = [
-        *wrap, sys.executable, "-m", "tiercel.dl.inference", "--spec", spec, "--data", str(folder / "data"),
+        *wrap, sys.executable, "-m", "tiercel.inference", "--spec", spec, "--data", str(folder / "data"),
         "--output", str(folder / "out"), "--processes", str(processes),
     ]  # fmt: skip
     return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.comm import Single
 from tiercel.dl.kernel.dataset import Split, share
 from tiercel.pagecache import memory_backed
-from tiercel.study.deep_learning.spec import spec_of
 
 from .kernel import result, rows, run, spec, workload
 

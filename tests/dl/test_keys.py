@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.files.keys import schema_keys
+from tiercel.dl.files.spec import cannot
 from tiercel.dl.workload import KEYS, load_workload, markdown, refusals, without_effect
-from tiercel.study.deep_learning.keys import schema_keys
-from tiercel.study.deep_learning.spec import cannot
 
 from .kernel import run
 from .test_cli import tiercel

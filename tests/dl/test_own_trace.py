@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.files.spec import spec_of
 from tiercel.programs import program
-from tiercel.study.deep_learning.spec import spec_of
 from tiercel.traces import IOFrame, open_trace
 
 from .kernel import run, workload

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import read_spec
 from tiercel.dl.workload import DLWorkload, known_workloads, load_workload, scaled
 from tiercel.errors import UserError
-from tiercel.study.deep_learning.spec import spec_of
 
 
 def per_step(w: DLWorkload) -> float:

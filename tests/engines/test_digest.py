@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tiercel.caching.workload import StreamWorkload
 from tiercel.engines import engines
 from tiercel.engines.base import Task
 from tiercel.engines.digest import digest_of
 from tiercel.results.validity import flags_of
-from tiercel.study.workloads import StreamWorkload
 
 
 def test_each_part_counts_and_so_does_its_absence(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tiercel.engines import Task, engines
-from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
 from tiercel.placement.compile import compile_trace, write_recipe
 from tiercel.placement.delay import Delay
+from tiercel.placement.engine import check_totals
 from tiercel.placement.features import files_of
 from tiercel.placement.recipe import common_folder
+from tiercel.placement.workload import ReplayWorkload
 from tiercel.programs import program
 from tiercel.runs.tracing import preload_library, tracing_environment
-from tiercel.study.workloads import ReplayWorkload
 from tiercel.traces import open_trace
 
 needs_replay = pytest.mark.skipif(

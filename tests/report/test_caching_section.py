@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiercel.report.sections.caching import Pair, _advice, _pairs, pays_from
+from tiercel.caching.section import Pair, _advice, _pairs, pays_from
 
 
 def pair(operation: str, plain: float, cached: float) -> Pair:

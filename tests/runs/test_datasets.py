@@ -12,8 +12,8 @@ from textwrap import dedent
 import pandas as pd
 import pytest
 
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.errors import UserError
-from tiercel.study.workloads import DeepLearningWorkload
 
 from ..conftest import Project
 from ..objects import ENVIRONMENT, Gateway

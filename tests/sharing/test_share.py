@@ -11,16 +11,16 @@ import pytest
 from typer.testing import CliRunner
 
 from tiercel.cli.main import app
-from tiercel.engines.sharing import Sharing
 from tiercel.errors import RunFailed, UserError
 from tiercel.layers import layers
 from tiercel.layers.fairshare import programs as fairshare_programs
 from tiercel.layers.fairshare.policies import check_policy
 from tiercel.layers.fairshare.programs import find_programs, required_programs
 from tiercel.layers.fairshare.server import running_server
+from tiercel.sharing.engine import Sharing
 from tiercel.sharing.experiment import experiment, summary, time_to_share
 from tiercel.sharing.jobs import Throughput
-from tiercel.study.workloads import SharingWorkload
+from tiercel.sharing.workload import SharingWorkload
 
 NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
 built = pytest.mark.skipif(find_programs() is None, reason=NOT_BUILT)

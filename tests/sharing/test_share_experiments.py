@@ -11,19 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiercel.engines import sharing as engine
-from tiercel.engines.sharing import Sharing
 from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.programs import find_programs
 from tiercel.layers.fairshare.protocol import client_environment
 from tiercel.layers.fairshare.server import running_server
 from tiercel.sharing import application_experiment as applications
+from tiercel.sharing import engine
 from tiercel.sharing.application_experiment import PIECE, allowed, application_experiment
 from tiercel.sharing.contest_runs import deviations, summary
 from tiercel.sharing.contests import SCHEDULERS, contests
+from tiercel.sharing.engine import Sharing
 from tiercel.sharing.jobs import Throughput
 from tiercel.sharing.servers_experiment import global_shares, servers_experiment
-from tiercel.study.workloads import SharingApplicationWorkload, SharingServersWorkload
+from tiercel.sharing.workload_application import SharingApplicationWorkload
+from tiercel.sharing.workload_servers import SharingServersWorkload
 
 NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
 built = pytest.mark.skipif(find_programs() is None, reason=NOT_BUILT)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pandas as pd
 
 from tiercel.report.sections.base import Context
-from tiercel.report.sections.sharing_findings import findings
+from tiercel.sharing.section_findings import findings
 
 RESULTS = SimpleNamespace(name=lambda stack: stack, experiment_title=lambda name: name.upper())
 CONTEXT = cast(Context, SimpleNamespace(results=RESULTS))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tiercel.report.sections import sharing_scale
-from tiercel.report.sections.sharing_scale import full_scale
+from tiercel.sharing import section_scale as sharing_scale
+from tiercel.sharing.section_scale import full_scale
 from tiercel.sharing.simulator import NOT_BUILT, available
 from tiercel.study.model import Study
 

@@ -16,16 +16,11 @@ from tiercel.children import interrupt
 from tiercel.cli import (
     advise,
     artifact,
-    cache,
     compare,
-    dl,
-    dl_verify,
     engines,
     measure,
     panels,
-    place,
     results,
-    share,
     site,
     stack,
     trace,
@@ -33,6 +28,7 @@ from tiercel.cli import (
     trace_survey,
 )
 from tiercel.errors import Interrupted, UserError, one_line
+from tiercel.subjects import load
 
 app = typer.Typer(
     name="tiercel",
@@ -45,17 +41,14 @@ measure.register(app)
 app.add_typer(site.app, name="site", rich_help_panel=panels.EVALUATE)
 app.add_typer(stack.app, name="stack", rich_help_panel=panels.EVALUATE)
 app.add_typer(engines.app, name="engines", rich_help_panel=panels.EVALUATE)
-dl_verify.register(dl.app)
-app.add_typer(dl.app, name="dl", rich_help_panel=panels.EVALUATE)
 app.command(rich_help_panel=panels.UNDERSTAND)(results.show)
 compare.register(app)
 trace_survey.register(trace.app)
 trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace", rich_help_panel=panels.UNDERSTAND)
 advise.register(app)
-app.add_typer(place.app, name="place", rich_help_panel=panels.IMPROVE)
-app.add_typer(cache.app, name="cache", rich_help_panel=panels.IMPROVE)
-app.add_typer(share.app, name="share", rich_help_panel=panels.IMPROVE)
+for module in load("commands"):
+    module.register(app)
 results.register(app)
 artifact.register(app)
 

@@ -15,9 +15,9 @@ from shutil import rmtree
 from typing import Any
 
 from tiercel.dl.running import Ran, deep_learning, run_once
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.engines import engines
 from tiercel.errors import UserError
-from tiercel.study.workloads import DeepLearningWorkload
 
 #: No computation: the loader alone. Small images for processes, records of some 150 KB for threads.
 _READING: dict[str, tuple[str, dict[str, Any]]] = {

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.children import ending, killed_with_parent
+from tiercel.dl.files.keys import refusals_on_objects
+from tiercel.dl.files.spec import dataset_spec_of
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.errors import UserError
 from tiercel.s3.endpoint import Location
-from tiercel.study.deep_learning.keys import refusals_on_objects
-from tiercel.study.deep_learning.spec import dataset_spec_of
-from tiercel.study.workloads import DeepLearningWorkload
 
 
 def generate_only(

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from tiercel.dl.running import Ran, run_once
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.dl.workload import DLWorkload
 from tiercel.statistics.bootstrap import ratio_interval
-from tiercel.study.workloads import DeepLearningWorkload
 
 Settings = dict[str, Any]
 KIB = 1024

@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.dl.files.dataset import Dataset
+from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parts import Checkpoint, Storage
 from tiercel.dl.kernel.folder import Files, Folder
 from tiercel.dl.kernel.generate import MANIFEST, holds_files
 from tiercel.errors import UserError
 from tiercel.s3.endpoint import Location, endpoint_of, is_url
 from tiercel.s3.errors import S3Error
-from tiercel.study.deep_learning.dataset import Dataset
-from tiercel.study.deep_learning.model import DLWorkload
-from tiercel.study.deep_learning.parts import Checkpoint, Storage
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.children import ending, killed_with_parent
+from tiercel.dl.files.spec import needs_dataset
 from tiercel.dl.kernel.comm import launched
 from tiercel.dl.places import Places, inside, objects_of, places_of
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
 from tiercel.runs.execute import last_words
 from tiercel.s3.endpoint import Location
-from tiercel.study.deep_learning.spec import needs_dataset
-from tiercel.study.workloads import DeepLearningWorkload
 from tiercel.temporary import temporary_folder
 from tiercel.units import format_size
 

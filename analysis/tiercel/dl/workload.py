@@ -8,25 +8,12 @@ Source of the schema: argonne-lcf/dlio_benchmark; of the values in ``workflows/d
 
 from __future__ import annotations
 
-from tiercel.study.deep_learning.dataset import ELEMENT_BYTES, Dataset, Hdf5
-from tiercel.study.deep_learning.keys import (
-    KEYS,
-    markdown,
-    refusals,
-    refusals_on_objects,
-    stated,
-    without_effect,
-)
-from tiercel.study.deep_learning.load import (
-    FOLDER,
-    known_workloads,
-    load_workload,
-    overrides_of,
-    workload_path,
-)
-from tiercel.study.deep_learning.model import DLWorkload
-from tiercel.study.deep_learning.parts import Checkpoint, Duration, Evaluation, Model, Reader, Train, Workflow
-from tiercel.study.deep_learning.scale import Scale, scaled
+from tiercel.dl.files.dataset import ELEMENT_BYTES, Dataset, Hdf5
+from tiercel.dl.files.keys import KEYS, markdown, refusals, refusals_on_objects, stated, without_effect
+from tiercel.dl.files.load import FOLDER, known_workloads, load_workload, overrides_of, workload_path
+from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parts import Checkpoint, Duration, Evaluation, Model, Reader, Train, Workflow
+from tiercel.dl.files.scale import Scale, scaled
 
 __all__ = [
     "ELEMENT_BYTES",

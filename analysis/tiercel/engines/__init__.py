@@ -1,18 +1,6 @@
-"""Engines: the programs that do the I/O. One adapter file each."""
+"""Engines: the programs that do the I/O. One adapter file each, here or in the folder of a subject."""
 
-from tiercel.engines import (
-    dlio,
-    dlkernel,
-    fio,
-    h5kernel,
-    inferkernel,
-    iokernel,
-    ior,
-    mdtest,
-    replay,
-    sharing,
-    training,
-)
+from tiercel.engines import fio, iokernel, ior, mdtest, training
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.measurement import CORE, metrics
 
@@ -23,17 +11,11 @@ __all__ = [
     "Measurement",
     "Step",
     "Task",
-    "dlio",
-    "dlkernel",
     "engines",
     "fio",
-    "h5kernel",
-    "inferkernel",
     "iokernel",
     "ior",
     "mdtest",
     "metrics",
-    "replay",
-    "sharing",
     "training",
 ]

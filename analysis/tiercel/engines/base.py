@@ -2,7 +2,8 @@
 
 An engine is the program that does the I/O. Its adapter renders command lines from a workload and
 parses what they left behind; nothing else in the project knows an engine's options. To add one,
-write a file with a class under ``@engines.register("name")`` and import it in ``__init__``.
+write a file with a class under ``@engines.register("name")`` and import it in ``__init__``, or name it in a
+subject (`tiercel.subjects`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +22,7 @@ from tiercel.registry import Registry
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import ONLY_DL
 from tiercel.study.workloads import Workload
+from tiercel.subjects import load
 
 __all__ = ["Engine", "Installation", "Measurement", "Role", "Step", "Task", "engines"]
 
@@ -109,4 +112,4 @@ class Engine(ABC):
         """
 
 
-engines: Registry[type[Engine]] = Registry("engine")
+engines: Registry[type[Engine]] = Registry("engine", partial(load, "engines"))

@@ -9,9 +9,11 @@ Either is a column of ``observations.parquet`` by its name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal
 
 from tiercel.columns import COUNT, FLAG, NUMBER, WORD, Column, Declared
+from tiercel.subjects import load
 
 Role = Literal["measured", "setup"]
 
@@ -82,4 +84,4 @@ class Measurement:
 #: The columns that every phase may have.
 CORE = tuple(Column(f.name, **f.metadata) for f in fields(Measurement) if f.metadata)
 #: What subjects measure beside.
-metrics = Declared("metric")
+metrics = Declared("metric", partial(load, "engines"))

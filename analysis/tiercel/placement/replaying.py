@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.children import killed_with_parent
-from tiercel.engines.replay import check_totals
 from tiercel.errors import RunFailed, UserError
+from tiercel.placement.engine import check_totals
 from tiercel.placement.recipe import Recipe
 from tiercel.programs import program
 from tiercel.runs.execute import last_line

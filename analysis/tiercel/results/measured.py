@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from tiercel.engines import Measurement, Task, engines
 from tiercel.results.raw import RawRun
-from tiercel.study.workloads import AnyWorkload, Workload
+from tiercel.study.workloads import Workload
+from tiercel.study.workloads.every import AnyWorkload
 
 _WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
-from tiercel.study.workloads import DeepLearningWorkload, Workload
+from tiercel.study.workloads import Workload
 
 
 def dataset_of(workload: Workload, stack: Stack) -> Path | Location | None:
@@ -18,11 +18,12 @@ def dataset_of(workload: Workload, stack: Stack) -> Path | Location | None:
 
     UserError for a storage whose variables are not set.
     """
-    if not isinstance(workload, DeepLearningWorkload) or workload.data_folder is None:
+    folder = workload.existing_data()
+    if folder is None:
         return None
     if stack.storage.objects:
-        return stack.storage.location() / workload.data_folder
-    return stack.storage.scratch_path() / workload.data_folder
+        return stack.storage.location() / folder
+    return stack.storage.scratch_path() / folder
 
 
 def dataset_problem(workload: Workload, stack: Stack) -> str | None:
@@ -33,7 +34,7 @@ def dataset_problem(workload: Workload, stack: Stack) -> str | None:
     """
     place = dataset_of(workload, stack)
     if isinstance(place, Location) or place is None:
-        named = getattr(workload, "data_folder", None)
+        named = workload.existing_data()
         if place is not None and str(named).startswith("/"):
             return f"data_folder: {named}: on object storage it lies below the scratch prefix: no leading /"
         return None

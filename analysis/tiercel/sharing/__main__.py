@@ -14,7 +14,9 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.sharing.application_experiment import application_experiment
 from tiercel.sharing.experiment import experiment
 from tiercel.sharing.servers_experiment import servers_experiment
-from tiercel.study.workloads import SharingApplicationWorkload, SharingServersWorkload, SharingWorkload
+from tiercel.sharing.workload import SharingWorkload
+from tiercel.sharing.workload_application import SharingApplicationWorkload
+from tiercel.sharing.workload_servers import SharingServersWorkload
 
 
 def _carry_out(load: Path, folder: Path, document: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.sharing.applications import APPLICATIONS
 from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, start_load, surroundings
 from tiercel.sharing.watch import Watch
-from tiercel.study.workloads import SharingApplicationWorkload
+from tiercel.sharing.workload_application import SharingApplicationWorkload
 
 #: The largest request that a server serves in one piece, bytes: the preload library's slots.
 PIECE = 128 << 10

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.spec import dataset_spec_of, spec_of
 from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.programs import program
-from tiercel.study.deep_learning.model import DLWorkload
-from tiercel.study.deep_learning.spec import dataset_spec_of, spec_of
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tiercel.layers.fairshare.protocol import Job
 from tiercel.sharing.jobs import Load, Place, Throughput, beginning, run_jobs
 from tiercel.sharing.watch import Watch
-from tiercel.study.workloads import SharingWorkload
+from tiercel.sharing.workload import SharingWorkload
 
 #: Part of the contested time that is the start: queues fill, and shares settle.
 START = 0.2

@@ -22,7 +22,7 @@ from tiercel.sharing.experiment import START, time_to_share
 from tiercel.sharing.jobs import Load, Throughput, beginning, run_jobs
 from tiercel.sharing.scenario import Scenario, SimulatedJob
 from tiercel.sharing.simulate import simulate_document
-from tiercel.study.workloads import SharingServersWorkload
+from tiercel.sharing.workload_servers import SharingServersWorkload
 
 #: Means for the time to fairness are over so many seconds.
 WINDOW_S = 0.25

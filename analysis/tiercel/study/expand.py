@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Stack
 from tiercel.study.model import Doubling, Experiment, Study
-from tiercel.study.node_local import node_local
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
 
@@ -149,7 +148,7 @@ def _on_stacks(
         if not site.node_local(stack.storage):
             yield stack, workload
             continue
-        each, said = node_local(workload, nodes)
+        each, said = workload.node_local() if nodes > 1 else (workload, "")
         if said:
             note(notes, f"{name} on {stack.name}: {said}")
         if each is not None:

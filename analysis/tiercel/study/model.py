@@ -11,7 +11,8 @@ from tiercel.documents import Document
 from tiercel.quantities import Duration
 from tiercel.site.model import LayerChoice, Name
 from tiercel.study.sweep import Sweep
-from tiercel.study.workloads import AnyWorkload, Workload
+from tiercel.study.workloads import Workload
+from tiercel.study.workloads.every import AnyWorkload
 
 Count = Annotated[int, Field(ge=1)]
 Processes = Literal["half", "max"] | Count

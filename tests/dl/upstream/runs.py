@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tiercel.dl.running import deep_learning
+from tiercel.dl.study_workload import DeepLearningWorkload
+from tiercel.dl.upstream.environment import FOLDERS, DLIOEnvironment, environment_for
 from tiercel.engines import Task
-from tiercel.engines.dlio_environment import FOLDERS, DLIOEnvironment, environment_for
-from tiercel.study.workloads import DeepLearningWorkload
 
 RECORDED = Path(__file__).parents[2] / "data" / "dlio"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tiercel.dl.running import deep_learning
+from tiercel.dl.upstream.engine import DLIO
+from tiercel.dl.upstream.overrides import overrides, unsupported
 from tiercel.dl.workload import known_workloads, load_workload
-from tiercel.engines.dlio import DLIO
-from tiercel.engines.dlio_overrides import overrides, unsupported
 
 from .runs import environment, resnet
 
@@ -83,8 +83,8 @@ def test_without_an_environment_the_command_that_makes_one_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("TIERCEL_DLIO_PYTHON", raising=False)
-    monkeypatch.setattr("tiercel.engines.dlio_environment.project_root", lambda: tmp_path)
-    monkeypatch.setattr("tiercel.engines.dlio_environment.program", lambda _name: None)
+    monkeypatch.setattr("tiercel.dl.upstream.environment.project_root", lambda: tmp_path)
+    monkeypatch.setattr("tiercel.dl.upstream.environment.program", lambda _name: None)
     assert DLIO().find() is None
     assert "make dlio-torch" in (DLIO().unsupported(resnet(), 1) or "")
     assert "make dlio`" in (DLIO().unsupported(deep_learning("cosmoflow-vast"), 1) or "")

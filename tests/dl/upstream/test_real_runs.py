@@ -10,8 +10,8 @@ import pytest
 
 from tiercel.dl.generating import generate_only
 from tiercel.dl.running import deep_learning, run_once
+from tiercel.dl.upstream.engine import DLIO
 from tiercel.engines import Task
-from tiercel.engines.dlio import DLIO
 from tiercel.launchers import resolve
 from tiercel.traces import open_trace
 

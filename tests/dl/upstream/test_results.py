@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tiercel.engines.dlio import DLIO
-from tiercel.engines.dlio_results import read_results
+from tiercel.dl.upstream.engine import DLIO
+from tiercel.dl.upstream.results import read_results
 from tiercel.errors import RunFailed
 
 from .runs import RECORDED, recorded, resnet, task

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.engines.dlio_environment import START, environments
+from tiercel.dl.upstream.environment import START, environments
 from tiercel.errors import UserError
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tiercel.cli.main import app
+from tiercel.dl.files.dataset import Format
 from tiercel.dl.running import deep_learning
 from tiercel.dl.verify import programs
 from tiercel.dl.verify.cases import CASES, known
@@ -17,7 +18,6 @@ from tiercel.dl.verify.compare import explain, typical, verify
 from tiercel.dl.verify.metrics import METRICS
 from tiercel.dl.verify.programs import tracer_for
 from tiercel.errors import UserError
-from tiercel.study.deep_learning.dataset import Format
 
 from ..upstream.runs import environment
 
@@ -45,8 +45,8 @@ def test_the_sentence_keeps_requests_and_speed_apart() -> None:
 
 def test_nothing_to_compare_with_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TIERCEL_DLIO_PYTHON", raising=False)
-    monkeypatch.setattr("tiercel.engines.dlio_environment.project_root", lambda: tmp_path)
-    monkeypatch.setattr("tiercel.engines.dlio_environment.program", lambda _name: None)
+    monkeypatch.setattr("tiercel.dl.upstream.environment.project_root", lambda: tmp_path)
+    monkeypatch.setattr("tiercel.dl.upstream.environment.program", lambda _name: None)
     heard: list[str] = []
     with pytest.raises(UserError, match="nothing to compare dlkernel with"):
         verify(tmp_path / "v", quick=True, say=heard.append)

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tiercel.cli.share_simulate import register
 from tiercel.errors import UserError
 from tiercel.sharing.calibrate import Measurement, Measurements, calibrate, read_measurements
+from tiercel.sharing.commands_simulate import register
 from tiercel.sharing.scenario import Scenario, SimulatedJob, read_scenario, to_simulator
 from tiercel.sharing.simulate import shares_frame, simulate, simulate_document
 from tiercel.sharing.simulate_figure import plot_throughput

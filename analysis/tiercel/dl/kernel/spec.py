@@ -1,4 +1,4 @@
-"""What to run: the values of a workload file, as `tiercel.study.deep_learning.spec` writes them."""
+"""What to run: the values of a workload file, as `tiercel.dl.files.spec` writes them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs inside upstream DLIO's own environment; the adapter is ``tiercel.engines.dlio``."""
+"""What runs inside upstream DLIO's own environment; the adapter is ``tiercel.dl.upstream.engine``."""

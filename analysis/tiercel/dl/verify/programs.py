@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.children import killed_with_parent
+from tiercel.dl.engine import DLKernel
+from tiercel.dl.files.spec import spec_of
+from tiercel.dl.study_workload import DeepLearningWorkload
+from tiercel.dl.upstream.engine import DLIO
+from tiercel.dl.upstream.environment import FOLDERS, environment_for
 from tiercel.dl.workload import DLWorkload, Scale
 from tiercel.engines import Task, engines
-from tiercel.engines.dlio import DLIO
-from tiercel.engines.dlio_environment import FOLDERS, environment_for
-from tiercel.engines.dlkernel import DLKernel
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import resolve
 from tiercel.runs.strace import no_strace, under_strace
 from tiercel.runs.tracing import preload_library, tracing_environment
-from tiercel.study.deep_learning.spec import spec_of
-from tiercel.study.workloads import DeepLearningWorkload
 
 TRAINING = Path(__file__).parent / "training"
 _TIMEOUT_S = 1800

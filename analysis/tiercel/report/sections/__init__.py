@@ -1,16 +1,6 @@
-"""Sections of the report that belong to one subject. One file each."""
+"""Sections of the report. One file each, here or in the folder of a subject."""
 
-from tiercel.report.sections import (
-    caching,
-    ceilings,
-    deep_learning,
-    facts,
-    inference,
-    placement,
-    recommendations,
-    sharing,
-    traces,
-)
+from tiercel.report.sections import ceilings, facts, recommendations, traces
 from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections
 
 __all__ = [
@@ -18,15 +8,10 @@ __all__ = [
     "Context",
     "Point",
     "Section",
-    "caching",
     "ceilings",
-    "deep_learning",
     "facts",
-    "inference",
     "make_sections",
-    "placement",
     "recommendations",
     "sections",
-    "sharing",
     "traces",
 ]

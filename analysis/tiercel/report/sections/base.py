@@ -1,13 +1,15 @@
 """What a section of the report is: a part of the page that one subject (placement, sharing, ...) adds.
 
-To add one, write a file with a function under ``@sections.register("name")`` and import it in
-``__init__``. It looks into the results folder, and returns None where there is nothing of its subject.
+To add one, write a file with a function under ``@sections.register("name")`` and import it in ``__init__``,
+or name it in a subject (`tiercel.subjects`). It looks into the results folder, and returns None where there
+is nothing of its subject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tiercel.pages.tables import Table
@@ -15,6 +17,7 @@ from tiercel.registry import Registry
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
 from tiercel.site.model import Site
+from tiercel.subjects import load
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Section:
 
 SectionMaker = Callable[[Context], Section | None]
 
-sections: Registry[SectionMaker] = Registry("report section")
+sections: Registry[SectionMaker] = Registry("report section", partial(load, "sections"))
 
 
 def make_sections(context: Context) -> list[Section]:

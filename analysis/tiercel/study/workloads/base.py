@@ -1,8 +1,8 @@
 """What a workload is to the rest of the project: what I/O looks like, in words that adapters understand.
 
-There are several kinds (data, metadata, ...), told apart by their key `operation`. To add one, write a
-file with a class under ``@workload_kinds.register("operation", ...)`` and import it in ``__init__``.
-Nothing here knows an engine's options.
+There are several kinds (data, metadata, ...), told apart by their key `operation`. To add one, write a file
+with a class under ``@workload_kinds.register("operation", ...)`` and import it in ``__init__``, or name it in
+a subject (`tiercel.subjects`). Nothing here knows an engine's options.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tiercel.documents import Document
+from tiercel.subjects import load
 
 
 class Workload(Document):
@@ -27,6 +28,20 @@ class Workload(Document):
     @abstractmethod
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         """Return the workload's columns in the tables (names: ``results.schema.FEATURES``)."""
+
+    def node_local(self) -> tuple[Workload | None, str]:
+        """Return the workload as it goes on several nodes that each have a storage of their own (None: not at
+        all), and what differs, in words.
+
+        Paper 004 (section V) measured node-local NVMe by copying the data to the reading nodes first. Here
+        every process reads what it wrote itself, after its node evicted it from the page cache: as cold,
+        without the copy.
+        """
+        return self, ""
+
+    def existing_data(self) -> str | None:
+        """Return the folder on the storage with data that is there already; None: each run makes its own."""
+        return None
 
     def amount(self, processes_per_node: int) -> int | None:
         """Return how much one process does (blocks, items), where that may follow the storage's speed.
@@ -58,6 +73,13 @@ class WorkloadKinds:
 
     def __init__(self) -> None:
         self._kinds: dict[str, type[Workload]] = {}
+        self._filled = False
+
+    def fill(self) -> None:
+        """Import the kinds that subjects bring; of itself, when the kinds are first asked for."""
+        if not self._filled:
+            self._filled = True
+            load("workloads")
 
     def register(self, *operations: str) -> Callable[[W], W]:
         """Return a decorator that files a kind under its operations."""
@@ -73,12 +95,15 @@ class WorkloadKinds:
 
     def of(self, operation: object) -> type[Workload] | None:
         """Return the kind that does an operation, None where there is none."""
+        self.fill()
         return self._kinds.get(operation) if isinstance(operation, str) else None
 
     def operations(self) -> list[str]:
+        self.fill()
         return list(self._kinds)
 
     def __iter__(self) -> Iterator[type[Workload]]:
+        self.fill()
         return iter(dict.fromkeys(self._kinds.values()))
 
 

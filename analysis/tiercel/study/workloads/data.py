@@ -133,6 +133,14 @@ class DataWorkload(Workload):
         """Return the workload with so many blocks for each process."""
         return self.model_copy(update={"segments": amount, "data_per_process": None, "data_per_node": None})
 
+    def node_local(self) -> tuple[Workload | None, str]:
+        if self.layout == "shared":
+            return None, "left out on several nodes: they share no file there"
+        if self.reorder != "none" and self.operation == "read":
+            note = "on several nodes every process reads its own file, evicted before (reorder: none)"
+            return self.model_copy(update={"reorder": "none"}), note
+        return self, ""
+
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes that a run of this workload occupies at most."""
         return self.bytes_per_process(processes_per_node) * processes_per_node * nodes

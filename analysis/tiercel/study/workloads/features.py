@@ -6,9 +6,11 @@ Those that several kinds have are here; what only one has, it declares beside it
 from __future__ import annotations
 
 from tiercel.columns import COUNT, FLAG, NUMBER, WORD, Column, Declared
+from tiercel.study.workloads.base import workload_kinds
 
 features = Declared(
     "feature",
+    workload_kinds.fill,
     (
         Column("api", WORD, "", "posix or mpiio"),
         Column("collective", FLAG, "", "collective MPI-IO"),

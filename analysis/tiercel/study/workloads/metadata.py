@@ -67,6 +67,9 @@ class MetadataWorkload(Workload):
         longer = {"again": max(again, self.again or 0.0)} if again else {}
         return self.model_copy(update={"items_per_process": amount, **longer})
 
+    def node_local(self) -> tuple[Workload | None, str]:
+        return None, "left out on several nodes: its processes work in one tree, which no two nodes share"
+
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes that a run occupies at most: contents, and a generous 8 KiB for each inode."""
         kinds = int(self.directories) + int(self.files)

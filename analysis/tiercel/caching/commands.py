@@ -1,0 +1,165 @@
+"""Commands on node-local caching of HDF5 files."""
+# ruff: noqa: PLC0415 (benchmarks import NumPy and h5py, which take a while)
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiercel.cli import panels
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json, size_of
+from tiercel.errors import UserError
+from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from tiercel.caching.logs import Verb
+
+app = typer.Typer(help="HDF5 files staged on and cached from node-local storage.", no_args_is_help=True)
+
+
+def register(to: typer.Typer) -> None:
+    """Add the commands to ``tiercel``."""
+    to.add_typer(app, name="cache", rich_help_panel=panels.IMPROVE)
+
+
+Storage = Annotated[
+    Path | None,
+    typer.Option("--storage", metavar="DIR", help="Node-local folder; default $TMPDIR or /tmp."),
+]
+One = Annotated[str | None, typer.Option("--log", help="Only this log.")]
+File = Annotated[Path | None, typer.Option("--file", help="Only the log of this HDF5 file.")]
+
+
+@app.command("run", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
+def run_program(
+    command: Annotated[list[str], typer.Argument(metavar="PROGRAM...", help="After `--`.")],
+    storage: Storage = None,
+    size: Annotated[str | None, typer.Option(help="Most that may lie there, as 20GiB.")] = None,
+    write: Annotated[bool, typer.Option("--write/--no-write", help="Stage writes.")] = True,
+    read: Annotated[bool, typer.Option("--read/--no-read", help="Cache reads.")] = True,
+    prefetch: Annotated[bool, typer.Option("--prefetch", help="Copy whole files in the background.")] = False,
+    stats: Annotated[Path | None, typer.Option(help="File that gets a line of counts.")] = None,
+) -> None:
+    """Run an unmodified HDF5 program with the connector on.
+
+    Example: tiercel cache run --storage /local/scratch -- python train.py
+    """
+    from tiercel.caching.launch import node_local, run
+
+    options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
+    limit = size_of("--size", size or None)
+    options |= {} if limit is None else {"size": limit}
+    options |= {"stats": str(stats.resolve())} if stats else {}
+    raise typer.Exit(run(command, node_local(storage), options))
+
+
+def _show(verb: Verb, found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    elif not found:
+        print("nothing is staged")
+    for log in found if not as_json else ():
+        left = f"{log['records']} records, {format_size(log['bytes'])}"
+        print(f"{log['log']}  {log['state']:9} {left:28} {log['file']}  {log['reason']}".rstrip())
+    if verb != "inspect" and any(log["state"] == "refused" for log in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def inspect(storage: Storage = None, as_json: Json = False) -> None:
+    """Show what is staged and not yet in its files: of running programs (alive), of killed ones (left)."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
+    _show("inspect", logs("inspect", node_local(storage)), as_json)
+
+
+@app.command()
+def replay(
+    storage: Storage = None,
+    log: One = None,
+    file: File = None,
+    force: Annotated[bool, typer.Option("--force", help="Even though the file changed since.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write what killed programs left staged into their files."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
+    _show("replay", logs("replay", node_local(storage), log=log, file=file, force=force), as_json)
+
+
+@app.command()
+def drop(
+    storage: Storage = None,
+    log: One = None,
+    file: File = None,
+    everything: Annotated[bool, typer.Option("--all", help="All logs of killed programs.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Throw away what killed programs left staged."""
+    from tiercel.caching.launch import node_local
+    from tiercel.caching.logs import logs
+
+    if not (log or file or everything):
+        raise UserError("drop: name one with --log or --file, or say --all")
+    _show("drop", logs("drop", node_local(storage), log=log, file=file), as_json)
+
+
+@app.command()
+def fuzz(
+    cases: Annotated[int, typer.Option(min=1, help="Programs to play.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Number of the first.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Played at a time.", show_default="one a processor")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play random HDF5 programs with and without the connector; all that they see and leave must be equal."""
+    from tiercel.caching.fuzz.run import Outcome
+    from tiercel.caching.fuzz.run import fuzz as play
+
+    def tell(so_far: Outcome) -> None:
+        text = f"\r{so_far.cases} of {cases} cases, {len(so_far.mismatches)} mismatches"
+        print(text, end="", file=sys.stderr, flush=True)
+
+    watched = sys.stderr.isatty()
+    outcome = play(cases, seed, jobs or len(os.sched_getaffinity(0)), tell if watched else None)
+    if watched:
+        print(file=sys.stderr)
+    if as_json:
+        print_json(dataclasses.asdict(outcome))
+    else:
+        print(f"{outcome.cases} cases, {len(outcome.mismatches)} mismatches")
+        for mismatch in outcome.mismatches:
+            print(f"  {mismatch}")
+    if outcome.mismatches:
+        raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="About 90 seconds.")] = False,
+    base: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Base storage; default: a folder limited to a rate.")
+    ] = None,
+    rate: Annotated[str, typer.Option(help="Speed of the default base storage, a second.")] = "200MiB",
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Measure checkpoints and streaming reads: plain HDF5, the connector, the node-local storage itself."""
+    from tiercel.caching.bench import bench as measure
+    from tiercel.caching.bench import show
+    from tiercel.caching.launch import node_local
+
+    answer = measure(quick, base, rate, node_local(storage))
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)

@@ -1,0 +1,294 @@
+"""Commands on deep-learning I/O: workloads, single runs, datasets, the search for settings, benchmarks."""
+# ruff: noqa: PLC0415 (each command imports what it needs)
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.cli import panels
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json
+from tiercel.dl import commands_verify
+
+app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
+commands_verify.register(app)
+
+
+def register(to: typer.Typer) -> None:
+    """Add the commands to ``tiercel``."""
+    to.add_typer(app, name="dl", rich_help_panel=panels.EVALUATE)
+
+
+Workload = Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")]
+ScaleOption = Annotated[float, typer.Option("--scale", help="Share of its data and computation.")]
+Processes = Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on this machine.")]
+Folder = Annotated[
+    Path | None, typer.Option("--folder", help="On the storage under test; default: a temporary one.")
+]
+Anywhere = Annotated[
+    str | None,
+    typer.Option(
+        "--folder", help="On the storage under test, or s3://BUCKET/PREFIX; default: a temporary one."
+    ),
+]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", help="Another value of a key: reader.read_threads=8.")
+]
+
+
+@app.command("list")
+def list_workloads(as_json: Json = False) -> None:
+    """Show the workload files: format, size, readers, computation."""
+    from tiercel.dl.workload import known_workloads, load_workload
+    from tiercel.units import format_latency, format_size
+
+    rows: list[dict[str, Any]] = []
+    for name in known_workloads():
+        w = load_workload(name)
+        data = w.dataset
+        rows.append({
+            "workload": name, "format": data.format, "files": data.num_files_train,
+            "samples_per_file": data.num_samples_per_file, "sample_bytes": data.sample_bytes,
+            "bytes": data.samples_train * data.sample_bytes, "batch": w.reader.batch_size,
+            "read_threads": w.reader.read_threads, "loader": w.loader, "epochs": w.train.epochs,
+            "computation_time": w.train.computation_time.expected, "au_goal": w.metric.au,
+        })  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    heads = ("workload", "format", "files", "samples", "sample", "dataset", "batch", "readers", "a step")
+    cells = [
+        (
+            r["workload"], r["format"], str(r["files"]), str(r["files"] * r["samples_per_file"]),
+            format_size(r["sample_bytes"]), format_size(r["bytes"]) if r["format"] != "synthetic" else "none",
+            str(r["batch"]), str(r["read_threads"]), format_latency(r["computation_time"]),
+        )
+        for r in rows
+    ]  # fmt: skip
+    widths = [max(len(line[n]) for line in [heads, *cells]) for n in range(len(heads))]
+    for line in [heads, *cells]:
+        print("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip())
+
+
+@app.command()
+def run(
+    workload: Workload,
+    engine: Annotated[str, typer.Option("--engine", help="dlkernel or dlio.")] = "dlkernel",
+    scale: ScaleOption = 1.0,
+    processes: Processes = 1,
+    folder: Anywhere = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Keep the engine's files here.")] = None,
+    cold: Annotated[str, typer.Option("--cold", help="Cold epochs: none, first or every.")] = "first",
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Leave a DFTracer-schema trace in --output.")
+    ] = False,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Run a workload once: generate its dataset, train, report utilisation and throughput."""
+    from tempfile import gettempdir
+
+    from tiercel.dl.running import alone, deep_learning, output_of, place_for, run_once
+    from tiercel.dl.workload import overrides_of
+    from tiercel.errors import UserError
+    from tiercel.temporary import temporary_folder
+
+    alone()
+    if trace and output is None:
+        raise UserError("--trace needs --output, the folder that keeps the trace")
+    if cold not in ("none", "first", "every"):
+        raise UserError(f"--cold {cold}: must be none, first or every")
+    chosen = deep_learning(workload, overrides_of(overrides or []), scale, cold=cold)
+    with (
+        temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
+        place_for(chosen, folder) as data,
+    ):
+        where = output or output_of(chosen, data) or temporary
+        where.mkdir(parents=True, exist_ok=True)
+        here = Path.cwd() if folder is None else None
+        ran = run_once(chosen, engine, data, where.resolve(), processes, trace, here=here)
+        if as_json:
+            print_json(ran.as_dict())
+        else:
+            _show(ran)
+
+
+def _show(ran: Any) -> None:
+    from tiercel.units import format_bandwidth, format_duration
+
+    print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
+    if ran.dataset is not None:
+        print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
+    if ran.without_effect:
+        print(f"  without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)")
+    for m in ran.measurements:
+        seconds = m.total_time or 0.0
+        parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
+        rate, au, io, felt = map(m.metrics.get, ("samples_per_second", "au", "io_time", "nonoverlapped_io"))
+        if rate is not None:
+            parts.append(f"{rate:.4g} samples/s")
+        if au is not None:
+            goal = m.metrics.get("au_goal") or 0.0
+            parts.append(f"AU {au:.1%} ({'passes' if au >= goal else 'below'} {goal:.0%})")
+        if m.bytes_moved:
+            parts.append(format_bandwidth(m.bandwidth or 0.0))
+        if felt is not None and io:
+            parts.append(f"I/O {io:.3g} s, of which {felt:.3g} s not hidden")
+        if m.resident_fraction is not None:
+            parts.append(f"{m.resident_fraction:.0%} of the data in cache before")
+        print(f"  {m.operation:17} {', '.join(parts)}")
+
+
+@app.command()
+def check(
+    workload: Annotated[str | None, typer.Argument(help="A workload; default: all keys there are.")] = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Say what dlkernel makes of each key of a workload file; exit code 2 where it refuses one."""
+    from tiercel.dl.workload import KEYS, load_workload, markdown, overrides_of, refusals, stated
+
+    if workload is None:
+        rows = [{"key": key, "outcome": k.outcome, "note": k.note} for key, k in KEYS.items()]
+        if as_json:
+            print_json(rows)
+        else:
+            print(markdown(), end="")
+        return
+    found = load_workload(workload, overrides_of(overrides or []))
+    refused = refusals(found)
+    rows = []
+    for key, value in stated(found):
+        outcome = "refused" if key in refused else KEYS[key].outcome
+        note = refused.get(key, KEYS[key].note)
+        rows.append({"key": key, "value": f"{value}", "outcome": outcome, "note": note})
+    if as_json:
+        print_json(rows)
+    else:
+        table = Table("key", "value", "", "")
+        for row in rows:
+            table.add_row(row["key"], row["value"], row["outcome"], row["note"])
+        out = Console()
+        out.print(table)
+        words = [f"{key}: {reason}" for key, reason in refused.items()]
+        out.print("refused: " + "; ".join(words) if refused else "runs as it is", markup=False)
+    if refused:
+        raise typer.Exit(2)
+
+
+@app.command()
+def generate(
+    workload: Workload,
+    folder: Annotated[
+        str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
+    ],
+    scale: ScaleOption = 1.0,
+    processes: Processes = 1,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Make the dataset of a workload, and nothing else."""
+    from tempfile import gettempdir
+
+    from tiercel.dl.generating import generate_only
+    from tiercel.dl.running import alone, deep_learning, place_for
+    from tiercel.dl.workload import overrides_of
+    from tiercel.temporary import temporary_folder
+    from tiercel.units import format_bandwidth, format_size
+
+    alone()
+    chosen = deep_learning(workload, overrides_of(overrides or []), scale)
+    with (
+        temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
+        place_for(chosen, folder) as data,
+    ):
+        made = generate_only(chosen, data, temporary, processes)
+    if as_json:
+        print_json(made)
+        return
+    speed = f", {format_bandwidth(made['bytes'] / made['seconds'])}" if made["bytes"] else ""
+    print(
+        f"{made['files']} files made ({format_size(made['bytes'])}{speed}), {made['kept']} were there before,"
+        f" in {made['seconds']:.2f} s: {folder}"
+    )
+
+
+@app.command()
+def optimise(
+    workload: Workload,
+    scale: ScaleOption = 1.0,
+    processes: Processes = 1,
+    folder: Folder = None,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=3)] = 5,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Find the settings of the loader that suit a storage, with their gain (DLIO paper, section V.C)."""
+    from tiercel.dl.optimise import optimise as search
+    from tiercel.dl.running import deep_learning, place
+    from tiercel.dl.workload import overrides_of
+
+    console = Console(stderr=True)
+    chosen = deep_learning(workload, overrides_of(overrides or []), scale)
+    with place(folder) as data:
+        answer = search(chosen, data, processes, repetitions, console.print)
+    if as_json:
+        print_json(answer.as_dict())
+        return
+    table = Table("axis", "setting", "gain", "95 % interval", "")
+    for gain in answer.tried:
+        words = ", ".join(f"{k}={v}" for k, v in gain.settings.items())
+        table.add_row(gain.axis, words, f"{gain.ratio:.2f}", f"{gain.low:.2f}–{gain.high:.2f}",
+                      _verdict(gain.better, gain.high))  # fmt: skip
+    out = Console()
+    out.print(table)
+    if answer.gain is None:
+        out.print("No setting is proven to be better than the file's own.")
+        return
+    words = ", ".join(f"{k}={v}" for k, v in answer.settings.items())
+    out.print(
+        f"Best: {words}: {answer.gain.ratio:.2f} times as fast "
+        f"({answer.gain.low:.2f}–{answer.gain.high:.2f})",
+        markup=False,
+    )
+    for where, line in answer.recommendation.items():
+        out.print(f"  {where}: {line}", markup=False)
+
+
+def _verdict(better: bool, high: float) -> str:
+    return "better" if better else "worse" if high < 1 else "no difference proven"
+
+
+@app.command()
+def bench(
+    folder: Folder = None,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 3,
+    as_json: Json = False,
+) -> None:
+    """Benchmark dlkernel: start-up, reading against upstream DLIO, generating against plain writing."""
+    from tiercel.dl.bench import bench as measure
+    from tiercel.dl.running import place
+
+    with place(None if folder is None else folder / "tiercel-dl-bench") as data:
+        answer = measure(data, repetitions)
+    if as_json:
+        print_json(answer)
+        return
+    print(f"start-up {answer['startup']['seconds']:.2f} s (goal: below {answer['startup']['goal']:g} s)")
+    made = answer["generation"]
+    speeds = [f"{made[key] / 1024**2:.0f} MiB/s" for key in ("bandwidth", "plain_bandwidth")]
+    print(f"generating {speeds[0]}, plain writing {speeds[1]}: ratio {made['ratio']:.2f}")
+    for case in answer["reading"]:
+        line = f"{case['case']}: {case['dlkernel']['samples_per_second']:.0f} samples/s"
+        if "samples_ratio" in case:
+            line += (
+                f", {case['samples_ratio']:.2f} times upstream DLIO, with {case['cpu_ratio']:.2f} of its CPU"
+            )
+        print(line)
+    for note in answer["notes"]:
+        print(note)

@@ -1,0 +1,148 @@
+"""The dataset of a deep-learning workload file: how many files of how many samples of which shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from tiercel.dl.files.parts import Count, Positive, renamed
+from tiercel.documents import Document
+
+Format = Literal["tfrecord", "hdf5", "hdf5_opt", "csv", "npz", "npy", "jpeg", "png", "indexed_binary",
+                 "mmap_indexed_binary", "synthetic"]  # fmt: skip
+Compression = Literal["none", "gzip", "lzf", "bz2", "zip", "xz"]
+
+#: Bytes of one element, for the types that all formats know.
+ELEMENT_BYTES = {
+    "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "float16": 2, "uint32": 4, "int32": 4, "float32": 4,
+    "uint64": 8, "int64": 8, "float64": 8,
+}  # fmt: skip
+ElementType = Literal["uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32",
+                      "uint64", "int64", "float64"]  # fmt: skip
+
+_COMPRESSIONS = {"hdf5": {"gzip", "lzf"}, "hdf5_opt": {"gzip", "lzf"}, "npz": {"zip"},
+                 "csv": {"gzip", "bz2", "zip", "xz"}}  # fmt: skip
+_RENAMED = {"record_length": "record_length_bytes", "record_length_stdev": "record_length_bytes_stdev",
+            "record_length_resize": "record_length_bytes_resize"}  # fmt: skip
+
+
+def _no(value: Any) -> Any:
+    return "none" if value is None or value is False else value
+
+
+def _whole(value: Any) -> Any:
+    return round(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _known_upstream(value: Any) -> Any:
+    if value == "parquet":
+        raise ValueError(
+            "parquet is not carried out: DLIO's main branch does not know it, and proposals for it differ"
+        )
+    return value
+
+
+class Hdf5(Document):
+    chunk_dims: list[Positive] = []
+    num_dset_per_record: Positive = 1
+    max_shape: list[Positive] = []
+
+
+class Dataset(Document):
+    """Files of samples. A sample is a square image of `record_length_bytes`, or has `record_dims`."""
+
+    format: Annotated[Format, BeforeValidator(_known_upstream)] = "tfrecord"
+    data_folder: str = "./data/"
+    file_prefix: str = Field(default="img", pattern=r"^[A-Za-z0-9_.-]+$")
+    num_files_train: Positive = 8
+    num_files_eval: Count = 0
+    num_samples_per_file: Positive = 1
+    num_subfolders_train: Count = 0
+    num_subfolders_eval: Count = 0
+    record_length_bytes: Annotated[int, BeforeValidator(_whole), Field(ge=1)] = 64 * 1024
+    record_length_bytes_stdev: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
+    record_length_bytes_resize: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
+    record_element_type: ElementType = "uint8"
+    record_element_bytes: Positive | None = None
+    record_dims: list[Positive] = []
+    enable_chunking: bool = False
+    chunk_size: Count = Field(default=0, description="bytes of an HDF5 chunk")
+    compression: Annotated[Compression, BeforeValidator(_no)] = "none"
+    compression_level: int = Field(default=4, ge=0, le=9)
+    hdf5: Hdf5 = Hdf5()
+    generation_buffer_size: Positive = 2 * 1024**3
+    keep_files: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, content: Any) -> Any:
+        return renamed(content, _RENAMED)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Dataset:
+        hdf5 = self.format in ("hdf5", "hdf5_opt")
+        if self.compression != "none" and self.compression not in _COMPRESSIONS.get(self.format, set()):
+            allowed = ", ".join(sorted(_COMPRESSIONS.get(self.format, set()) | {"none"}))
+            raise ValueError(
+                f"compression: {self.compression} does not go with format: {self.format} (allowed: {allowed})"
+            )
+        if (self.enable_chunking or self.hdf5.chunk_dims) and not hdf5:
+            raise ValueError(f"chunks need format: hdf5 (given: {self.format})")
+        if self.hdf5.max_shape:
+            self._check_max_shape(hdf5)
+        if self.enable_chunking and not (self.chunk_size or self.hdf5.chunk_dims):
+            raise ValueError("enable_chunking needs chunk_size (bytes) or hdf5.chunk_dims")
+        if self.chunk_size and not self.enable_chunking:
+            raise ValueError("chunk_size needs enable_chunking: true")
+        if self.record_dims and self.record_length_bytes_stdev:
+            raise ValueError("record_dims and record_length_bytes_stdev exclude each other")
+        if self.format in ("jpeg", "png"):
+            if self.num_samples_per_file != 1:
+                raise ValueError(f"format: {self.format} holds one sample a file (num_samples_per_file: 1)")
+            if self.record_element_type != "uint8" or len(self.record_dims) > 2:
+                raise ValueError(f"format: {self.format} needs record_element_type: uint8 and two dimensions")
+        size = ELEMENT_BYTES[self.record_element_type]
+        if self.record_element_bytes not in (None, size):
+            raise ValueError(
+                f"record_element_bytes: {self.record_element_bytes} is not that of "
+                f"record_element_type: {self.record_element_type} ({size})"
+            )
+        if self.record_length_bytes < size:
+            raise ValueError(f"record_length_bytes must hold one {self.record_element_type} at least")
+        if self.record_dims and self.record_dims[0] % self.hdf5.num_dset_per_record:
+            raise ValueError("record_dims[0] must be a multiple of hdf5.num_dset_per_record")
+        return self
+
+    def _check_max_shape(self, hdf5: bool) -> None:
+        """Raise ValueError where the largest shape of a dataset is none of its sample's."""
+        if not hdf5:
+            raise ValueError(f"hdf5.max_shape needs format: hdf5 (given: {self.format})")
+        first, *others = self.shape
+        part = (max(1, first // self.hdf5.num_dset_per_record), *others)
+        if len(part) != len(self.hdf5.max_shape) or any(
+            most < size for size, most in zip(part, self.hdf5.max_shape, strict=False)
+        ):
+            raise ValueError(f"hdf5.max_shape must hold a sample of {'x'.join(map(str, part))} elements")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the mean shape of a sample, in elements: DLIO's square image, or `record_dims`."""
+        if self.record_dims:
+            return tuple(self.record_dims)
+        side = max(1, math.isqrt(self.record_length_bytes // ELEMENT_BYTES[self.record_element_type]))
+        return (side, side)
+
+    @property
+    def sample_bytes(self) -> int:
+        """Return the mean bytes of a sample's content, without the format around it."""
+        return math.prod(self.shape) * ELEMENT_BYTES[self.record_element_type]
+
+    @property
+    def samples_train(self) -> int:
+        return self.num_files_train * self.num_samples_per_file
+
+    @property
+    def samples_eval(self) -> int:
+        return self.num_files_eval * self.num_samples_per_file

@@ -1,0 +1,324 @@
+"""``tiercel share``: the fairshare layer by hand: serve, run, bench, status, ticket, simulate."""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiercel.children import ended_with_parent
+from tiercel.cli import panels
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json, size_of
+from tiercel.errors import UserError, suggest
+from tiercel.sharing import commands_simulate
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
+)
+commands_simulate.register(app)
+
+
+def register(to: typer.Typer) -> None:
+    """Add the commands to ``tiercel``."""
+    to.add_typer(app, name="share", rich_help_panel=panels.IMPROVE)
+
+
+Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
+Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]
+Policy = Annotated[str, typer.Option("--policy", "-p", help="fifo, size-fair, user-then-size-fair, ...")]
+Scheduler = Annotated[str, typer.Option("--scheduler", help="stride, token, gift, tbf, fifo, ...")]
+JobName = Annotated[
+    str | None, typer.Option("--job", help="Name of the job (default: Slurm's, or the user's).")
+]
+Size = Annotated[int, typer.Option("--size", min=1, help="Nodes of the job.")]
+Priority = Annotated[int, typer.Option("--priority", min=1, help="Weight under priority-fair.")]
+User = Annotated[int | None, typer.Option("--user", min=0, help="Account the job to this user id.")]
+Group = Annotated[int | None, typer.Option("--group", min=0, help="Account the job to this group id.")]
+Rate = Annotated[
+    str | None,
+    typer.Option("--rate", help="What the storage gives in a second, as 400MiB: no more is served."),
+]
+Prefix = Annotated[str, typer.Option("--prefix", help="Path below which the command sees the files.")]
+
+
+def _check(policy: str, scheduler: str) -> list[str]:
+    from tiercel.layers.fairshare.policies import SCHEDULERS, check_policy
+
+    check_policy(policy)
+    if scheduler not in SCHEDULERS:
+        raise UserError(f"scheduler {scheduler!r}: {suggest(scheduler, SCHEDULERS)}")
+    return ["--policy", policy, "--scheduler", scheduler]
+
+
+@app.command()
+def serve(
+    data: Data,
+    policy: Policy = "user-fair",
+    scheduler: Scheduler = "stride",
+    socket: Annotated[
+        Path | None,
+        typer.Option("--socket", help="Unix socket (default: in the runtime folder; the server says it)."),
+    ] = None,
+    listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
+    cleartext: Annotated[
+        bool, typer.Option("--cleartext", help="Serve beyond this machine without encryption.")
+    ] = False,
+    mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
+    exchange: Annotated[
+        str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
+    ] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Another server's --exchange (repeat).")] = None,
+    lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
+    key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
+    parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
+    rate: Rate = None,
+    slurm: Annotated[
+        str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
+    ] = None,
+    jobs: Annotated[
+        str | None, typer.Option(help="Who may make jobs: administrator (default) or users.")
+    ] = None,
+    stripe: Annotated[
+        str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
+    ] = None,
+) -> None:
+    """Run a server until it is interrupted."""
+    from tiercel.layers.fairshare.programs import required_programs
+
+    argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
+    for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
+                        ("exchange", exchange), ("lambda", lambda_), ("key", key),
+                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
+                        ("rate", size_of("--rate", rate))):  # fmt: skip
+        if value is not None:
+            argv += [f"--{name}", str(value)]
+    for address in peer or []:
+        argv += ["--peer", address]
+    argv += ["--cleartext"] if cleartext else []
+    os.execv(argv[0], argv)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(help="The command, after --.")],
+    socket: Annotated[
+        list[Path] | None, typer.Option("--socket", help="A server that runs (repeat for several).")
+    ] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
+    policy: Policy = "user-fair",
+    scheduler: Scheduler = "stride",
+    job: JobName = None,
+    size: Size = 1,
+    priority: Priority = 1,
+    user: User = None,
+    group: Group = None,
+    prefix: Prefix = "/fairshare",
+    rate: Rate = None,
+) -> None:
+    """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
+    from tiercel.layers.fairshare.programs import required_programs
+    from tiercel.layers.fairshare.protocol import Connection, Job, client_environment, counts_as_job
+    from tiercel.layers.fairshare.server import running_server
+
+    if socket and rate:
+        raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
+    if socket and data:
+        raise UserError("--socket names a server that runs, --data one of its own: give one of them")
+    if not prefix.startswith("/") or prefix.strip("/") == "" or os.path.lexists(prefix):
+        raise UserError(f"--prefix {prefix}: must be an absolute path of which nothing is there yet")
+    programs = required_programs()
+    arguments = _check(policy, scheduler)
+    if rate:
+        arguments += ["--rate", str(size_of("--rate", rate))]
+    with ExitStack() as stack:
+        sockets = list(socket or [])
+        if not sockets:
+            folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tiercel-share-")))
+            sockets = [stack.enter_context(running_server(programs, folder, arguments)).socket]
+        for each in sockets:  # else the program would find no file, and not say why
+            with Connection(each):
+                pass
+        ticket = None
+        if job or size > 1 or priority > 1 or user is not None or group is not None:
+            with Connection(sockets[0]) as connection:
+                ticket = connection.ticket(Job(job or f"user-{os.getuid()}", size, priority, user, group))
+                if job and not counts_as_job(ticket, connection.status()):
+                    said = f"its administrator makes the jobs; {job} counts to your one job"
+                    print(f"tiercel: {sockets[0]}: {said}", file=sys.stderr)
+        servers = ",".join(str(each.resolve()) for each in sockets)
+        environment = client_environment(programs.library, prefix.rstrip("/"), servers, ticket)
+        try:
+            code = subprocess.call(
+                command,
+                env={**os.environ, **environment},
+                preexec_fn=ended_with_parent,
+            )
+        except OSError as error:
+            raise UserError(f"{command[0]}: {error.strerror}") from None
+    raise typer.Exit(code if code >= 0 else 128 - code)
+
+
+@app.command()
+def status(socket: Socket, as_json: Json = False) -> None:
+    """Show a server's jobs, what they are entitled to and what they have moved."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.layers.fairshare.protocol import Connection
+    from tiercel.units import format_size
+
+    with Connection(socket) as connection:
+        found = connection.status()
+    if as_json:
+        print_json(found)
+        return
+    table = Table(title=f"{found['policy']} by {found['scheduler']}, {found['open_files']} open files")
+    for name in ("job", "user", "group", "size", "clients", "share", "read", "written", "operations"):
+        table.add_column(name)
+    for row in sorted(found["jobs"], key=lambda row: str(row["job"])):
+        share = "-" if row["share"] is None else f"{row['share']:.1%}"
+        table.add_row(
+            row["job"], str(row["user"]), str(row["group"]), str(row["size"]), str(row["clients"]), share,
+            format_size(row["bytes_read"]), format_size(row["bytes_written"]), str(row["operations"]),
+        )  # fmt: skip
+    Console().print(table)
+
+
+@app.command()
+def ticket(
+    socket: Socket, job: Annotated[str, typer.Option("--job", help="Name of the job.")], size: Size = 1,
+    priority: Priority = 1, user: User = None, group: Group = None,
+    holder: Annotated[
+        str | None, typer.Option("--for", help="UID:GID who may present it (default: you).")
+    ] = None,
+) -> None:  # fmt: skip
+    """Print a ticket for a job (FAIRSHARE_TICKET): a scheduler's prolog calls this. It is a secret."""
+    from tiercel.layers.fairshare.protocol import Connection, Job
+
+    with Connection(socket) as connection:
+        print(connection.ticket(Job(job, size, priority, user, group, _holder(holder))))
+
+
+def _holder(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    user, _, group = text.partition(":")
+    if not (user.isdigit() and group.isdigit()):
+        raise UserError(f"--for {text}: two numbers, UID:GID (as `id -u`:`id -g` of the user)")
+    return int(user), int(group)
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Short rounds, some two minutes.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder under test (default: in memory).")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Interleaved rounds (quick: 2, else 5).")] = None,
+    parallel: Annotated[int, typer.Option(min=1, help="Requests served at a time.")] = 1,
+    servers: Annotated[
+        list[int] | None,
+        typer.Option(min=1, max=64, help="Also measure so many servers, for `share calibrate` (repeat)."),
+    ] = None,
+    rate: Rate = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what the layer costs, and shares against what the policy entitles to."""
+    from tiercel.sharing.bench import bench as measure
+
+    if rate and not servers:
+        raise UserError("--rate is for the servers that --servers asks for")
+    document = measure(
+        rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel, servers or (),
+        size_of("--rate", rate) or 0,
+    )  # fmt: skip
+    if as_json:
+        print_json(document)
+    else:
+        _show(document)
+
+
+def _show(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console, solo = Console(), document["solo"]
+    lines = (
+        (
+            "1 MiB written",
+            "throughput_ratio",
+            "of the throughput of one copy into shared memory",
+            "at least 0.70",
+        ),
+        ("1 MiB read", "read_ratio", "of it", "at least 0.70"),
+        ("4 KiB written", "latency_ratio", "times its latency", "at most 3"),
+    )
+    for what, name, of, target in lines:
+        if solo[name] is None:
+            console.print(f"{what}: not measured", highlight=False)
+            continue
+        low, high = solo[f"{name}_range"]
+        console.print(
+            f"{what}: {solo[name]:.2f} {of} (rounds {low:.2f} to {high:.2f}; target {target})",
+            highlight=False,
+        )
+    for note in document["notes"]:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    table = Table(title="Shares (measured against entitled)")
+    heads = ("contest", "scheduler", "job", "entitled", "measured", "error", "deviation", "total/alone")
+    for name in heads:
+        table.add_column(name)
+    for contest in document["sharing"]:
+        low, high = contest["total_to_alone_range"]
+        for place, job in enumerate(contest["jobs"]):
+            first = place == 0
+            table.add_row(
+                contest["contest"] if first else "", contest["scheduler"] if first else "", job["job"],
+                f"{job['entitled']:.1%}", f"{job['measured']:.1%}", f"{job['error']:+.1%}",
+                f"{job['deviation']:.2%}",
+                f"{contest['total_to_alone']:.2f} ({low:.2f} to {high:.2f})" if first else "",
+            )  # fmt: skip
+    console.print(table)
+    if document.get("scaling"):
+        _show_scaling(console, document)
+    if not document["deviations"]:
+        return
+    interval, count = document["sharing"][0]["interval"], document["sharing"][0]["intervals"]
+    table = Table(title=f"Deviation of a share, job-fair, over {count} intervals of {interval:g} s")
+    for name in ("scheduler", "deviation", "rounds", "of the least", "throughput's at the clients"):
+        table.add_column(name)
+    for row in document["deviations"]:
+        low, high = row["range"]
+        multiple = "" if row["multiple"] is None else f"{row['multiple']:.1f}x"
+        table.add_row(
+            row["scheduler"], f"{row['deviation']:.2%}", f"{low:.2%} to {high:.2%}", multiple,
+            f"{row['rate_deviation']:.1%}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def _show_scaling(console: Console, document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from tiercel.units import format_bandwidth
+
+    rate = f", each at {format_bandwidth(document['rate'])}" if document["rate"] else ""
+    table = Table(title=f"Servers on this machine{rate}")
+    for name in ("servers", "processes", "throughput"):
+        table.add_column(name)
+    for row in document["scaling"]:
+        table.add_row(
+            str(row["servers"]), str(row["processes_per_node"]), format_bandwidth(row["throughput"])
+        )  # fmt: skip
+    console.print(table)

@@ -1,0 +1,207 @@
+"""Sharing: what competing jobs got of a storage, against what the policy entitles them to."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tiercel.pages.tables import Table, table
+from tiercel.report import style
+from tiercel.report.data import stack_key
+from tiercel.report.picture import Picture, picture_of
+from tiercel.report.sections.base import Context, Section, sections
+from tiercel.results.raw import RawStore
+from tiercel.sharing.section_findings import findings
+from tiercel.sharing.section_scale import full_scale
+from tiercel.units import format_bandwidth, format_rate
+
+RESULT = "sharing.json"
+_JOB = "job-"
+_NUMBERS = (
+    "share", "entitled_share", "share_deviation", "slowdown", "slowdown_allowed", "slowdown_noise",
+    "bandwidth", "operation_rate",
+)  # fmt: skip
+_COLUMNS = (
+    "Stack", "Job", "Throughput", "Share", "Entitled", "Deviation", "Slowdown", "Allowed", "Noise",
+    "Fair after",
+)  # fmt: skip
+_PER_ROW = 3
+_MOST_PANELS = 12
+
+
+@sections.register("sharing")
+def sharing(context: Context) -> Section | None:
+    """Return the section, or None for a study without competing jobs."""
+    everything = context.results.observations
+    everything = everything[~everything["traced"].fillna(False).astype(bool)]
+    rows = everything[everything["operation"].astype(str).str.startswith(_JOB)]
+    if rows.empty or "share" not in rows:
+        return None
+    rows = rows.copy()
+    rows["stack"] = [stack_key(s, n) for s, n in zip(rows["storage"], rows["layer"], strict=True)]
+    rows["job"] = rows["operation"].str.removeprefix(_JOB)
+    # Runs were made in random order; stacks stand in one order everywhere, the plain storage first.
+    rows["plain"] = rows["layer"] == "none"
+    rows = rows.sort_values(["plain", "stack", "phase"], ascending=[False, True, True], kind="stable")
+    totals = everything[everything["operation"] == "all-jobs"].set_index("run")
+    simulated, said_of_it = full_scale(context.results.study)
+    return Section(
+        anchor="sharing",
+        heading="Sharing",
+        paragraphs=findings(context, rows),
+        pictures=tuple(_pictures(context, rows)),
+        tables=(
+            *(
+                _table(context, rows, totals, str(experiment), str(workload))
+                for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
+            ),
+            *((simulated,) if simulated else ()),
+        ),
+        notes=(
+            "Shares are of what all jobs got while all of them ran, without the first fifth of that time: "
+            "through the layer in the units of its policy (bytes and a charge for each operation), on plain "
+            "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
+            "that wants less than its share leaves the rest to others.",
+            "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
+            "against the same job alone (an application: alone before and after; noise is by how much these "
+            "two differ). Allowed: what the policy's share lets an application lose to the others' I/O. That "
+            "they take processor time is not in it, so compare where the storage is what is short: a layer "
+            "with a rate stands for such a storage, and serves no more. Medians over the repetitions.",
+            *said_of_it,
+        ),
+    )
+
+
+def _table(
+    context: Context, rows: pd.DataFrame, totals: pd.DataFrame, experiment: str, workload: str
+) -> Table:
+    chosen = rows[(rows["experiment"] == experiment) & (rows["workload"] == workload)]
+    lines: list[list[Any]] = []
+    for (stack, job), group in chosen.groupby(["stack", "job"], sort=False):
+        m = group.reindex(columns=_NUMBERS).astype(float).median()
+        reached = totals["seconds_to_share"].reindex(group["run"]).astype(float).median()
+        rate = (format_bandwidth(m.bandwidth), m.bandwidth)
+        if not m.bandwidth > 0:
+            rate = (format_rate(m.operation_rate), m.operation_rate)
+        lines.append([
+            context.results.name(str(stack)), job, rate, _percent(m.share), _percent(m.entitled_share),
+            _percent(m.share_deviation), _percent(m.slowdown), _percent(m.slowdown_allowed),
+            _percent(m.slowdown_noise), "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
+        ])  # fmt: skip
+    # What no row of this table has is no column of it.
+    kept = [n for n in range(len(_COLUMNS)) if any(line[n] != "" for line in lines)]
+    return table(
+        f"{context.results.experiment_title(experiment)}: {workload}",
+        [_COLUMNS[n] for n in kept],
+        [[line[n] for n in kept] for line in lines],
+    )
+
+
+def _percent(value: float) -> Any:
+    return "" if math.isnan(value) else (f"{value:.1%}", value)
+
+
+Panels = list[tuple[str, dict[str, Any]]]
+
+
+def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
+    """Draw throughput over time: a figure for each workload and storage with a panel for each layer.
+
+    An experiment on the plain storage alone gets one figure with a panel for each workload.
+    """
+    found = []
+    for (experiment, storage), group in rows.groupby(["experiment", "storage"], sort=False):
+        where = f"{context.results.experiment_title(str(experiment))}"
+        name = f"sharing-{experiment}"
+        if group["stack"].nunique() == 1:
+            panels = _panels(context, group, "workload")
+            found += _picture(context, f"{name}-{storage}", f"{where} on {storage}", str(experiment), panels)
+            continue
+        for workload, of_workload in group.groupby("workload", sort=False):
+            panels = _panels(context, of_workload, "stack")
+            labelled = [(_short(context, stack, str(storage)), document) for stack, document in panels]
+            title = f"{where}: {workload} on {storage}"
+            found += _picture(context, f"{name}-{workload}-{storage}", title, str(experiment), labelled)
+    return found
+
+
+def _panels(context: Context, rows: pd.DataFrame, by: str) -> Panels:
+    """Return the first repetition's document of each value of column `by`."""
+    store = RawStore(context.folder)
+    found = []
+    for value, group in rows.groupby(by, sort=False):
+        document = _document(store.path(str(group.sort_values("repetition")["run"].iloc[0])))
+        if document:
+            found.append((str(value), document))
+    return found[:_MOST_PANELS]
+
+
+def _picture(context: Context, name: str, title: str, experiment: str, panels: Panels) -> list[Picture]:
+    if not panels:
+        return []
+    caption = "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
+    if any(not any(job["series"]) for _, document in panels for job in document["jobs"]):
+        caption += " What an application moves on plain storage is not known."
+    size = (8.4, 0.6 + 2.0 * math.ceil(len(panels) / _PER_ROW))
+    return [
+        picture_of(context.figures, name, title, caption, size, partial(_draw, panels=panels), experiment)
+    ]
+
+
+def _short(context: Context, stack: str, storage: str) -> str:
+    """Return the layer's options alone: the storage is in the title."""
+    name = context.results.name(stack)
+    words = stack.split("fairshare ", 1)
+    return words[1] if len(words) > 1 else f"plain {storage}" if "fairshare" not in stack else name
+
+
+def _document(folder: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((folder / RESULT).read_text())
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def _draw(figure: Figure, panels: Panels) -> None:
+    columns = min(_PER_ROW, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    jobs = list(dict.fromkeys(job["job"] for _, document in panels for job in document["jobs"]))
+    colours = style.colours(jobs)
+    for place, ax in enumerate(axes.flat):
+        if place >= len(panels):
+            ax.remove()
+            continue
+        label, document = panels[place]
+        _panel(ax, document, colours)
+        ax.set_title(label, fontsize=8.5)
+        if place % columns == 0:
+            ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
+        if place + columns >= len(panels):  # nothing below it
+            ax.set_xlabel("time (s)")
+            ax.tick_params(labelbottom=True)
+    handles, names = axes.flat[0].get_legend_handles_labels()
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=min(8, len(names)), fontsize=8, frameon=False
+    )
+
+
+def _panel(ax: Axes, document: dict[str, Any], colours: dict[str, str]) -> None:
+    scale = 1e9 if document["unit"] == "B/s" else 1e3
+    for job in document["jobs"]:
+        series = np.asarray(job["series"], dtype=float) / scale
+        series[series == 0] = np.nan
+        at = (np.arange(len(series)) + 0.5) * document["interval"]
+        ax.plot(at, series, color=colours[job["job"]], label=job["job"], linewidth=1.2)
+    start, end = document["contested"]
+    ax.axvspan(start, end, color="#7f7f7f", alpha=0.12, linewidth=0)
+    ax.set_ylim(bottom=0)
