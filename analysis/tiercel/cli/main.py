@@ -47,8 +47,13 @@ trace_survey.register(trace.app)
 trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace", rich_help_panel=panels.UNDERSTAND)
 advise.register(app)
-for module in load("commands"):
-    module.register(app)
+try:
+    for module in load("commands"):
+        module.register(app)
+except UserError as error:  # of a package that is no part of tiercel: told when there is a command
+    broken: UserError | None = error
+else:
+    broken = None
 results.register(app)
 artifact.register(app)
 
@@ -75,7 +80,7 @@ def main() -> None:
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, interrupt)
-    sys.exit(run(app))
+    sys.exit(_end(str(broken), MISTAKE) if broken else run(app))
 
 
 def run(command: Callable[..., object]) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from tiercel.engines import Measurement, Task, engines
+from tiercel.errors import RunFailed
 from tiercel.results.raw import RawRun
 from tiercel.study.workloads import Workload
 from tiercel.study.workloads.every import AnyWorkload
@@ -16,13 +17,22 @@ _WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
 
 
 def workload_of(run: dict[str, Any]) -> Workload:
-    """Return the workload in a run's ``run.json``."""
-    return _WORKLOAD.validate_python(run["workload"])
+    """Return the workload in a run's ``run.json``.
+
+    RunFailed for one that this tiercel does not know: the package that brought it may be gone.
+    """
+    try:
+        return _WORKLOAD.validate_python(run["workload"])
+    except ValidationError as error:
+        reason = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise RunFailed(f"its workload is not known here: {reason}") from None
 
 
 def measurements_of(raw: RawRun) -> list[Measurement]:
     """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
     run = raw.run
+    if run["engine"] not in engines:
+        raise RunFailed(f"its engine {run['engine']} is not known here")
     task = Task(
         workload=workload_of(run),
         nodes=run["nodes"],

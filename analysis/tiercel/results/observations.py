@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,14 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     context = {name: raw.context.get(name) for name in _CONTEXT}
     status, reason = raw.record["status"], raw.record["reason"]
     measurements: list[Measurement] = []
+    features: Mapping[str, Any] = {}
     calibration = bool(raw.run.get("calibration"))
     if status == "ok" and not calibration:
         try:
             measurements = measurements_of(raw)
+            features = workload_of(raw.run).features(raw.run["nodes"], raw.run["processes_per_node"])
         except RunFailed as failure:
             status, reason = "failed", str(failure)
-    features = workload_of(raw.run).features(raw.run["nodes"], raw.run["processes_per_node"])
     rows = []
     for measurement in measurements:
         given = {**identity, **features, **context, **measurement.row()}

@@ -1,0 +1,1 @@
+"""A subject that is no part of tiercel: how fast names are found behind symbolic links."""
