@@ -13,11 +13,13 @@ import pytest
 import xarray as xr
 
 from tiercel.columns import NUMBER, WORD, Column
+from tiercel.engines import Measurement
 from tiercel.errors import UserError
-from tiercel.results import schema
+from tiercel.results import code, schema
 from tiercel.results.dataset import to_dataset, write_dataset
+from tiercel.results.measured import measurements_of
 from tiercel.results.observations import collect
-from tiercel.results.raw import RECORD, RawStore, read_json, write_json
+from tiercel.results.raw import RECORD, RawRun, RawStore, read_json, write_json
 from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import TOO_FEW
 from tiercel.runs.execute import Equipment, execute
@@ -71,6 +73,30 @@ def test_collecting_again_changes_nothing_and_parses_nothing(
     monkeypatch.setattr("tiercel.results.observations.measurements_of", never)
     second, _ = collect(results)
     pd.testing.assert_frame_equal(first, second)
+
+
+def test_a_changed_adapter_reads_the_runs_of_its_engine_anew(
+    measured: tuple[Path, list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, runs = measured
+    collect(results)
+    read = []
+
+    def seen(raw: RawRun) -> list[Measurement]:
+        read.append(raw.run["run"])
+        return measurements_of(raw)
+
+    monkeypatch.setattr("tiercel.results.observations.measurements_of", seen)
+    of_engine = code.of_engine
+    monkeypatch.setattr(code, "of_engine", lambda name: "other" if name == "fio" else of_engine(name))
+    collect(results)
+    assert read == []
+    monkeypatch.setattr(code, "of_engine", lambda name: "other" if name == "iokernel" else of_engine(name))
+    collect(results)
+    assert read == sorted(run.id for run in runs)
+    # A class that an adapter takes from a package counts by the file that it is in.
+    assert of_engine("iokernel") != of_engine("fio") != of_engine("dlkernel")
+    assert "tiercel.study.workloads.data" in code._closure("tiercel.engines.iokernel", code._CORE)
 
 
 def test_new_runs_are_added_and_retried_ones_replaced(

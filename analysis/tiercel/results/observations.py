@@ -1,25 +1,21 @@
 """From the raw folders to the two tables: ``observations.parquet`` and ``runs.parquet``.
 
 The tables hold every finished run of the site. They grow: a run that is in them already is not parsed
-again, unless its record is newer or the tables were written by another version of this code.
+again, unless its record is newer or the code has changed that its rows hang on (`results.code`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-import tiercel
-from tiercel.columns import COUNT, Column
+from tiercel.columns import COUNT, WORD, Column
 from tiercel.engines import Measurement
 from tiercel.errors import RunFailed
-from tiercel.results import schema
+from tiercel.results import code, schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.table import known_rows, load_table, write_table
@@ -27,7 +23,7 @@ from tiercel.results.validity import ONE_CACHE, TOO_FEW, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _OBSERVED = [c.name for c in schema.OBSERVATIONS]
-_STAMP = "record_stamp"
+_STAMP, _CODE = "record_stamp", "record_code"
 _HOW = "tiercel collect"
 
 
@@ -39,22 +35,28 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     store = RawStore(results)
     known_observations, known_runs = _known(results)
     stamps = {run_id: (store.path(run_id) / RECORD).stat().st_mtime_ns for run_id in store.ids()}
-    current = {r["run"] for r in known_runs if stamps.get(r["run"]) == r[_STAMP]}
-    observations = [o for o in known_observations if o["run"] in current]
+    current = {
+        r["run"]
+        for r in known_runs
+        if stamps.get(r["run"]) == r[_STAMP] and r[_CODE] == code.of_engine(str(r["engine"]))
+    }
+    # A column that is new is empty in the rows that hang on older code alone.
+    observations = [dict.fromkeys(_OBSERVED) | o for o in known_observations if o["run"] in current]
     runs = [r for r in known_runs if r["run"] in current]
     for run_id in sorted(stamps.keys() - current):
         raw = store.read(run_id)
         if raw:
             rows, run = _rows(raw)
             observations += rows
-            runs.append({**run, _STAMP: stamps[run_id]})
+            runs.append({**run, _STAMP: stamps[run_id], _CODE: code.of_engine(run["engine"])})
     _mark_too_few(observations)
     _mark_one_cache(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
-    write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, _signature())
+    write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, code.of_all())
     stamp = Column(_STAMP, COUNT, "ns", "modification time of record.json when it was read")
-    write_table(results / "runs.parquet", runs, (*schema.RUNS, stamp), _signature())
+    made_by = Column(_CODE, WORD, "", "the code that read the engine's results (results.code)")
+    write_table(results / "runs.parquet", runs, (*schema.RUNS, stamp, made_by), code.of_all())
     return load_observations(results), load_runs(results)
 
 
@@ -151,14 +153,8 @@ def _mark_one_cache(observations: list[dict[str, Any]]) -> None:
             row["flags"] = [*others, ONE_CACHE] if some and fits else others
 
 
-def _signature() -> str:
-    """Identify the code that made the tables: they are made anew when it changes."""
-    columns = json.dumps([asdict(c) for c in (*schema.OBSERVATIONS, *schema.RUNS)])
-    return f"{tiercel.__version__}/{hashlib.sha256(columns.encode()).hexdigest()[:12]}"
-
-
 def _known(results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the rows of both tables, or none: where one cannot be used the raw folder has everything."""
-    tables = [known_rows(results / name, _signature()) for name in ("observations.parquet", "runs.parquet")]
+    tables = [known_rows(results / name, code.of_all()) for name in ("observations.parquet", "runs.parquet")]
     observations, runs = tables
     return ([], []) if observations is None or runs is None else (observations, runs)

@@ -1,7 +1,7 @@
 """The applications of the engine ``sharing``: how each is made ready, and started.
 
 To add one: a function under its name in ``APPLICATIONS``, and the name in
-``study/workloads/sharing_application``.
+``workload_application``.
 """
 
 from __future__ import annotations
