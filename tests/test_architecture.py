@@ -14,6 +14,7 @@ from tiercel.subjects import subjects
 LAYERS = (
     {
         "errors",
+        "clock",
         "columns",
         "children",
         "units",

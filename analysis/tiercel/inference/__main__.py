@@ -7,9 +7,9 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from time import time
 from typing import Any
 
+from tiercel.clock import now
 from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
 from tiercel.dl.kernel.makers import makers_of
@@ -38,20 +38,20 @@ def run(spec: dict[str, Any], data: Path, output: Path, comm: Comm) -> None:
     rows = []
     if operation == "vector-search":
         path, makers = data / "index", makers_of(data, comm)
-        began = time()
+        began = now()
         made = vector_search.make_index(
             vector_search.Settings(**given), path, makers.index, makers.count, f"{seed}:{comm.rank}"
         )
         made_bytes = sum(comm.gather(made))
-        rows.append({"operation": "generate", "began": began, "total_time": time() - began,
+        rows.append({"operation": "generate", "began": began, "total_time": now() - began,
                      "bytes": made_bytes, "operations": 1, "hit_share": None, "latency": {}})  # fmt: skip
         work = partial(vector_search.search, given, path)
     else:
         work = partial(kv_cache.serve, given, data / f"process{comm.rank}")
     comm.barrier()
-    began = time()
+    began = now()
     done = work(f"{seed}:{comm.rank}")
-    spans = comm.gather((began, time()))
+    spans = comm.gather((began, now()))
     for name in done:
         tallies = comm.to_root(done[name])
         if tallies:

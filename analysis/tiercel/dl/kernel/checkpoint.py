@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import time
 
+from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import content
@@ -51,7 +51,7 @@ class Checkpoints:
 
     def save(self, epoch: int, step: int) -> Saved:
         """Write a checkpoint; returns when this process' files are written (durable where asked for)."""
-        began, folder = time(), _below(epoch, step)
+        began, folder = now(), _below(epoch, step)
         try:
             self._folder.make(folder)
             for name, length in self._mine:
@@ -63,7 +63,7 @@ class Checkpoints:
             self._comm.barrier()
         self._calls.span(f"{self._framework}Checkpointing.save_checkpoint", "checkpoint", began)
         self.written.append((epoch, step))
-        return Saved("checkpoint-write", epoch, step, began, time() - began, self.bytes)
+        return Saved("checkpoint-write", epoch, step, began, now() - began, self.bytes)
 
     def load(self, epoch: int, step: int) -> Saved:
         """Read a checkpoint back from the storage: its cached pages are dropped first; what stays is told."""
@@ -76,7 +76,7 @@ class Checkpoints:
             self._folder.forget(paths)
             found = self._folder.remembered(paths)
             self._comm.barrier()
-            began = time()
+            began = now()
             for path, (_, length) in zip(paths, names, strict=True):
                 self._read(path, length)
         except OSError as error:
@@ -86,7 +86,7 @@ class Checkpoints:
             self._comm.barrier()
         self._calls.span(f"{self._framework}Checkpointing.load_checkpoint", "checkpoint", began)
         moved = sum(length for _, length in names)
-        return Saved("checkpoint-read", epoch, step, began, time() - began, moved, found)
+        return Saved("checkpoint-read", epoch, step, began, now() - began, moved, found)
 
     def _path(self, below: str, name: str) -> str:
         return self._folder.path(f"{below}/{name}.ckpt")

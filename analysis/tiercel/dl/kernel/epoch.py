@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from time import time
 from typing import Any
 
+from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.draw import wait
 from tiercel.dl.kernel.failure import Failure
@@ -97,20 +97,20 @@ class Runner:
         comm, calls = self._comm, self._calls
         loader.usage()  # what went before (validation, residency) is not the epoch's
         comm.barrier()
-        epoch, computed = Epoch(kind, number, time()), Spans()
-        block = Block(time())
+        epoch, computed = Epoch(kind, number, now()), Spans()
+        block = Block(now())
         batches = iter(loader.epoch(number, steps))
         for step in range(1, steps + 1):
-            asked = time()
+            asked = now()
             samples, size = next(batches)
-            loaded = time()
+            loaded = now()
             epoch.samples += samples
             epoch.batch_bytes += size
             block.samples.append(samples)
             if calls.tracer:
                 calls.span("loop.iter", "dlio_benchmark", asked, {"epoch": number, "step": step})
             wait(draw())
-            done = time()
+            done = now()
             block.load.append(loaded - asked)
             block.proc.append(done - asked)
             block.compute.append(done - loaded)
@@ -120,15 +120,15 @@ class Runner:
                 calls.span(f"{self._framework}.compute", "ai_framework", loaded, arguments)
             comm.barrier()  # stands for the exchange of gradients
             if kind == "train":
-                block.ended = time()
+                block.ended = now()
                 if after_step(step):
                     epoch.blocks.append(block)
-                    block = Block(time())
+                    block = Block(now())
         next(batches, None)
-        block.ended = time()
+        block.ended = now()
         if block.compute:
             epoch.blocks.append(block)
-        epoch.ended, epoch.steps = time(), steps
+        epoch.ended, epoch.steps = now(), steps
         if calls.tracer:
             name = "_train" if kind == "train" else "_eval"
             calls.span(f"DLIOBenchmark.{name}", "dlio_benchmark", epoch.began, {"epoch": number})

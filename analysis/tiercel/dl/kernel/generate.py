@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from time import time
 
+from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import file_count, file_spec, path_of
@@ -40,7 +40,7 @@ def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Ma
 
     Raises Failure for a folder that holds another dataset, and for a disk that is full.
     """
-    began = time()
+    began = now()
     if makers.index == 0:
         _prepare(spec, folder)
     comm.barrier()
@@ -63,7 +63,7 @@ def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Ma
     except OSError as error:
         raise Failure(f"{folder}: cannot be generated: {error.strerror or error}") from None
     comm.barrier()
-    return Generated(files, size, kept, time() - began)
+    return Generated(files, size, kept, now() - began)
 
 
 def _prepare(spec: Spec, folder: Folder) -> None:

@@ -8,9 +8,9 @@ import threading
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from time import time
 from typing import Literal
 
+from tiercel.clock import now
 from tiercel.dl.kernel.spans import Pairs, Spans
 from tiercel.dl.kernel.trace import Tracer
 
@@ -61,9 +61,9 @@ class IO:
 
     def open(self, path: str, flags: int = os.O_RDONLY, way: Way = "whole") -> int:
         """Open a file for reading and return its descriptor."""
-        began = time()
+        began = now()
         descriptor = os.open(path, flags | os.O_CLOEXEC)
-        ended = time()
+        ended = now()
         self.note(began, ended, opens=1)
         if self.tracer:
             self._trace("open64", began, ended, path, descriptor)
@@ -75,18 +75,18 @@ class IO:
         return known.st_size, known.st_blksize
 
     def close(self, descriptor: int, path: str) -> None:
-        began = time()
+        began = now()
         os.close(descriptor)
-        ended = time()
+        ended = now()
         self.note(began, ended)
         if self.tracer:
             self._trace("close", began, ended, path, 0)
 
     def pread(self, descriptor: int, path: str, buffer: memoryview, offset: int) -> int:
         """Read into `buffer` from `offset`; return the bytes read, 0 at the end."""
-        began = time()
+        began = now()
         got = os.preadv(descriptor, [buffer], offset)
-        ended = time()
+        ended = now()
         self.note(began, ended, got, 1)
         if self.tracer:
             self._trace("pread", began, ended, path, got, offset, len(buffer))
@@ -94,9 +94,9 @@ class IO:
 
     def read(self, descriptor: int, path: str, buffer: memoryview) -> int:
         """Read into `buffer` from where the file stands; return the bytes read, 0 at the end."""
-        began = time()
+        began = now()
         got = os.readv(descriptor, [buffer])
-        ended = time()
+        ended = now()
         self.note(began, ended, got, 1)
         if self.tracer:
             self._trace("read", began, ended, path, got, None, len(buffer))
@@ -104,9 +104,9 @@ class IO:
 
     def create(self, path: str, length: int) -> int:
         """Open a new file for writing, which is to have `length` bytes."""
-        began = time()
+        began = now()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        ended = time()
+        ended = now()
         self.note(began, ended, opens=1)
         if self.tracer:
             self._trace("open64", began, ended, path, descriptor)
@@ -114,25 +114,25 @@ class IO:
 
     def write(self, descriptor: int, path: str, data: memoryview) -> int:
         """Write where the file stands; return the bytes written."""
-        began = time()
+        began = now()
         put = os.write(descriptor, data)
-        ended = time()
+        ended = now()
         self.note(began, ended, put, 1)
         if self.tracer:
             self._trace("write", began, ended, path, put, None, len(data))
         return put
 
     def fsync(self, descriptor: int, path: str) -> None:
-        began = time()
+        began = now()
         os.fsync(descriptor)
-        ended = time()
+        ended = now()
         self.note(began, ended)
         if self.tracer:
             self._trace("fsync", began, ended, path, 0)
 
     def library(self, name: str, category: str, began: float, path: str, moved: int = 0) -> None:
         """Count and trace a call of a library that began at `began`, ends now, and moved so many bytes."""
-        ended = time()
+        ended = now()
         self.note(began, ended, moved, 1 if moved else 0, 1 if "open" in name else 0)
         if self.tracer:
             start = int(began * 1e6)
@@ -142,7 +142,7 @@ class IO:
         """Trace something that began at `began` (seconds since 1970) and ends now."""
         if self.tracer:
             start = int(began * 1e6)
-            self.tracer.event(name, category, start, int(time() * 1e6) - start, arguments)
+            self.tracer.event(name, category, start, int(now() * 1e6) - start, arguments)
 
     def _trace(
         self, name: str, began: float, ended: float, path: str, returned: int,

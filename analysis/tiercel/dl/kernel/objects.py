@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import time
 
+from tiercel.clock import now
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.io import IO, Way
@@ -69,12 +69,12 @@ class ObjectIO(IO):
         if flags & os.O_DIRECT:
             raise Failure(f"{path}: object storage has no direct reads")
         if way == "ranges":
-            self.note(now := time(), now, opens=1)
+            self.note(at := now(), at, opens=1)
             return self._hold(_Ranges())
-        began = time()
+        began = now()
         body = self._client.get(_key(path))
         if way == "stream":
-            ended = time()
+            ended = now()
             self.note(began, ended, reads=1, opens=1)
             stream = _Stream(body)
             stream.spent = ended - began
@@ -121,26 +121,26 @@ class ObjectIO(IO):
         if isinstance(held, _Stream):
             self._client.done(held.body)
         elif isinstance(held, Upload):
-            began = time()
+            began = now()
             held.end()
             self._requested("PUT", began, path, 0)
 
     def create(self, path: str, length: int) -> int:
-        began = time()
+        began = now()
         upload = self._client.upload(_key(path), length)
-        self.note(began, time(), opens=1)
+        self.note(began, now(), opens=1)
         return self._hold(upload)
 
     def write(self, descriptor: int, path: str, data: memoryview) -> int:
         upload = self._held[descriptor]
         assert isinstance(upload, Upload)
-        began, before = time(), upload.requests
+        began, before = now(), upload.requests
         try:
             upload.write(data)
         except S3Error:
             upload.abort()
             raise
-        ended = time()
+        ended = now()
         self.note(began, ended, len(data), upload.requests - before)
         if self.tracer and upload.requests > before:
             self._trace_object("PUT", began, ended, path, PART)
@@ -150,7 +150,7 @@ class ObjectIO(IO):
         """Nothing is left to do: an object is durable when its server has said so."""
 
     def _range(self, held: _Ranges, path: str, buffer: memoryview, offset: int) -> int:
-        began = time()
+        began = now()
         body = self._client.get(_key(path), offset, len(buffer), held.etag)
         if body.status != 206 or (body.size or 0) > len(buffer):
             body.connection.close()
@@ -165,9 +165,9 @@ class ObjectIO(IO):
     def _next_of(self, held: _Stream, path: str, buffer: memoryview) -> int:
         if not held.body.left:
             return 0
-        began = time()
+        began = now()
         got = self._fill(path, held.body, buffer)
-        ended = time()
+        ended = now()
         held.position += got
         held.spent += ended - began
         self.note(began, ended, got)
@@ -196,7 +196,7 @@ class ObjectIO(IO):
         offset: int | None = None,
     ) -> None:
         """Count and trace a request that ends now."""
-        ended = time()
+        ended = now()
         self.note(began, ended, moved, 1, opens)
         with self._lock:
             self.counts.requests.append(ended - began)

@@ -8,9 +8,10 @@ import random
 import resource
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import CLOCK_BOOTTIME, clock_gettime, time
+from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any
 
+from tiercel.clock import now
 from tiercel.dl.kernel import report
 from tiercel.dl.kernel.checkpoint import Checkpoints
 from tiercel.dl.kernel.comm import Comm
@@ -58,7 +59,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
         tracer = Tracer(places.output / "trace", comm.rank, comm.size)
     calls = places.data.calls(tracer)
     spec = _seeded(spec, places.data, comm)
-    began = time()
+    began = now()
     try:
         _Job(spec, places, comm, handler, calls, began).carry_out()
     finally:
@@ -264,7 +265,7 @@ class _Job:
         skew = self._skew()
         if self.comm.rank:
             return
-        summary = report.summary(self.spec, self.comm, self.rows, self.began, time())
+        summary = report.summary(self.spec, self.comm, self.rows, self.began, now())
         details = {
             "engine": "dlkernel", "workload": self.spec.name, "format": self.spec.format,
             "processes": self.comm.size, "nodes": self.comm.nodes, "scale": self.spec.scale,
@@ -279,7 +280,7 @@ class _Job:
     def _skew(self) -> float:
         """Return the largest difference of the clocks, seen right after a barrier."""
         self.comm.barrier()
-        seen = self.comm.gather(time())
+        seen = self.comm.gather(now())
         return max(seen) - min(seen) if self.comm.nodes > 1 else 0.0
 
 

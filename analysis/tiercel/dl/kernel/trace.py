@@ -11,17 +11,13 @@ import json
 import os
 import socket
 import threading
-import time
 import zlib
 from pathlib import Path
 from typing import Any
 
+from tiercel.clock import now
+
 _FLUSH = 1 << 20
-
-
-def now() -> int:
-    """Return microseconds since 1970, the clock of all events."""
-    return time.time_ns() // 1000
 
 
 class Tracer:
@@ -44,7 +40,9 @@ class Tracer:
         self._metadata("HH", host, self._host)
         command = "dlkernel"
         self._metadata("SH", command, _hash(command))
-        self.event("start", "dftracer", now(), 0, {"ppid": os.getppid(), "cmd_hash": _hash(command)})
+        self.event(
+            "start", "dftracer", int(now() * 1e6), 0, {"ppid": os.getppid(), "cmd_hash": _hash(command)}
+        )
 
     def child(self, worker: int) -> Tracer:
         """Return the tracer of a forked worker, which has the rank of its parent."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import importlib
 import math
-from time import time
 from typing import Any
 
+from tiercel.clock import now
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import FileSpec, content
 from tiercel.dl.kernel.formats.base import Format, Opened, register
@@ -128,7 +128,7 @@ class _Opened(Opened):
             from mpi4py import MPI  # noqa: PLC0415
 
             arguments = {"driver": "mpio", "comm": MPI.COMM_WORLD}
-        began = time()
+        began = now()
         try:
             self._file = h5py.File(path, "r", **arguments)
             self._sets = [_records(self._file, n) for n in range(spec.datasets)]
@@ -137,7 +137,7 @@ class _Opened(Opened):
         calls.library("H5Fopen", "HDF5", began, path)
 
     def read(self, sample: int) -> int:
-        began, size = time(), 0
+        began, size = now(), 0
         try:
             for dataset in self._sets:
                 if self._spec.access == "collective":
@@ -151,6 +151,6 @@ class _Opened(Opened):
         return size
 
     def close(self) -> None:
-        began = time()
+        began = now()
         self._file.close()
         self._calls.library("H5Fclose", "HDF5", began, self._path)

@@ -7,8 +7,8 @@ import mmap
 import os
 from array import array
 from collections.abc import Sequence
-from time import time
 
+from tiercel.clock import now
 from tiercel.dl.kernel.direct import open_direct, read_direct
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import FileSpec, content
@@ -102,9 +102,9 @@ def _mapped_index(path: str, calls: IO) -> array[int]:
         raise Failure(f"{path}: no such file: the index of the samples is missing") from None
     if len(memory) % 8:
         raise Failure(f"{path}: {len(memory)} bytes are no whole number of 64-bit numbers")
-    began = time()
+    began = now()
     numbers = array("q", memory[:])
-    calls.note(began, time(), len(memory), 1)
+    calls.note(began, now(), len(memory), 1)
     memory.close()
     return numbers
 
@@ -170,9 +170,9 @@ class _Mapped(_Plain):
 
     def _get(self, offset: int, size: int) -> int:
         """Copy the sample out of the mapped file: its pages are read as they are touched."""
-        began = time()
+        began = now()
         found = len(self._memory[offset : offset + size])
-        self._calls.note(began, time(), found, 1)
+        self._calls.note(began, now(), found, 1)
         return found
 
     def close(self) -> None:
@@ -185,9 +185,9 @@ class _Collective(_Plain):
     def _open(self) -> int:
         from mpi4py import MPI  # noqa: PLC0415
 
-        began = time()
+        began = now()
         self._file = MPI.File.Open(MPI.COMM_WORLD, self._path, MPI.MODE_RDONLY)
-        self._calls.note(began, time(), opens=1)
+        self._calls.note(began, now(), opens=1)
         return -1
 
     def _get(self, offset: int, size: int) -> int:
@@ -195,10 +195,10 @@ class _Collective(_Plain):
 
         if len(self._buffer) < size:
             self._buffer = bytearray(size)
-        began, status = time(), MPI.Status()
+        began, status = now(), MPI.Status()
         self._file.Read_at_all(offset, memoryview(self._buffer)[:size], status)
         got = int(status.Get_count(MPI.BYTE))
-        self._calls.note(began, time(), got, 1)
+        self._calls.note(began, now(), got, 1)
         return got
 
     def close(self) -> None:

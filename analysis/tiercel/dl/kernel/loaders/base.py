@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from time import time
 
+from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.dataset import Split, share
 from tiercel.dl.kernel.draw import drawing, wait
@@ -123,7 +123,7 @@ class Reading:
         return sum(self.sample(number) for number in samples)
 
     def sample(self, number: int) -> int:
-        began = time()
+        began = now()
         file, sample = divmod(number, self._work.split.per_file)
         opened = self._open.get(file)
         if opened is None:
@@ -147,7 +147,7 @@ class Reading:
 
     def _opened(self, file: int) -> Opened | Remembered:
         work, path = self._work, self._work.split.paths[file]
-        began = time()
+        began = now()
         try:
             whole = work.handler.open(path, work.spec, self._calls)
             self._calls.span(f"{work.reader}.open", "reader", began)

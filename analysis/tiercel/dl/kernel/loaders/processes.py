@@ -13,9 +13,9 @@ import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from time import time
 from typing import NoReturn
 
+from tiercel.clock import now
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders.base import (
@@ -163,7 +163,7 @@ def _serve(work: Work, index: int, reading: Reading, incoming: int, outgoing: in
 
 
 def _item(reading: Reading, calls: IO, number: int) -> int:
-    began = time()
+    began = now()
     size = reading.sample(number)
     calls.span("TorchDataset.__getitem__", "data_loader", began)
     return size
