@@ -101,7 +101,7 @@ def test_competing_jobs_on_a_plain_folder(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "sharing.json").write_text(json.dumps(found))
     rows = Sharing().parse(None, tmp_path)  # type: ignore[arg-type]
     assert [row.operation for row in rows] == ["job-a", "job-b", "all-jobs"]
-    assert rows[0].share == found["jobs"][0]["share"]
+    assert rows[0].metrics["share"] == found["jobs"][0]["share"]
 
 
 def test_half_a_result_is_none(tmp_path: Path) -> None:

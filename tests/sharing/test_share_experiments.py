@@ -87,7 +87,7 @@ def test_an_application_on_a_plain_folder(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "sharing.json").write_text(json.dumps(found))
     rows = Sharing().parse(None, tmp_path)  # type: ignore[arg-type]
     assert [row.operation for row in rows] == ["job-h5py", "job-background", "all-jobs"]
-    assert rows[0].slowdown == application["slowdown"]
+    assert rows[0].metrics["slowdown"] == application["slowdown"]
 
 
 @built
