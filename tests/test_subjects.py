@@ -40,6 +40,10 @@ def test_a_subject_in_a_folder_of_its_own_is_measured_and_reported(
     # Without it, the study is a mistake in one line.
     without = project.tiercel("plan", "--study", "chains")
     assert without.returncode == 2 and "operation 'links' is unknown" in without.stderr, without.stderr
+    # One process is what the engine starts, whatever a study says: two are a mistake, not a number of two.
+    project.study("pairs", STUDY.replace("chains", "pairs").replace("[1]", "[2]"))
+    two = project.tiercel("plan", "--study", "pairs", env=installed())
+    assert two.returncode == 2 and "processes_per_node: [1]" in two.stderr, two.stderr
     done = project.tiercel("evaluate", "--study", "chains", env=installed())
     assert done.returncode == 0, done.stderr
     found = load_observations(project.results)

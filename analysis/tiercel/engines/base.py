@@ -79,6 +79,8 @@ class Engine(ABC):
     name: str
     needs_mpi: bool = True
     """Whether its parallel steps need an MPI launcher; otherwise it can start its processes itself."""
+    own_processes: bool = False
+    """Whether the workload alone says how many processes there are: `processes_per_node` must be 1."""
 
     @abstractmethod
     def find(self) -> Installation | None:

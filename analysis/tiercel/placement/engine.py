@@ -23,6 +23,7 @@ from tiercel.study.workloads import Workload
 class Replay(Engine):
     name = "replay"
     needs_mpi = False
+    own_processes = True
 
     def find(self) -> Installation | None:
         path = program("tiercel-replay")

@@ -79,11 +79,13 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
         notes.append("no traces: DFTracer is not installed for this machine and Python")
         study = _untraced(study)
 
-    def unsupported(engine: str, workload: Workload, nodes: int) -> str | None:
+    def unsupported(engine: str, workload: Workload, nodes: int, processes_per_node: int) -> str | None:
         if adapters[engine].needs_mpi and not launcher.mpi:
             return f"needs MPI and launcher {launcher.name} has none"
         if nodes > 1 and not launcher.several_nodes:
             return f"launcher {launcher.name} starts processes on one node only"
+        if processes_per_node > 1 and adapters[engine].own_processes:
+            return "starts the processes that the workload names, and no others: processes_per_node: [1]"
         return adapters[engine].unsupported(workload, nodes)
 
     in_front = _find_layers(site, study)

@@ -57,6 +57,7 @@ def _version(load: Path) -> str:
 class Sharing(Engine):
     name = "sharing"
     needs_mpi = False
+    own_processes = True
 
     def find(self) -> Installation | None:
         path = program("fairshare-load")

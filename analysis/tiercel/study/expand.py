@@ -10,8 +10,8 @@ from tiercel.study.model import Doubling, Experiment, Study
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
 
-#: Returns why an engine cannot do a workload on so many nodes, or None.
-Unsupported = Callable[[str, Workload, int], str | None]
+#: Returns why an engine cannot do a workload on so many nodes with so many processes on each, or None.
+Unsupported = Callable[[str, Workload, int, int], str | None]
 #: Returns why an engine cannot do a workload through a layer on so many nodes, or None.
 LayerUnsupported = Callable[[str, str, Workload, int], str | None]
 
@@ -88,7 +88,7 @@ def expand(
             raise UserError(f"{where}.engines: none of {', '.join(experiment.engines)} is installed")
         for nodes, processes in _scales(experiment, site, where, notes):
             for workload_name, workload in experiment.all_workloads().items():
-                reasons = {e: unsupported(e, workload, nodes) for e in chosen}
+                reasons = {e: unsupported(e, workload, nodes, processes) for e in chosen}
                 if experiment.launcher == "fork" and getattr(workload, "api", "posix") != "posix":
                     raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
                 if all(reasons.values()):

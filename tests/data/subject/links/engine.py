@@ -16,6 +16,7 @@ metrics.declare(Column("links_per_second", NUMBER, "1/s", "symbolic links follow
 class Follower(Engine):
     name = "follower"
     needs_mpi = False
+    own_processes = True
 
     def find(self) -> Installation:
         return Installation(self.name, "1.0", {"python": Path(sys.executable)})
