@@ -32,7 +32,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,57 +41,19 @@ import pandas as pd
 
 from tiercel.errors import UserError
 from tiercel.placement.delay import IN_CALL_S, Delay, fitted
-from tiercel.placement.groups import SYSTEM_FOLDERS
 from tiercel.placement.handover import Handovers
+from tiercel.placement.letters import allocated, creates, held, how
 from tiercel.placement.order import End, Ends, Mark
 from tiercel.placement.recipe import (
-    DIRECT,
     HELD,
-    NO_CREATE,
     READ_ONLY,
-    SYNCED,
-    TRUNCATES,
     FileRecord,
     Operation,
     Recipe,
 )
+from tiercel.placement.replayed import events_of, failed_opens, handovers_of, lives
 from tiercel.traces import IOFrame, open_trace
 
-#: Calls that are replayed beside reads and writes; others (seek, mmap...) are counted and left out.
-_CALLS: Mapping[str, str] = {
-    **dict.fromkeys(("open", "open64", "openat", "openat64", "openat2", "creat", "creat64", "fopen",
-    "fopen64", "opendir"), "O"),
-    **dict.fromkeys(("close", "fclose", "closedir"), "C"),
-    **dict.fromkeys(("fsync", "msync", "sync_file_range"), "S"),
-    "fdatasync": "D",
-    "fflush": "L",
-    **dict.fromkeys(
-        ("stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "fstatat", "fstatat64", "newfstatat",
-         "statx", "access", "faccessat", "faccessat2", "xstat", "xstat64", "lxstat", "lxstat64", "fxstat",
-         "fxstat64", "readlink", "readlinkat", "getxattr", "lgetxattr", "fgetxattr", "listxattr",
-         "llistxattr", "flistxattr"), "T"),
-    **dict.fromkeys(("unlink", "unlinkat", "remove"), "U"),
-    "rmdir": "X",
-    **dict.fromkeys(("rename", "renameat", "renameat2"), "N"),
-    **dict.fromkeys(("link", "linkat"), "Y"),
-    **dict.fromkeys(("mkdir", "mkdirat"), "M"),
-    **dict.fromkeys(("getdents", "getdents64", "readdir", "readdir64", "scandir"), "G"),
-    **dict.fromkeys(
-        ("chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "utime", "utimes",
-         "utimensat", "futimens", "futimesat", "setxattr", "lsetxattr", "fsetxattr"), "A"),
-    **dict.fromkeys(("truncate", "truncate64", "ftruncate", "ftruncate64"), "K"),
-    **dict.fromkeys(("fcntl", "fcntl64", "flock"), "E"),
-    "fallocate": "P",
-}  # fmt: skip
-#: Calls on a file by its descriptor alone; of others (newfstatat, statx) an empty name says so.
-_BY_DESCRIPTOR = frozenset((
-    "fstat", "fstat64", "fxstat", "fxstat64", "fgetxattr", "flistxattr", "fchmod", "fchown", "futimens",
-    "fsetxattr", "ftruncate", "ftruncate64",
-))  # fmt: skip
-#: fallocate, by its mode; what takes bytes out of a file is left out.
-_ALLOCATES = {"0": "P", "FALLOC_FL_KEEP_SIZE": "Q"}
-#: fcntl and flock, by what they do to a lock; what they do beside that is left out.
-_LOCKS = {"F_RDLCK": "H", "LOCK_SH": "H", "F_WRLCK": "E", "LOCK_EX": "E", "F_UNLCK": "V", "LOCK_UN": "V"}
 _CHANGES = frozenset("WUNMXKYAVPQ")
 _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
@@ -117,13 +79,13 @@ def compile_trace(
     `only`: of these files alone (what is done to others is thinking). `delay`: what the tracer added, which
     is taken out of the gaps.
     """
-    events = _events(frame, data, only)
+    events = events_of(frame, data, only)
     if events.empty:
         raise NothingToReplay(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
-    recipe = _Compiler(events, _handovers(frame)).recipe
+    recipe = _Compiler(events, handovers_of(frame)).recipe
     _shorten_gaps(recipe, delay, frame)
     return recipe
 
@@ -145,87 +107,6 @@ def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
     for o in operations:
         o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
     recipe.busy = sum(o.gap for o in operations) / 1e9 <= _BUSY * (computed or 0.0)
-
-
-def _events(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
-    """Return the calls on files, in the order of their begin, with columns letter (NaN: not replayed) and nth
-    (number of the call among all of its thread)."""
-    prefix = data.rstrip("/") + "/"
-    below = f"starts_with(file, '{prefix.replace(chr(39), chr(39) * 2)}')" if prefix != "/" else "true"
-    table = frame.query(
-        f"SELECT * REPLACE (coalesce(duration, 0) AS duration) FROM ({_NUMBERED}) "
-        f"WHERE file IS NOT NULL AND {below} AND NOT ({_PASSES}) ORDER BY time"
-    )
-    table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
-    table = table[~table["file"].str.startswith(SYSTEM_FOLDERS)]
-    if only is not None:
-        table = table[table["file"].isin(set(only))]
-    if table.empty:
-        return table
-    # Calls of one layer cause those of the next: of each file the lowest layer that moved bytes is replayed.
-    height = {"posix": 0, "stdio": 1, "mpiio": 2, "hdf5": 3}
-    moves = table[table["kind"].isin(["read", "write"])]
-    lowest = moves.assign(height=moves["api"].map(height)).groupby("file")["height"].min()
-    wanted = table["file"].map(lowest)
-    table = table[wanted.isna() & (table["api"] == "posix") | (table["api"].map(height) == wanted)]
-    letter = table["function"].str.replace(r"^_+", "", regex=True).map(_CALLS)
-    letter = letter.where(table["kind"] != "read", "R").where(table["kind"] != "write", "W")
-    letter = letter.where(letter != "E", table.loc[letter == "E", "flags"].map(_lock_letter))
-    letter = letter.where(letter != "P", table.loc[letter == "P", "flags"].map(_allocation_letter))
-    table = table.assign(letter=letter)
-    if not table["letter"].isin(["R", "W"]).any():
-        return table.iloc[:0]
-    return table
-
-
-#: Calls by which threads wake each other: futexes, and reads and writes of pipes and socket pairs.
-_HANDS_OVER = "kind = 'other' AND flags IS NOT NULL AND target IS NOT NULL"
-_PASSES = (
-    "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket|UNIX[^/]*|TCP[^/]*):'))"
-)
-
-
-#: All calls, each with its number among those of its thread.
-_NUMBERED = (
-    'SELECT file, api, kind, function, "offset", size, failed, flags, target, time, duration, rank, '
-    "coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, row_number() OVER "
-    "(PARTITION BY coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth "
-    "FROM events WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')"
-)
-
-
-def _handovers(frame: IOFrame) -> Iterator[Any]:
-    """Yield the calls by which threads wake each other, in the order of their begin: channel, side..."""
-    table = frame.query(
-        "SELECT process, thread, "
-        "CASE flags WHEN 'collects' THEN time + coalesce(duration, 0) ELSE time END AS time, "
-        "coalesce(duration, 0) AS duration, target AS channel, split_part(flags, '|', 1) AS side, "
-        f"coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved, nth FROM ({_NUMBERED}) "
-        f"WHERE {_HANDS_OVER} AND failed IS NOT TRUE ORDER BY time"
-    )
-    rows: Iterator[Any] = table.itertuples()
-    return rows
-
-
-def _lock_letter(flags: Any) -> str | None:
-    """Return what fcntl or flock did, by its flags in a trace; None where it did not lock."""
-    if not isinstance(flags, str):
-        return None
-    return next((_LOCKS[word] for word in flags.split("|") if word in _LOCKS), None)
-
-
-def _allocation_letter(flags: Any) -> str | None:
-    """Return what fallocate did, by its flags in a trace (mode|bytes)."""
-    return _ALLOCATES.get(flags.rpartition("|")[0]) if isinstance(flags, str) else None
-
-
-def _plain_names(names: pd.Series) -> pd.Series:
-    """Return paths without what changes nothing in them: ``/./``, ``//`` and a slash at the end."""
-    odd = names.str.contains(r"//|/\./|/\.?$", na=False)
-    changed = (
-        names[odd].str.replace(r"/(?:\.?/)+", "/", regex=True).str.replace(r"(?<=.)/\.?$", "", regex=True)
-    )
-    return names.where(~odd, changed.reindex(names.index))
 
 
 @dataclass
@@ -291,10 +172,10 @@ class _Compiler:
         self._buffered = set(
             events.loc[(events["api"] == "stdio") & events["letter"].isin(["R", "W"]), "file"]
         )
-        self._failed_opens = _failed_opens(events)
+        self._failed_opens = failed_opens(events)
         replayed = events[events["letter"].notna()]
         self._lives = {
-            (int(p), int(t)): (float(first), float(last)) for (p, t), first, last in _lives(replayed)
+            (int(p), int(t)): (float(first), float(last)) for (p, t), first, last in lives(replayed)
         }
         # Who ended while a stream was idle?
         self._ends = sorted((last, key) for key, (_, last) in self._lives.items())
@@ -432,8 +313,8 @@ class _Compiler:
         if letter == "R":
             self._read(stream, row, file, offset)
         else:
-            held = letter in "TAK" and failed is not True and _held(str(row.function), flags)
-            size = HELD if held else _allocated(flags) if letter in "PQ" else self._size(row)
+            on_open_file = letter in "TAK" and failed is not True and held(str(row.function), flags)
+            size = HELD if on_open_file else allocated(flags) if letter in "PQ" else self._size(row)
             self._add(stream, row, file, letter, offset, size, flags, other)
 
     def _listed_before(self, stream: _Stream, file: _File) -> bool:
@@ -464,7 +345,7 @@ class _Compiler:
         time, end = float(row.time), float(row.time + row.duration)
         changes = (
             letter in _CHANGES
-            or (letter == "O" and (flags is None or _creates(flags)))
+            or (letter == "O" and (flags is None or creates(flags)))
             or (letter in "CSDL" and file.number in stream.wrote)
         )
         waits = self._waits(stream, file, changes, time)
@@ -537,7 +418,7 @@ class _Compiler:
             if flags is not None and "O_TRUNC" in flags:
                 file.written, file.fresh = 0, True
             file.fresh |= file.known and not record.existed
-            record.remains |= flags is not None and _creates(flags) and not record.existed
+            record.remains |= flags is not None and creates(flags) and not record.existed
         elif letter == "P":
             file.written = max(file.written, offset + size)
             record.largest = max(record.largest, file.written)
@@ -586,7 +467,7 @@ class _Compiler:
         if letter in "NY":
             return (0 if other is None else other.number + 1), 0
         if letter == "O" and flags is not None:
-            return 0, _how(flags)
+            return 0, how(flags)
         if letter in "EHV":
             words = (flags or "").split("|")
             return (offset, int(words[2])) if len(words) == 3 else (0, 0)
@@ -613,48 +494,6 @@ class _Compiler:
             name: {"operations": c["operations"], "bytes": c["bytes"]} for name, c in self._totals.items()
         }
         recipe.left_out = dict(self._left_out)
-
-
-def _failed_opens(events: pd.DataFrame) -> frozenset[int]:
-    """Return the opens that cannot have worked, of tracers that do not tell: nothing else is done
-    to the file.
-
-    A search along a path opens many names that are not there; replayed as opens they would make files.
-    """
-    opens = events[(events["letter"] == "O") & events["failed"].isna() & events["flags"].isna()]
-    others = events[events["letter"].notna() & ~events["letter"].isin(["O", "T"])]
-    return frozenset(opens.index[~opens["file"].isin(set(others["file"]))])
-
-
-def _lives(replayed: pd.DataFrame) -> Any:
-    """Yield for each thread (process, thread), begin of its first and end of its last replayed call."""
-    ends = replayed["time"] + replayed["duration"]
-    by = [replayed["process"], replayed["thread"]]
-    both = pd.DataFrame({"first": replayed["time"].groupby(by).min(), "last": ends.groupby(by).max()})
-    return both.itertuples(name=None)
-
-
-def _creates(flags: str) -> bool:
-    return "O_CREAT" in flags or "O_TRUNC" in flags
-
-
-def _how(flags: str) -> int:
-    words = set(flags.split("|"))
-    how = 0 if words & {"O_WRONLY", "O_RDWR"} else READ_ONLY
-    how |= TRUNCATES if "O_TRUNC" in words else 0
-    how |= 0 if "O_CREAT" in words else NO_CREATE
-    how |= SYNCED if words & {"O_SYNC", "O_DSYNC"} else 0
-    return how | (DIRECT if "O_DIRECT" in words else 0)
-
-
-def _allocated(flags: str | None) -> int:
-    """Return the bytes of a fallocate."""
-    return int((flags or "0").rpartition("|")[2])
-
-
-def _held(function: str, flags: str | None) -> bool:
-    """Say whether a call was on an open file, not on a name."""
-    return function.lstrip("_") in _BY_DESCRIPTOR or (flags is not None and "AT_EMPTY_PATH" in flags)
 
 
 def _open_for_all_uses(operations: list[Operation]) -> None:
