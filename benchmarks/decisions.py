@@ -1,8 +1,8 @@
 """Is what a study claims true, and does it claim what is there? `python -m benchmarks.decisions [--json]`.
 
 Simulated studies with a known truth go through the functions that make the report's comparisons: 16 workloads
-on two storages, at two scales, five rounds, with an A/A pair of every workload and storage at the larger
-scale. Counted are
+on two storages, at two scales, five rounds, with an A/A pair of every workload and storage at one of
+the scales. Counted are
 
 * false claims: of two equal storages one is called better; for each comparison, and for each study
   (one false claim among its 16 spoils it);
@@ -59,8 +59,9 @@ class Case:
     placements: float = 0.0
     ratio: float = 1.0
     world: str = "steady"
-    """steady; uneven: every second workload alone differs between placements; drift: rates fall by half over
-    the study; wave: runs that are near in time are like each other (AR(1) with 0.8 from round to round)."""
+    """steady; uneven: every second workload alone differs between placements; scales: placements differ twice
+    as much at the smaller scale; drift: rates fall by half over the study; wave: runs that are near in time
+    are like each other (AR(1) with 0.8 from round to round)."""
 
 
 #: Two equal storages.
@@ -69,6 +70,7 @@ EQUAL = [
       for noise in ("log-normal", "t3", "slow tenth", "two modes", "slow tail")
       for variation, placements in ((0.1, 0.0), (0.1, 0.05), (0.1, 0.2), (0.4, 0.1))),
     Case("log-normal", 0.05, 0.2, world="uneven"), Case("two modes", 0.05, 0.03),
+    Case("log-normal", 0.1, 0.1, world="scales"), Case("log-normal", 0.05, 0.1, world="scales"),
     Case("log-normal", 0.1, world="drift"), Case("slow tenth", 0.1, world="drift"),
     Case("log-normal", 0.1, world="wave"), Case("log-normal", 0.1, 0.05, world="wave"),
 ]  # fmt: skip
@@ -208,14 +210,17 @@ def judged(
         measured = np.full(WORKLOADS, rounds)
     logs = np.log(rates)
     seen = np.where(np.arange(rounds) < measured[:, None], 0.0, np.nan)[:, None, None, :]
-    twins = np.where(np.arange(rounds) < planned, logs[:, :, -1, 1], np.nan)
+    # As plan.paired_scales: each workload's pair on a storage is at one scale, in turn.
+    work, storage = np.indices((WORKLOADS, 2))
+    paired = (work + storage) % SCALES
+    twins = np.where(np.arange(rounds) < planned, logs[work, storage, paired, 1], np.nan)
     ran = np.concatenate([(logs[:, :, :, 0] + seen).reshape(-1, rounds), twins.reshape(-1, rounds)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounds that nothing ran in
         flat = np.exp(logs - common(ran))
     rows = [
         {"origin": "", "site": "", "study": "", "storage": storage, "layer": "",
-         "pairs": [p for p in [pair_of(*flat[work, storage, -1, :, :planned])] if p]}
+         "pairs": [p for p in [pair_of(*flat[work, storage, (work + storage) % SCALES, :, :planned])] if p]}
         for work in range(WORKLOADS) for storage in range(2)
     ]  # fmt: skip
     spread = shrunk(rows)
@@ -235,6 +240,8 @@ def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:
     placed = random.normal(0.0, 1.0, (*shape[:4], 1)) * _log(case.placements)
     if case.world == "uneven":
         placed[::2] = 0.0
+    if case.world == "scales":
+        placed[:, :, :-1] *= 2.0
     logs = _noise(case, shape, random) + placed
     if case.world == "drift":
         logs += math.log(0.5) * np.linspace(0.0, 1.0, rounds)

@@ -148,7 +148,7 @@ def table_of(rates: np.ndarray) -> pd.DataFrame:
         rows(rates[work, storage, scale, twin], workload=f"w{work:02}", storage=f"s{storage}",
              processes_per_node=1 + scale, processes=1 + scale, twin="ab"[twin])
         for work in range(WORKLOADS) for storage in range(2) for scale in range(SCALES) for twin in range(2)
-        if not twin or scale == SCALES - 1
+        if not twin or scale == (work + storage) % SCALES
     ]  # fmt: skip
     return pd.concat(made, ignore_index=True)
 

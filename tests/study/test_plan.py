@@ -54,11 +54,23 @@ def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> Plan:
 
 def test_counts() -> None:
     # 2 nodes x 3 processes per node x 2 workloads x 2 storages = 24 configurations; in 4 rounds 96 runs.
-    # Twins: the largest scale (2 x 8) of 2 workloads on 2 storages, in the 2 minimum rounds: 8 runs.
+    # Twins: one scale of 2 workloads on 2 storages, in the 2 minimum rounds: 8 runs.
     runs = plan(study()).runs
     assert len(runs) == 96 + 8
     assert Counter(r.twin for r in runs) == {"a": 96, "b": 8}
-    assert all(r.configuration.processes == 16 for r in runs if r.twin == "b")
+    # The scales by their processes: 1x1, 2x1, 1x4, 1x8, 2x4, 2x8. Each workload and storage takes the next.
+    paired = {(c.name, c.stack.name, c.nodes, c.processes_per_node)
+              for c in (r.configuration for r in runs if r.twin == "b")}  # fmt: skip
+    assert paired == {("w", "a", 1, 1), ("w", "b", 2, 1), ("r", "a", 2, 1), ("r", "b", 1, 4)}
+
+
+def test_pairs_go_through_the_scales_in_turn() -> None:
+    """Six workloads on two storages at two scales: half of the pairs of either storage at each scale."""
+    workloads = {f"w{n}": {"operation": "write", "segments": 3} for n in range(6)}
+    experiments = {"e": {"nodes": [1], "processes_per_node": [1, 8], "workloads": workloads}}
+    pairs = [r.configuration for r in plan(study(experiments=experiments)).runs if r.twin == "b"]
+    counts = Counter((c.stack.name, c.processes) for c in pairs)
+    assert counts == {(stack, scale): 3 * 2 for stack in "ab" for scale in (1, 8)}  # two rounds each
 
 
 def test_traced_runs_come_last_and_once_for_each_workload_and_stack() -> None:

@@ -18,7 +18,7 @@ from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.select import GROUP, metric_of, usable
 from tiercel.statistics.summary import finite
 
-#: What a floor belongs to. Not the scale: only the largest scale of a workload runs twice over.
+#: What a floor belongs to. Not the scale: only one scale of a workload runs twice over.
 KEYS = ("origin", "site", "study", "experiment", "workload", "operation", "storage", "layer", "engine")
 
 

@@ -123,7 +123,9 @@ class Study(Document):
     engines: list[Name] = Field(default=["iokernel"], description="required")
     engines_where_found: list[Name] = Field(default=[], description="run beside them where installed")
     repetitions: Repetitions = Repetitions()
-    twins: bool = Field(default=True, description="run the largest scale twice over: the A/A noise floor")
+    twins: bool = Field(
+        default=True, description="run one scale of each workload twice over: the A/A noise floor"
+    )
     trace: bool = Field(default=False, description="one more run of each workload, traced by DFTracer")
     timeout: Duration = Field(default=3600.0, gt=0, description="of one run")
     budget: Duration | None = Field(
