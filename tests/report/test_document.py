@@ -8,7 +8,7 @@ import pytest
 from tests.report.synthetic import Synthetic, site, study
 
 from tiercel.report.data import Results
-from tiercel.report.document import document
+from tiercel.report.document import _RATIO, _ratio, document
 from tiercel.results.validity import FLAGS
 
 
@@ -29,6 +29,16 @@ def test_numbers_and_verdict_are_those_of_the_page(whole):
     assert ratios and all(r["low"] <= r["ratio"] <= r["high"] and r["verdict"] for r in ratios)
     for sentence in told["sentences"]:
         assert sentence in whole.page.text
+
+
+def test_what_is_surely_within_the_margin_is_the_same() -> None:
+    """0.95 to 1.06 lies within a factor of 1.1 either way; 0.95 to 1.2 does not."""
+    row = dict.fromkeys(_RATIO) | {"verdict": "undecided", "reason": "chance", "needed": 9, "low": 0.95,
+                                   "high": 1.06, "n_a": 5, "n_b": 5}  # fmt: skip
+    told = _ratio(row)
+    assert (told["verdict"], told["reason"], told["needed"]) == ("same", "", None)
+    assert _ratio(row | {"high": 1.2})["verdict"] == "undecided"
+    assert _ratio(row | {"verdict": "higher"})["verdict"] == "higher"
 
 
 def test_without_a_page_there_is_none(tmp_path):

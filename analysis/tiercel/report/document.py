@@ -7,12 +7,13 @@ from typing import Any
 
 from tiercel.plain import plain
 from tiercel.report.classes import WorkloadClass, classes
-from tiercel.report.data import Number, Results
+from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings import find
 from tiercel.report.sections.recommendations import FILE as RECOMMENDATIONS
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
+from tiercel.statistics.ranking import same
 from tiercel.study.model import Study
 
 #: What of a number's row is passed on, with its unit: the sizes are bytes, times seconds, rates a second.
@@ -68,11 +69,18 @@ def _class(of: WorkloadClass) -> dict[str, Any]:
             stack: {
                 "advice": ranking.advice[stack],
                 "against": standing.against or None,
-                "ratios": [{name: row[name] for name in _RATIO} for row in standing.rows],
+                "ratios": [_ratio(row) for row in standing.rows],
             }
             for stack, standing in ranking.standings.items()
         },
     }
+
+
+def _ratio(row: Record) -> dict[str, Any]:
+    """Return a comparison; one that is sure to be within the margin is the same, not undecided."""
+    told = {name: row[name] for name in _RATIO}
+    alike = row["verdict"] == "undecided" and same(row)
+    return told | {"verdict": "same", "reason": "", "needed": None} if alike else told
 
 
 def _number(n: Number) -> dict[str, Any]:
