@@ -115,7 +115,7 @@ static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size
     bool append = write && d->flags & O_APPEND;
     size_t before = 0;  // written by earlier rounds
     for (int attempt = 0; attempt < 100; attempt++) {
-        struct session *s = fs_session(d->server);
+        struct session *s = fs_session_of(d);
         if (!s) return -1;
         if (append || offset < 0 || s->doorbell < 0 || size == 0)
             return in_order(d, write, buffer, size, append ? FS_AT_POSITION : offset);

@@ -145,9 +145,9 @@ void fs_share_all(void) {
 static bool handle_of(int fd, uint64_t *server, uint64_t *handle) {
     struct sockaddr_un name = {0};
     socklen_t length = sizeof name;
-    if (getpeername(fd, (struct sockaddr *)&name, &length) < 0) {  // of a remote server: its own name
+    if (REAL(getpeername)(fd, (struct sockaddr *)&name, &length) < 0) {  // of a remote server: its own name
         length = sizeof name;
-        if (getsockname(fd, (struct sockaddr *)&name, &length) < 0) return false;
+        if (REAL(getsockname)(fd, (struct sockaddr *)&name, &length) < 0) return false;
     }
     if (name.sun_family != AF_UNIX) return false;
     if (length <= sizeof(sa_family_t) + 1 || name.sun_path[0] != '\0') return false;

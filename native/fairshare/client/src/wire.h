@@ -61,6 +61,7 @@ enum fs_op {
     FS_SYMLINK = 35,
     FS_READLINK = 36,
     FS_RESOLVE = 37,
+    FS_MAKE_NODE = 38,
     FS_GET_XATTR = 40,
     FS_SET_XATTR = 41,
     FS_LIST_XATTR = 42,

@@ -101,6 +101,7 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
         Op::Symlink => names::symlink(call),
         Op::Readlink => names::readlink(call),
         Op::Resolve => names::resolve(call),
+        Op::MakeNode => names::make_node(call),
         Op::GetXattr => xattr::get(call),
         Op::SetXattr => xattr::set(call),
         Op::ListXattr => xattr::list(call),
