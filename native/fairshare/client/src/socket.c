@@ -228,7 +228,11 @@ int fs_hello(struct session *s) {
     if (length < (ssize_t)sizeof answer.reply) return length < 0 ? (int)length : -EPROTO;
     if (answer.reply.result < 0) {
         int text = (int)(length - (ssize_t)sizeof answer.reply);
-        fprintf(stderr, "fairshare client: the server refuses: %.*s\n", text, answer.data.reason);
+        static char said[sizeof answer.data.reason];  // a program that goes on asking hears it once
+        if (strncmp(said, answer.data.reason, 24) != 0) {
+            fprintf(stderr, "fairshare client: the server refuses: %.*s\n", text, answer.data.reason);
+            snprintf(said, sizeof said, "%.*s", text, answer.data.reason);
+        }
         return (int)answer.reply.result;
     }
     s->server = answer.data.welcome.server;

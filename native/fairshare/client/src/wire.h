@@ -39,6 +39,8 @@ enum fs_op {
     FS_PING = 1,
     FS_STATUS = 2,
     FS_TICKET = 3,
+    FS_RELOAD = 4,
+    FS_SEND_AWAY = 5,
     FS_OPEN = 10,
     FS_CLOSE = 11,
     FS_DESCRIBE = 12,

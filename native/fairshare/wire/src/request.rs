@@ -34,6 +34,11 @@ operations! {
     Status = 2,
     /// Ticket fields in the data; the signed ticket comes back in the data.
     Ticket = 3,
+    /// The options are read anew -> what changed, in words, in the data. For the administrator alone.
+    Reload = 4,
+    /// A job's name in the data, `size` bytes; offset: for how many seconds; uid: whose, or u32::MAX -> connections
+    /// that were ended, in `value`. For the administrator alone.
+    SendAway = 5,
     /// path, flags (open's), mode -> handle; attributes and, where the file is striped, a grant in the data.
     /// With O_CREAT the servers that a new file may be striped over (u64 each) in the data, `size` bytes.
     Open = 10,
