@@ -162,6 +162,16 @@ def test_a_job_that_is_sent_away(worker: tuple[Share, subprocess.Popen[str]], co
     ]
 
 
+def test_only_that_users_job_is_sent_away(open_to_all: Callable[..., Share]) -> None:
+    """Whose a job is, is whom it is accounted to: what `share status` shows."""
+    share = open_to_all()
+    environments = [share.environment(Job("climate", user=user)) for user in (ALICE, 0)]
+    with Connection(share.server.socket) as connection:
+        connection.send_away("climate", ALICE, 600)
+        codes = [share.run("ls", PREFIX, env=environment).returncode for environment in environments]
+    assert codes[0] != 0 and codes[1] == 0
+
+
 def test_the_own_job_of_the_administrator_can_come_back(share: Share) -> None:
     name = f"user-{os.geteuid()}"
     with Connection(share.server.socket) as connection:

@@ -16,7 +16,7 @@ use crate::server::Server;
 /// Longest time for which a job is sent away (seconds).
 const LONGEST: i64 = 30 * 86400;
 
-/// Jobs that were sent away: by name, of one user or of all.
+/// Jobs that were sent away: by name, of one user (to whom they are accounted) or of all.
 #[derive(Default)]
 pub struct SentAway(Mutex<HashMap<(String, Option<u32>), Instant>>);
 
@@ -151,9 +151,8 @@ impl Server {
             .into_iter()
             .filter(|connection| {
                 connection.session.get().is_some_and(|session| {
-                    session.entry.name == name
-                        && user.is_none_or(|user| user == session.creds.uid)
-                        && session.id != but
+                    let owner = session.entry.job.lock().expect("no panics under this lock").user;
+                    session.entry.name == name && user.is_none_or(|user| user == owner) && session.id != but
                 })
             })
             .collect();

@@ -182,7 +182,7 @@ impl Server {
         let uid = identity.creds.uid;
         // Whoever may let it in again is let in to say so; programs ask for shared memory.
         let asks_only = matches!(peer, Peer::Local { .. }) && hello.wants & WANT_SEGMENT == 0;
-        let left = self.sent_away.left(&identity.job.name, uid);
+        let left = self.sent_away.left(&identity.job.name, identity.job.job.user);
         if let Some(left) = left.filter(|_| !(asks_only && is_administrator(uid))) {
             let (job, seconds) = (&identity.job.name, left.as_secs() + 1);
             return refuse(
