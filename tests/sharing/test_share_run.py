@@ -30,6 +30,7 @@ def can_mount(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which root mounts; the real one may be another."""
     monkeypatch.setattr(front.os, "access", lambda *_: True)
     monkeypatch.setattr(front.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(front, "_may_administer", lambda: True)
 
 
 def test_the_mount_is_the_default_and_the_library_for_known_programs(can_mount: None) -> None:
@@ -65,7 +66,22 @@ def test_without_fuse_the_library_serves(monkeypatch: pytest.MonkeyPatch) -> Non
     assert choose(Asked("sh", "/fs")) == front.Front(LIBRARY, "this machine has no usable /dev/fuse")
     monkeypatch.setattr(front.os, "access", lambda path, _: path != Path("/"))
     monkeypatch.setattr(front.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(front, "_may_administer", lambda: True)
     assert "only who may write to /" in choose(Asked("sh", "/fs")).why
+
+
+@built
+@mounts
+def test_root_in_a_container_gets_the_library(tmp_path: Path) -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("needs setpriv (package util-linux)")
+    argv = [setpriv, "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", *TIERCEL, "share", "run"]
+    place = tmp_path / "p"
+    argv += ["--explain", "--prefix", str(place), "--", "sh", "-c", f"echo x > {place}/f; ls {place}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "f\n"), done.stderr
+    assert "preload library: root may not mount here" in done.stderr
 
 
 def test_programs_that_take_no_preload_library(tmp_path: Path, can_mount: None) -> None:

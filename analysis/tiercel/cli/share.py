@@ -213,11 +213,13 @@ def drop(
     from tiercel.layers.fairshare.protocol import Connection
 
     with Connection(socket) as connection:
-        known = any(row["job"] == job and user in (None, row["user"]) for row in connection.status()["jobs"])
+        known = [row["job"] for row in connection.status()["jobs"] if user in (None, row["user"])]
+        if minutes > 0 and job not in known:
+            whose = "" if user is None else f" of user {user}"
+            raise UserError(f"{socket}: no job {job!r}{whose}: {suggest(job, known)}")
         ended = connection.send_away(job, user, minutes * 60)
-    print(f"{job}: {ended} connections ended; it is not let in for {minutes:g} minutes")
-    if not known:
-        raise UserError(f"{socket}: knows no job {job}{'' if user is None else f' of user {user}'}")
+    left = f"it is not let in for {minutes:g} minutes" if minutes > 0 else "it is let in again"
+    print(f"{job}: {ended} connections ended; {left}")
 
 
 @app.command()

@@ -257,6 +257,25 @@ static void one_thread_is_another_user(void) {
     MUST(open(at("f"), O_RDONLY) >= 0);
 }
 
+// A child that libc does not know of: it has sessions of its own, and its parent keeps his.
+static void forks_that_nobody_hears(void) {
+    char text[8] = {0};
+    put("f", "abcdef");
+    int fd = open(at("f"), O_RDWR);
+    MUST(read(fd, text, 2) == 2);
+    pid_t child = (pid_t)syscall(SYS_fork);
+    if (child == 0) {
+        for (int i = 0; i < 200; i++) put("of the child", "x");
+        FAILS(EIO, read(fd, text, 1));  // the position was its parent's
+        exit(0);
+    }
+    for (int i = 0; i < 200; i++) put("of the parent", "y");
+    int state = 0;
+    MUST(waitpid(child, &state, 0) == child && state == 0);
+    MUST(read(fd, text, 7) == 4 && strcmp(text, "cdef") == 0);
+    has("of the child", "x");
+}
+
 // ---- what is refused ----
 static void sockets(void) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -320,7 +339,7 @@ int main(int argc, char **argv) {
                   {"open_files_by_number", open_files_by_number}, {"standard_input", standard_input},
                   {"names_of_all_kinds", names_of_all_kinds}, {"from_folders_above", from_folders_above},
                   {"calls_by_number", calls_by_number}, {"other_users", other_users},
-                  {"one_thread_is_another_user", one_thread_is_another_user}, {"sockets", sockets},
+                  {"one_thread_is_another_user", one_thread_is_another_user}, {"forks_that_nobody_hears", forks_that_nobody_hears}, {"sockets", sockets},
                   {"refusals", refusals}, {"unknown_calls_in_a_served_folder", unknown_calls_in_a_served_folder}};
     alarm(60);  // nothing hangs
     if (argc != 3) return 2;

@@ -19,7 +19,13 @@ THROUGH = (
     "names_of_all_kinds", "from_folders_above", "calls_by_number", "other_users",
 )  # fmt: skip
 #: There they would succeed; through the library they fail with an errno that docs/sharing.md names.
-REFUSED = ("one_thread_is_another_user", "sockets", "refusals", "unknown_calls_in_a_served_folder")
+REFUSED = (
+    "one_thread_is_another_user",
+    "forks_that_nobody_hears",
+    "sockets",
+    "refusals",
+    "unknown_calls_in_a_served_folder",
+)
 AS_ROOT = ("other_users", "one_thread_is_another_user")
 
 

@@ -79,12 +79,22 @@ def without_mount(asked: Asked) -> str | None:
         return f"the server runs already, and {where} {asked.prefix}"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "this machine has no usable /dev/fuse"
+    if os.geteuid() == 0 and not _may_administer():
+        return "root may not mount here (no CAP_SYS_ADMIN, as in a container)"
     if os.geteuid() != 0 and not shutil.which("fusermount3"):
         return "mounting without root needs fusermount3 (package fuse3)"
     folder = Path(asked.prefix).parent
     if not os.access(folder, os.W_OK):
         return f"only who may write to {folder} can mount on {asked.prefix} (--prefix names another place)"
     return None
+
+
+def _may_administer() -> bool:
+    """Whether this process may mount, and have a namespace of mounts (CAP_SYS_ADMIN, 21)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> 21 & 1)
+    return True
 
 
 def without_library(program: str) -> str | None:

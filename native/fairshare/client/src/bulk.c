@@ -111,6 +111,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
 
 static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
+    fs_hear_fork();
     if (d->stripes) return fs_striped(d, write, buffer, size, offset);
     bool append = write && d->flags & O_APPEND;
     size_t before = 0;  // written by earlier rounds

@@ -89,6 +89,9 @@ bool fs_internal(int fd);             // of this library: programs neither close
 void fs_move_aside(int fd);           // somebody wants this number
 void fs_before_fork(void);
 void fs_after_fork(bool child);
+void fs_hear_fork(void);              // (config.c) whether this is a child that nobody told us of
+void fs_after_unheard_fork(void);     // it is: it speaks for itself
+void fs_lose_positions(void);         // (table.c) of files whose position this process alone kept
 
 // ---- who this process is (identity.c) ----
 uint64_t fs_who(void);                // user and groups, as one number

@@ -177,6 +177,15 @@ void fs_after_fork(bool child) {
     fs_renew_locks();
 }
 
+// Locks may be held by threads that the child does not have. A position that its parent kept cannot be shared any more,
+// so such a file is lost to the child.
+void fs_after_unheard_fork(void) {
+    pthread_mutex_init(&connecting, NULL);
+    fs_forget_session();
+    fs_renew_locks();
+    fs_lose_positions();
+}
+
 static bool harmless(const struct call *c) {
     switch (c->request.op) {
         case FS_WRITE: return c->request.offset >= 0 && !(c->at && c->at->flags & O_APPEND);
@@ -276,6 +285,7 @@ static int by_own_rights(struct description **at, const char **path, char *whole
 }
 
 static int64_t carry_out(struct call *c) {
+    fs_hear_fork();
     if (fs_strange_thread()) return -EPERM;
     char whole[2][PATH_MAX];
     int server = c->at ? c->at->server : c->path ? fs_server_of(c->path) : c->server;

@@ -137,6 +137,18 @@ static void renew(int fd, struct description *d, void *with) {
 
 void fs_renew_locks(void) { fs_each(renew, NULL); }
 
+static void lose(int fd, struct description *d, void *with) {
+    (void)fd;
+    (void)with;
+    if (d->shared || d->directory) return;
+    d->handle = 0;
+    d->generation = UINT64_MAX;  // of no session
+    d->shared = true;            // and not to be opened anew
+    d->flags &= ~O_APPEND;
+}
+
+void fs_lose_positions(void) { fs_each(lose, NULL); }
+
 void fs_share_all(void) {
     if (fs_on()) fs_each(share, NULL);
 }
