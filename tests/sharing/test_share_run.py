@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tiercel.errors import UserError
 from tiercel.layers.fairshare import front
 from tiercel.layers.fairshare.front import LIBRARY, MOUNT, Asked, choose, without_library
+from tiercel.layers.fairshare.namespace import mount_point
 from tiercel.layers.fairshare.programs import find_programs
 from tiercel.layers.fairshare.server import running_server
 
@@ -146,6 +148,23 @@ def test_two_at_the_same_place_do_not_meet(tmp_path: Path) -> None:
     argv = [*TIERCEL, "share", "run", "--prefix", str(place), "--", "sh", "-c", script]
     both = [subprocess.Popen([*argv, name], stdout=subprocess.PIPE, text=True) for name in ("one", "two")]
     assert [each.communicate(timeout=60)[0] for each in both] == ["one\nf\n", "two\nf\n"]
+    assert not place.exists()
+
+
+def test_the_place_to_mount_goes_with_the_last_of_many(tmp_path: Path) -> None:
+    """However they overlap: nobody's goes while he has it, and in the end it is gone."""
+    place = tmp_path / "place"
+
+    def use() -> int:
+        found = 0
+        for _ in range(200):
+            with mount_point(place):
+                found += place.is_dir()
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        uses = [pool.submit(use) for _ in range(6)]
+        assert [each.result() for each in uses] == [200] * 6
     assert not place.exists()
 
 

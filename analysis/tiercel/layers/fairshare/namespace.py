@@ -9,7 +9,7 @@ import ctypes
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tiercel.errors import UserError
@@ -51,22 +51,42 @@ def _must(result: int) -> None:
 def mount_point(path: Path) -> Iterator[None]:
     """Make the folder to mount on; it goes with the last that holds it. UserError where it is not empty."""
     try:
-        path.mkdir(exist_ok=True)
-        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        held = _hold(path)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     try:
-        fcntl.flock(held, fcntl.LOCK_SH)
         if any(path.iterdir()):
             raise UserError(
                 f"{path}: there is something in it: --prefix names a path of which nothing is there"
             )
         yield
     finally:
-        try:
-            # Another server's mount on it would go with the folder.
+        # Another server's mount on it would go with the folder. Of two that end at once, both may have let go
+        # before one of them asks, never none.
+        fcntl.flock(held, fcntl.LOCK_UN)
+        with suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.rmdir()
-        except OSError:
-            pass
+            if _is(path, held):
+                path.rmdir()
         os.close(held)
+
+
+def _hold(path: Path) -> int:
+    """Return a descriptor of the folder, made where it is not there, that keeps others from removing it."""
+    while True:
+        with suppress(FileExistsError):
+            path.mkdir()
+        try:
+            held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # somebody removed it meanwhile
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):
+            if _is(path, held):
+                return held
+        os.close(held)
+
+
+def _is(path: Path, held: int) -> bool:
+    """Whether an open folder is the one that has its path now, and not one that was removed."""
+    return os.path.samestat(os.fstat(held), path.stat())
