@@ -149,6 +149,7 @@ def test_run_gives_the_command_the_files_and_its_exit_code(tmp_path: Path) -> No
 
 @built
 def test_run_refuses_a_prefix_that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "something").touch()
     done = CliRunner().invoke(app, ["share", "run", "--prefix", str(tmp_path), "--", "true"])
     assert isinstance(done.exception, UserError)
     assert "nothing is there yet" in str(done.exception)

@@ -4,16 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiercel.children import ended_with_parent
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
@@ -63,9 +58,15 @@ def _check(policy: str, scheduler: str) -> list[str]:
 
 @app.command()
 def serve(
-    data: Data,
-    policy: Policy = "user-fair",
-    scheduler: Scheduler = "stride",
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Data folder, on the storage that is shared.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", "-p", help="fifo, size-fair, ... (default: user-fair).")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="token, gift, tbf, ... (default: stride).")
+    ] = None,
     socket: Annotated[
         Path | None,
         typer.Option("--socket", help="Unix socket (default: in the runtime folder; the server says it)."),
@@ -92,12 +93,25 @@ def serve(
     stripe: Annotated[
         str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="File with more of the server's options, which `share reload` reads anew."),
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option(help="Who joined, who was refused, what changed: JSON lines (- is stderr).")
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="Answer Prometheus on HOST:PORT.")] = None,
 ) -> None:
     """Run a server until it is interrupted."""
     from tiercel.layers.fairshare.programs import required_programs
 
-    argv = [str(required_programs().server), "--data", str(data), *_check(policy, scheduler)]
-    for name, value in (("socket", socket), ("listen", listen), ("mount", mount), ("parallel", parallel),
+    argv = [str(required_programs().server)]
+    if data is None and config is None:
+        raise UserError("--data DIR is missing (or --config FILE, which may name it)")
+    _check(policy or "user-fair", scheduler or "stride")
+    for name, value in (("config", config), ("data", data), ("policy", policy), ("scheduler", scheduler),
+                        ("log", log), ("metrics", metrics), ("socket", socket), ("listen", listen),
+                        ("mount", mount), ("parallel", parallel),
                         ("exchange", exchange), ("lambda", lambda_), ("key", key),
                         ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
                         ("rate", size_of("--rate", rate))):  # fmt: skip
@@ -125,47 +139,34 @@ def run(
     group: Group = None,
     prefix: Prefix = "/fairshare",
     rate: Rate = None,
+    front: Annotated[
+        str | None,
+        typer.Option("--front", help="mount or library (default: the mount where it can be, or what does)."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which front end the command gets, and why.")
+    ] = False,
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
-    from tiercel.layers.fairshare.programs import required_programs
-    from tiercel.layers.fairshare.protocol import Connection, Job, client_environment, counts_as_job
-    from tiercel.layers.fairshare.server import running_server
+    from tiercel.layers.fairshare.protocol import Job
+    from tiercel.sharing.run import Request, run_program
 
     if socket and rate:
         raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
     if socket and data:
         raise UserError("--socket names a server that runs, --data one of its own: give one of them")
-    if not prefix.startswith("/") or prefix.strip("/") == "" or os.path.lexists(prefix):
-        raise UserError(f"--prefix {prefix}: must be an absolute path of which nothing is there yet")
-    programs = required_programs()
+    if front not in (None, "mount", "library"):
+        raise UserError(f"--front {front}: mount or library")
     arguments = _check(policy, scheduler)
     if rate:
         arguments += ["--rate", str(size_of("--rate", rate))]
-    with ExitStack() as stack:
-        sockets = list(socket or [])
-        if not sockets:
-            folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tiercel-share-")))
-            sockets = [stack.enter_context(running_server(programs, folder, arguments)).socket]
-        for each in sockets:  # else the program would find no file, and not say why
-            with Connection(each):
-                pass
-        ticket = None
-        if job or size > 1 or priority > 1 or user is not None or group is not None:
-            with Connection(sockets[0]) as connection:
-                ticket = connection.ticket(Job(job or f"user-{os.getuid()}", size, priority, user, group))
-                if job and not counts_as_job(ticket, connection.status()):
-                    said = f"its administrator makes the jobs; {job} counts to your one job"
-                    print(f"tiercel: {sockets[0]}: {said}", file=sys.stderr)
-        servers = ",".join(str(each.resolve()) for each in sockets)
-        environment = client_environment(programs.library, prefix.rstrip("/"), servers, ticket)
-        try:
-            code = subprocess.call(
-                command,
-                env={**os.environ, **environment},
-                preexec_fn=ended_with_parent,
-            )
-        except OSError as error:
-            raise UserError(f"{command[0]}: {error.strerror}") from None
+    asked = job or size > 1 or priority > 1 or user is not None or group is not None
+    ticket = Job(job or f"user-{os.getuid()}", size, priority, user, group) if asked else None
+    code = run_program(
+        Request(
+            command, prefix, tuple(socket or ()), data, tuple(arguments), ticket, bool(job), front, explain
+        )
+    )
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -193,6 +194,67 @@ def status(socket: Socket, as_json: Json = False) -> None:
             format_size(row["bytes_read"]), format_size(row["bytes_written"]), str(row["operations"]),
         )  # fmt: skip
     Console().print(table)
+
+
+@app.command()
+def reload(socket: Socket) -> None:
+    """Let a server read its options anew: policy, scheduler, rate, who makes jobs. Its clients stay."""
+    from tiercel.layers.fairshare.protocol import Connection
+
+    with Connection(socket) as connection:
+        print(connection.reload())
+
+
+@app.command()
+def drop(
+    job: Annotated[str, typer.Argument(help="Name of the job, as `share status` shows it.")],
+    socket: Socket,
+    user: Annotated[
+        int | None, typer.Option("--user", min=0, help="Only this user's job of that name.")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0, help="For so long it is not let in again.")
+    ] = 10.0,
+) -> None:
+    """End a job's connections, and keep it out for a while: its programs get EACCES."""
+    from tiercel.layers.fairshare.protocol import Connection
+
+    with Connection(socket) as connection:
+        known = [row["job"] for row in connection.status()["jobs"] if user in (None, row["user"])]
+        if minutes > 0 and job not in known:
+            whose = "" if user is None else f" of user {user}"
+            raise UserError(f"{socket}: no job {job!r}{whose}: {suggest(job, known)}")
+        ended = connection.send_away(job, user, minutes * 60)
+    left = f"it is not let in for {minutes:g} minutes" if minutes > 0 else "it is let in again"
+    print(f"{job}: {ended} connections ended; {left}")
+
+
+@app.command()
+def doctor(
+    socket: Annotated[
+        list[Path] | None,
+        typer.Option("--socket", help="A server's socket (default: all in the runtime folders)."),
+    ] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Data folder to look at.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what keeps a server or its clients from working on this machine. Exits with 1 if something does."""
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from tiercel.sharing.doctor import FAIL, WARN, examine
+
+    found = examine(tuple(socket or ()), data)
+    if as_json:
+        print_json([asdict(check) for check in found])
+    else:
+        console, colours = Console(soft_wrap=True), {WARN: "yellow", FAIL: "red"}
+        for check in found:
+            state = f"[{colours.get(check.state, 'green')}]{check.state:<4}[/]"
+            console.print(f"{state}  ", end="")
+            console.print(f"{check.what}: {check.said}", markup=False, highlight=False)
+    raise typer.Exit(1 if any(check.state == FAIL for check in found) else 0)
 
 
 @app.command()

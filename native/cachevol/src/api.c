@@ -32,7 +32,8 @@ int cv_api_load(const void *caller, char *why, size_t room)
         const char *name;
     } numbers[] = {{&h5.error_class, "H5E_ERR_CLS_g"}, {&h5.major_io, "H5E_IO_g"},
                    {&h5.major_file, "H5E_FILE_g"},     {&h5.minor_write, "H5E_WRITEERROR_g"},
-                   {&h5.minor_open, "H5E_CANTOPENFILE_g"}};
+                   {&h5.minor_open, "H5E_CANTOPENFILE_g"},
+                   {&h5.transfer, "H5P_LST_DATASET_XFER_ID_g"}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         const hid_t *value = dlsym(library, numbers[i].name);
         *numbers[i].to     = value ? *value : H5I_INVALID_HID;

@@ -20,6 +20,7 @@
 
 #define CV_API(X)                                                                                            \
     X(H5allocate_memory) X(H5Eget_num) X(H5Eget_current_stack) X(H5Eset_current_stack) X(H5Eclear2) X(H5Epush2) \
+    X(H5Eget_auto2) X(H5Eset_auto2)                                                                          \
     X(H5Eclose_stack)                                                                                        \
     X(H5FDregister) X(H5FDopen) X(H5FDclose) X(H5FDcmp) X(H5FDquery) X(H5FDget_vfd_handle) X(H5FDread)       \
     X(H5FDwrite) X(H5FDlock) X(H5FDunlock) X(H5FDset_eoa) X(H5Iinc_ref) X(H5Idec_ref) X(H5Iis_valid)         \
@@ -27,7 +28,7 @@
     X(H5Pget_driver_info) X(H5Pset_fapl_sec2) X(H5Pexist) X(H5Pget) X(H5Pget_size) X(H5Pget_layout)          \
     X(H5Pget_nfilters) X(H5Pget_chunk) X(H5Pget_external_count) X(H5Pget_file_space_strategy)                \
     X(H5Sget_select_npoints) X(H5Sget_select_bounds) X(H5Sget_select_type) X(H5Sget_simple_extent_ndims)      \
-    X(H5Sget_simple_extent_dims) X(H5Sclose) X(H5Tget_size)                                                   \
+    X(H5Sget_simple_extent_dims) X(H5Sclose) X(H5Scopy) X(H5Screate_simple) X(H5Sselect_hyperslab) X(H5Tget_size)                                                   \
     X(H5Tdetect_class) X(H5Tclose)                                                                           \
     X(H5VLregister_connector_by_value) X(H5VLget_value) X(H5VLcmp_connector_cls)                             \
     X(H5VLcopy_connector_info) X(H5VLcmp_connector_info) X(H5VLfree_connector_info)                          \
@@ -45,13 +46,15 @@
     X(H5VLintrospect_get_conn_cls) X(H5VLintrospect_get_cap_flags) X(H5VLintrospect_opt_query)               \
     X(H5VLrequest_wait) X(H5VLrequest_notify) X(H5VLrequest_cancel) X(H5VLrequest_specific)                  \
     X(H5VLrequest_optional) X(H5VLrequest_free) X(H5VLblob_put) X(H5VLblob_get) X(H5VLblob_specific)         \
-    X(H5VLblob_optional) X(H5VLtoken_cmp) X(H5VLtoken_to_str) X(H5VLtoken_from_str) X(H5VLoptional)
+    X(H5VLblob_optional) X(H5VLtoken_cmp) X(H5VLtoken_to_str) X(H5VLtoken_from_str) X(H5VLoptional)             \
+    X(H5VLregister_opt_operation) X(H5VLunregister_opt_operation) X(H5VLfind_opt_operation)
 
 struct cv_api {
 #define POINTER(name) __typeof__(&name) name;
     CV_API(POINTER)
 #undef POINTER
-    /* Numbers of the error stack, which are variables of the library. */
+    hid_t transfer; /* the default list for reads and writes; like what follows a variable of the library */
+    /* Numbers of the error stack. */
     hid_t error_class, major_io, major_file, minor_write, minor_open;
     void *library; /* as dlsym takes it */
     herr_t (*driver_query)(hid_t, unsigned long *); /* H5FDdriver_query, NULL where there is none */

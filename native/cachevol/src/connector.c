@@ -3,22 +3,36 @@
 #include "driver.h"
 #include "fill.h"
 #include "object.h"
+#include "operations.h"
 #include "session.h"
 #include "stats.h"
 
 #include <H5PLpublic.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define CONNECTOR_VALUE 497 /* 256 to 511: not registered with The HDF Group */
 
+/* The original's name and number: a program that is set up for it gets this connector, where this is in the path. */
+#define ORIGINAL       "cache_ext"
+#define ORIGINAL_VALUE 513
+
+static bool as_original(void)
+{
+    const char *asked = getenv("HDF5_VOL_CONNECTOR");
+
+    return asked && !strncmp(asked, ORIGINAL, strlen(ORIGINAL)) && strcspn(asked, " ") == strlen(ORIGINAL);
+}
+
 static herr_t initialize(hid_t vipl)
 {
     (void)vipl;
     cv_session_configure(NULL);
+    cv_operations_register();
     return cv_driver_register();
 }
 
@@ -26,6 +40,7 @@ static herr_t terminate(void)
 {
     cv_fill_finish();
     cv_fill_swept();
+    cv_operations_forget();
     if (cv_config.stats[0])
         cv_stats_write(cv_config.stats);
     return 0;
@@ -44,8 +59,8 @@ static void describe(void)
 {
     class = (H5VL_class_t){
         .version        = H5VL_VERSION,
-        .value          = CONNECTOR_VALUE,
-        .name           = "tiercel_cachevol",
+        .value          = as_original() ? ORIGINAL_VALUE : CONNECTOR_VALUE,
+        .name           = as_original() ? ORIGINAL : "tiercel_cachevol",
         .conn_version   = 1,
         .cap_flags      = H5VL_CAP_FLAG_NONE,
         .initialize     = initialize,

@@ -269,3 +269,12 @@ void cv_copy_review(struct cv_store *store, const char *path)
         take_away(store, name, fd);
     close(fd);
 }
+
+void cv_copy_drop(struct cv_store *store, const char *path)
+{
+    char name[24];
+
+    name_of(path, name);
+    if (store)
+        take_away(store, name, -1);
+}

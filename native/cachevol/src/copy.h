@@ -81,6 +81,8 @@ void cv_copy_condemn(struct cv_copy *copy);
 /* Takes the copy of that name away by one rename, after which its files are in the folder `gone`: if it is the one whose
    map is open as `map`, or whichever with -1. */
 bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX]);
+/* Takes away the copy of a path. Whoever has it open goes on with it. */
+void cv_copy_drop(struct cv_store *store, const char *path);
 /* Takes away the copy of a path where its file changed or is gone. */
 void cv_copy_review(struct cv_store *store, const char *path);
 

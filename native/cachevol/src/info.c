@@ -31,7 +31,8 @@ static void *info_copy(const void *pointer)
     h5.H5Iinc_ref(to->vol);
     if (from->info)
         h5.H5VLcopy_connector_info(from->vol, &to->info, from->info);
-    to->config = from->config ? strdup(from->config) : NULL;
+    to->config  = from->config ? strdup(from->config) : NULL;
+    to->missing = from->missing;
     return to;
 }
 
@@ -82,27 +83,45 @@ static char *part(const char *text, const char *key)
     return strndup(at, strcspn(at, ";"));
 }
 
-static herr_t info_from_str(const char *text, void **result)
-{
-    struct cv_info *info  = calloc(1, sizeof *info);
-    char           *value = part(text, "under_vol="), *below = part(text, "under_info=");
+#define ASYNC 512 /* the HDF5 Async VOL, which only passes on: the original needs it below */
 
-    if (info) {
-        info->config = part(text, "config=");
-        info->vol    = value ? h5.H5VLregister_connector_by_value((H5VL_class_value_t)atoi(value), H5P_DEFAULT)
-                             : cv_native();
-    }
-    if (info && info->vol >= 0 && below && *below)
+/* The connector below, of the text `under_vol=N;under_info={...}`. Of the Async VOL, where it is not there, the one below
+   it: what it does, migrating in the background, cachevol does by itself. Another one that is not there is told of when a
+   file is opened: its files may lie elsewhere, and HDF5 does not survive it here. */
+static void find_below(struct cv_info *info, const char *text)
+{
+    char *value = part(text, "under_vol="), *below = part(text, "under_info=");
+    hid_t errors = cv_errors_keep();
+    int   number = value ? atoi(value) : 0;
+
+    H5E_auto2_t print;
+    void       *context;
+    h5.H5Eget_auto2(H5E_DEFAULT, &print, &context); /* one sentence is enough */
+    h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    info->vol = value ? h5.H5VLregister_connector_by_value((H5VL_class_value_t)number, H5P_DEFAULT) : cv_native();
+    h5.H5Eset_auto2(H5E_DEFAULT, print, context);
+    if (info->vol < 0 && number == ASYNC) {
+        find_below(info, below ? below : "");
+    } else if (info->vol < 0) {
+        fprintf(stderr, "cachevol: HDF5_VOL_CONNECTOR: the connector in \"%s\" is not there\n", text);
+        info->vol     = cv_native();
+        info->missing = number ? number : -1;
+    } else if (below && *below) {
         h5.H5VLconnector_str_to_info(below, info->vol, &info->info);
+    }
+    cv_errors_back(errors);
     free(value);
     free(below);
-    if (!info || info->vol < 0) {
-        fprintf(stderr, "cachevol: HDF5_VOL_CONNECTOR: the connector in \"%s\" is not there\n", text);
-        if (info)
-            free(info->config);
-        free(info);
+}
+
+static herr_t info_from_str(const char *text, void **result)
+{
+    struct cv_info *info = calloc(1, sizeof *info);
+
+    if (!info)
         return -1;
-    }
+    info->config = part(text, "config=");
+    find_below(info, text);
     cv_session_configure(info->config);
     *result = info;
     return 0;

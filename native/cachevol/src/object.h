@@ -37,6 +37,7 @@ struct cv_info {
     hid_t vol;
     void *info;
     char *config;
+    int   missing; /* number of the connector that should be below, and is not there; else 0 */
 };
 
 struct cv_object *cv_object_new(void *under, hid_t vol);

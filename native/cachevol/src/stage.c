@@ -49,7 +49,7 @@ static void before_fork(void)
         if (stage->count)
             cv_force(stage);
         while (stage->count && !stage->error)
-            pthread_cond_wait(&stage->progress, &stage->lock);
+            cv_await_progress(stage);
     }
 }
 

@@ -46,6 +46,10 @@ int cv_stage_drain(struct cv_stage *stage);
 /* HDF5 flushed all of it: a point, once the whole call has succeeded (cv_stages_whole). */
 void cv_stage_noted(struct cv_stage *stage);
 
+/* The program asks that what it stages for a file is not migrated now, and later that it is. Whoever waits for it (a flush,
+   a close, a read, a log that is full) does not wait: then it is migrated all the same. */
+void cv_stage_hold(const char *path, bool hold);
+
 /* Nothing more is staged for this file: somebody asked for its descriptor. */
 int cv_stage_stop(struct cv_stage *stage);
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -120,6 +121,29 @@ long cv_overlapping(const struct cv_stage *stage, uint64_t address, uint64_t siz
     return -1;
 }
 
+void cv_await_progress(struct cv_stage *stage)
+{
+    stage->wanted_by++;
+    if (stage->holds)
+        pthread_cond_signal(&stage->work);
+    pthread_cond_wait(&stage->progress, &stage->lock);
+    stage->wanted_by--;
+}
+
+void cv_stage_hold(const char *path, bool hold)
+{
+    pthread_mutex_lock(&cv_stages_lock);
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next) {
+        if (strcmp(stage->path, path) != 0)
+            continue;
+        pthread_mutex_lock(&stage->lock);
+        stage->holds = hold;
+        pthread_cond_signal(&stage->work);
+        pthread_mutex_unlock(&stage->lock);
+    }
+    pthread_mutex_unlock(&cv_stages_lock);
+}
+
 int cv_drain(struct cv_stage *stage, bool force)
 {
     int error = 0;
@@ -136,7 +160,7 @@ int cv_drain(struct cv_stage *stage, bool force)
             cv_force(stage);
         pthread_cond_signal(&stage->work);
         while (stage->count && cv_may_go(stage, cv_pending_at(stage, 0)) && !stage->error)
-            pthread_cond_wait(&stage->progress, &stage->lock);
+            cv_await_progress(stage);
         CV_COUNT(drain_ns, cv_ticks() - from);
         error = stage->error;
     }
@@ -241,7 +265,8 @@ void *cv_migrate(void *argument)
     cv_thread_after_others(NICE);
     pthread_mutex_lock(&stage->lock);
     while (!stage->stop) {
-        if (stage->count && !stage->error && cv_may_go(stage, cv_pending_at(stage, 0)))
+        bool held = stage->holds && !stage->wanted_by;
+        if (stage->count && !held && !stage->error && cv_may_go(stage, cv_pending_at(stage, 0)))
             migrate_some(stage);
         else
             pthread_cond_wait(&stage->work, &stage->lock);

@@ -53,6 +53,8 @@ struct cv_stage {
     pthread_cond_t     work, sums, progress;
     pthread_t          thread, summer;
     bool               running, stop;
+    bool               holds;  /* the program asked that nothing is migrated now */
+    unsigned           wanted_by; /* threads that wait for what is */
     bool               leaves; /* the thread frees the stage: giving back the pages of a log takes a while */
     int                error; /* errno of a migration that failed; no more until the next drain tries again */
     struct cv_pending *ring;
@@ -119,6 +121,8 @@ bool cv_needs_log(const struct cv_stage *stage);
 void cv_force(struct cv_stage *stage);
 /* Waits until the base file holds all that may go; with `force`, all. 0, or -1 with errno. */
 int cv_drain(struct cv_stage *stage, bool force);
+/* Waits until some of what is pending has been migrated. Under the lock. */
+void cv_await_progress(struct cv_stage *stage);
 /* Forgets the first `taken` records. Under the lock. */
 void cv_pending_taken(struct cv_stage *stage, size_t taken);
 /* Adds a record. Under the lock. 0, or ENOMEM. */

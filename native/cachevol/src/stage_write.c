@@ -50,7 +50,7 @@ static bool wait_for_room(struct cv_stage *stage)
         return false;
     if (!cv_may_go(stage, cv_pending_at(stage, 0)))
         cv_force(stage); /* all of the room is taken by what waits for a point */
-    pthread_cond_wait(&stage->progress, &stage->lock);
+    cv_await_progress(stage);
     return true;
 }
 
@@ -135,7 +135,7 @@ static bool nothing_pending(struct cv_stage *stage, uint64_t address, uint64_t s
     pthread_mutex_lock(&stage->lock);
     while (cv_overlapping(stage, address, size) >= 0 &&
            (waits = !stage->error && cv_may_go(stage, cv_pending_at(stage, 0))))
-        pthread_cond_wait(&stage->progress, &stage->lock);
+        cv_await_progress(stage);
     pthread_mutex_unlock(&stage->lock);
     return waits;
 }

@@ -42,7 +42,8 @@
     X(neighbour_bytes)   /* read from a neighbour's copy */                                                  \
     X(neighbour_damaged) /* reads from one that were not what it had told of */                              \
     X(neighbour_ns)                                                                                          \
-    X(neighbour_late)    /* times that one did not answer in time */
+    X(neighbour_late)    /* times that one did not answer in time */                                         \
+    X(asked)             /* calls of the original's interface (H5Dprefetch and the like) */
 
 struct cv_stats {
 #define FIELD(name) _Atomic uint64_t name;

@@ -1,5 +1,6 @@
 #include "mpi_open.h"
 #include "mpi_write.h"
+#include "operations.h"
 #include "stage.h"
 #include "vol_point.h"
 
@@ -119,6 +120,8 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
 {
     struct cv_object *o = pointer;
 
+    if (cv_operation_is_ours(H5VL_SUBCLS_DATASET, args->op_type))
+        return cv_operation_run(H5VL_SUBCLS_DATASET, o, args, dxpl);
     cv_changing();
     if (cv_mpi_before_any(o, H5I_DATASET, dxpl))
         return -1;

@@ -3,6 +3,7 @@
 #include "mpi_driver.h"
 #include "mpi_open.h"
 #include "mpi_write.h"
+#include "operations.h"
 #include "reasons.h"
 #include "stage.h"
 #include "vol_point.h"
@@ -34,6 +35,11 @@ static int go_below(const char *name, hid_t fapl, struct below *below)
     h5.H5Pget_vol_info(fapl, (void **)&info);
     below->info = info;
     below->vol  = info ? info->vol : cv_native();
+    if (info && info->missing) {
+        CV_OPEN_ERROR("HDF5_VOL_CONNECTOR: the connector %d below cachevol is not there", info->missing);
+        below->fapl = -1;
+        return -1;
+    }
     below->fapl = h5.H5Pcopy(fapl);
     if (below->vol < 0 || below->fapl < 0)
         return -1;
@@ -203,6 +209,8 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
 {
     struct cv_object *o = pointer;
 
+    if (cv_operation_is_ours(H5VL_SUBCLS_FILE, args->op_type))
+        return cv_operation_run(H5VL_SUBCLS_FILE, o, args, dxpl);
     cv_changing();
     if (cv_config.checkpoint && cv_stages_any() &&
         (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE || args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE))

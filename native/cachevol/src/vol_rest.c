@@ -1,5 +1,6 @@
 /* Introspection, requests, blobs, tokens and the generic optional operation: all go below as they are. */
 #include "object.h"
+#include "operations.h"
 #include "stage.h"
 
 static herr_t get_conn_cls(void *pointer, H5VL_get_conn_lvl_t level, const H5VL_class_t **class)
@@ -28,6 +29,12 @@ static herr_t get_cap_flags(const void *pointer, uint64_t *flags)
 static herr_t opt_query(void *pointer, H5VL_subclass_t class, int type, uint64_t *flags)
 {
     struct cv_object *o = pointer;
+
+    if (cv_operation_is_ours(class, type)) {
+        if (flags)
+            *flags = H5VL_OPT_QUERY_SUPPORTED | H5VL_OPT_QUERY_READ_DATA;
+        return 0;
+    }
     return h5.H5VLintrospect_opt_query(o->under, o->vol, class, type, flags);
 }
 

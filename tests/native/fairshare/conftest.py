@@ -102,15 +102,26 @@ def as_root() -> None:
         pytest.skip("needs root, to act as several users")
 
 
+def let_through(path: Path) -> None:
+    """Let all users pass the folders on the way to what lies in `path`."""
+    for folder in (path, *path.parents):
+        if folder != folder.parent and not os.stat(folder).st_mode & stat.S_IXOTH:
+            os.chmod(folder, os.stat(folder).st_mode | stat.S_IXOTH)
+
+
 @pytest.fixture
 def open_to_all(serve: Callable[..., Share], as_root: None) -> Callable[..., Share]:
     """Start servers of root that all users reach."""
 
     def start(*options: str, data: Path | None = None) -> Share:
         share = serve(*options, data=data)
-        for folder in (share.server.socket.parent, *share.server.socket.parent.parents):
-            if folder != folder.parent and not os.stat(folder).st_mode & stat.S_IXOTH:
-                os.chmod(folder, os.stat(folder).st_mode | stat.S_IXOTH)
+        let_through(share.server.socket.parent)
         return share
 
     return start
+
+
+@pytest.fixture
+def open_to_all_or_own(serve: Callable[..., Share], request: pytest.FixtureRequest) -> Share:
+    """A server that all users reach where we are root, else one of our own."""
+    return request.getfixturevalue("open_to_all")() if os.geteuid() == 0 else serve()

@@ -11,6 +11,7 @@ import mmap
 import os
 import resource
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -388,6 +389,217 @@ def reading_by_mapping(root: Path) -> None:
         ) as view:
             view[0:1] = b"M"
     assert (root / "f").read_bytes()[:6] == b"mapped"
+
+
+def as_user(user: int, what: Callable[[], Any]) -> Any:
+    """Do something as another user, who is in no group of root's. For checks that only root can make."""
+    os.setgroups([])
+    os.setegid(user)
+    os.seteuid(user)
+    try:
+        return what()
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+@check
+def names_of_all_kinds(root: Path) -> None:
+    kinds: dict[str, Callable[[Path], Any]] = {
+        "fifo": lambda path: os.mkfifo(path, 0o640),
+        "socket": lambda path: os.mknod(path, 0o640 | stat.S_IFSOCK),
+        "file": lambda path: os.mknod(path, 0o640 | stat.S_IFREG),
+    }
+    if os.geteuid() == 0:
+        kinds["device"] = lambda path: os.mknod(path, 0o640 | stat.S_IFCHR, os.makedev(300, 70000))
+    for name, make in kinds.items():
+        make(root / name)
+        found = os.lstat(root / name)
+        assert stat.S_IMODE(found.st_mode) == 0o640, name
+        fails(errno.EEXIST, make, root / name)
+        fails(errno.ENOTDIR, os.stat, root / name / "below")
+        fails(errno.ENOTDIR, os.rmdir, root / name)
+        os.chmod(root / name, 0o600)
+        os.link(root / name, root / "second")
+        assert (os.stat(root / name).st_nlink, stat.S_IMODE(os.stat(root / "second").st_mode)) == (2, 0o600)
+        os.rename(root / "second", root / "third")
+        assert os.lstat(root / "third").st_ino == found.st_ino
+        os.unlink(root / "third")
+        if name == "device":
+            assert (os.major(found.st_rdev), os.minor(found.st_rdev)) == (300, 70000)
+    assert sorted(os.listdir(root)) == sorted(kinds)
+
+
+@check
+def dots_at_the_end(root: Path) -> None:
+    (root / "d" / "e").mkdir(parents=True)
+    text = str(root / "d" / "e")
+    fails(errno.EINVAL, os.rmdir, text + "/.")
+    fails(errno.ENOTEMPTY, os.rmdir, text + "/..")
+    fails(errno.EBUSY, os.rename, text + "/.", root / "x")
+    fails(errno.EBUSY, os.rename, text + "/..", root / "x")
+    fails(errno.EEXIST, os.mkdir, text + "/.")
+    fails(errno.EEXIST, os.mkdir, text + "/..")
+    assert os.stat(text + "/.").st_ino == os.stat(text).st_ino
+    assert os.stat(text + "/..").st_ino == os.stat(root / "d").st_ino
+    assert os.listdir(text + "/..") == ["e"]
+
+
+@check
+def a_tree_deeper_than_its_path_may_be_long(root: Path) -> None:
+    """rm goes down and up again by open folders, and removes each before its parent is read on."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for depth in range(14):
+        name = f"{depth:02}" + "x" * 200
+        os.mkdir(name, dir_fd=folder)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+        os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        os.close(folder)
+        folder = below
+    up = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+    assert sorted(os.listdir(up)) == sorted([name, "f"])
+    (first,) = os.listdir(root)
+    subprocess.run(["rm", "-r", str(root / first)], check=True)
+    assert os.listdir(root) == []
+
+
+@check
+def names_as_long_as_may_be(root: Path) -> None:
+    (root / ("n" * 255)).touch()
+    os.rename(root / ("n" * 255), root / ("m" * 255))
+    for call in (os.mkdir, os.mkfifo, os.rmdir, os.unlink, os.stat):
+        fails(errno.ENAMETOOLONG, call, root / ("n" * 256))
+    fails(errno.ENAMETOOLONG, os.rename, root / ("m" * 255), root / ("n" * 256))
+    fails(errno.ENAMETOOLONG, os.symlink, "x", root / ("n" * 256))
+    assert os.listdir(root) == ["m" * 255]
+
+
+@check
+def changes_are_seen_in_times(root: Path) -> None:
+    def stamps(path: Path) -> tuple[int, int]:
+        found = os.lstat(path)
+        return found.st_mtime_ns, found.st_ctime_ns
+
+    def changed(path: Path, call: Callable[..., Any], *arguments: Any, data: bool = False) -> None:
+        before = stamps(path)
+        for _ in range(100):  # the clock of a file system ticks every few milliseconds
+            time.sleep(0.02)
+            call(*arguments)
+            after = stamps(path)
+            if after[1] > before[1]:
+                break
+        assert after[1] > before[1]
+        assert (after[0] > before[0]) == data
+
+    (root / "f").touch()
+    changed(root / "f", os.chmod, root / "f", 0o600)
+    changed(root / "f", os.truncate, root / "f", 5, data=True)
+    changed(root / "f", os.link, root / "f", root / "g")
+    changed(root / "f", os.unlink, root / "g")
+    changed(root, os.rename, root / "f", root / "h", data=True)
+    changed(root, os.mkdir, root / "d", data=True)
+    changed(root, os.mkfifo, root / "p", data=True)
+    assert os.stat(root).st_nlink == 3
+    changed(root, os.rmdir, root / "d", data=True)
+    assert os.stat(root).st_nlink == 2
+
+
+@check
+def the_same_file_under_two_names_is_not_renamed(root: Path) -> None:
+    (root / "a").write_text("x")
+    os.link(root / "a", root / "b")
+    os.rename(root / "a", root / "b")
+    assert sorted(os.listdir(root)) == ["a", "b"]
+
+
+@check
+def sticky_folders(root: Path) -> None:
+    if os.geteuid() != 0:
+        return
+    (root / "d").mkdir()
+    os.chmod(root / "d", 0o1777)
+    (root / "d" / "roots").touch()
+    as_user(54321, (root / "d" / "own").touch)
+    for call in (os.unlink, lambda path: os.rename(path, root / "d" / "x")):
+        fails(errno.EPERM, as_user, 54321, lambda call=call: call(root / "d" / "roots"))
+        fails(errno.EPERM, as_user, 54322, lambda call=call: call(root / "d" / "own"))
+    as_user(54321, (root / "d" / "own").unlink)
+    assert os.listdir(root / "d") == ["roots"]
+
+
+@check
+def owners_alone_change_modes_times_and_groups(root: Path) -> None:
+    if os.geteuid() != 0:
+        return
+    (root / "f").touch()
+    os.chmod(root / "f", 0o666)
+    for call in (
+        lambda: os.chmod(root / "f", 0o600),
+        lambda: os.chown(root / "f", 54321, -1),
+        lambda: os.chown(root / "f", -1, 54321),
+        lambda: os.utime(root / "f", (1, 1)),
+    ):
+        fails(errno.EPERM, as_user, 54321, call)
+    as_user(54321, lambda: os.utime(root / "f"))  # to now: who may write may
+    os.chown(root / "f", 54321, 54321)
+    os.chmod(root / "f", 0o6755)
+    as_user(54321, lambda: os.chown(root / "f", -1, 54321))
+    assert stat.S_IMODE(os.stat(root / "f").st_mode) == 0o755
+
+
+@check
+def who_writes_takes_set_user_id_away(root: Path) -> None:
+    if os.geteuid() != 0:
+        return
+
+    def write(flags: int) -> None:
+        descriptor = os.open(root / "f", flags)
+        if not flags & os.O_TRUNC:
+            os.write(descriptor, b"x")
+        os.close(descriptor)
+
+    (root / "f").write_text("xyz")
+    for how in (lambda: write(os.O_WRONLY), lambda: write(os.O_RDWR), lambda: os.truncate(root / "f", 1)):
+        os.chmod(root / "f", 0o6777)
+        as_user(54321, how)
+        assert stat.S_IMODE(os.stat(root / "f").st_mode) == 0o777
+
+
+@check
+def fifos_have_rights(root: Path) -> None:
+    if os.geteuid() != 0:
+        return
+    os.mkfifo(root / "p", 0o600)
+    os.chmod(root / "p", 0o604)
+    try:
+        reader = os.open(root / "p", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP  # names alone, by the library
+        return
+    fails(errno.EACCES, as_user, 54321, lambda: os.open(root / "p", os.O_WRONLY | os.O_NONBLOCK))
+    os.close(as_user(54321, lambda: os.open(root / "p", os.O_RDONLY | os.O_NONBLOCK)))
+    os.chmod(root / "p", 0o600)
+    fails(errno.EACCES, as_user, 54321, lambda: os.open(root / "p", os.O_RDONLY | os.O_NONBLOCK))
+    writer = os.open(root / "p", os.O_WRONLY)
+    os.write(writer, b"through")
+    assert os.read(reader, 10) == b"through"
+
+
+@check
+def sockets_have_rights(root: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    try:
+        server.bind(str(root / "s"))
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP  # no socket lies behind a name of the library's
+        return
+    server.listen()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(root / "s"))
+    if os.geteuid() == 0:
+        os.chmod(root / "s", 0o755)  # who connects must be allowed to write
+        with socket.socket(socket.AF_UNIX) as client:
+            fails(errno.EACCES, as_user, 54321, lambda: client.connect(str(root / "s")))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -98,9 +99,11 @@ def test_a_handle_of_another_user_is_no_handle(public: Share) -> None:
     (public.tree / "f").write_text("root's own")
     os.chmod(public.tree / "f", 0o600)
     code = """
-import socket
+import ctypes
 f = os.open(ROOT + "/f", os.O_RDONLY)
-print(socket.socket(fileno=os.dup(f)).getpeername().decode().split("/")[-1], flush=True)
+name, size = ctypes.create_string_buffer(128), ctypes.c_uint(128)
+ctypes.CDLL(None).syscall(52, f, name, ctypes.byref(size))  # getpeername, past the library
+print(name.raw[2:size.value].decode().split("/")[-1], flush=True)
 input()
 """
     holder = public.start(
@@ -145,12 +148,34 @@ def test_a_ticket_of_another_or_a_changed_one_is_refused(public: Share) -> None:
         good = connection.ticket(Job("job", size=2))
     changed = bytearray.fromhex(good)
     changed[16] = 200  # the size
+    library = public.server.socket.parent / "library.so"  # where all users can read it
+    shutil.copy(public.programs.library, library)
+    stat = shutil.which("stat")
     for ticket, uid in ((good, ALICE), (changed.hex(), 0)):
-        environment = {**public.environment(), "FAIRSHARE_TICKET": ticket}
-        code = f"import os; os.setgid({uid}); os.setuid({uid}); os.stat('{PREFIX}')"
+        environment = {**public.environment(), "FAIRSHARE_TICKET": ticket, "LD_PRELOAD": str(library)}
+        code = f"import os; os.setgid({uid}); os.setuid({uid}); os.execl({stat!r}, 'stat', '{PREFIX}')"
         done = public.run(sys.executable, "-c", code, env=environment)
         assert done.returncode != 0
         assert "refuses" in done.stderr
+
+
+def test_who_becomes_another_user_leaves_the_ticket_behind(public: Share) -> None:
+    """A program that gives root up goes on as the one job of the user that it is now."""
+    with Connection(public.server.socket) as connection:
+        environment = {**public.environment(), "FAIRSHARE_TICKET": connection.ticket(Job("job", size=2))}
+    os.chmod(public.tree, 0o755)
+    look, change = f"os.stat('{PREFIX}')", f"os.setgid({ALICE}); os.setuid({ALICE})"
+    code = f"import os; {look}; {change}; {look}; input()"
+    child = subprocess.Popen([sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE, text=True)
+    names: set[str] = set()
+    until = time.monotonic() + 20
+    with Connection(public.server.socket) as connection:
+        while not {"job", f"user-{ALICE}"} <= names and time.monotonic() < until:
+            names = {row["job"] for row in connection.status()["jobs"] if row["clients"]}
+            time.sleep(0.05)
+    child.communicate("\n")
+    assert child.returncode == 0
+    assert {"job", f"user-{ALICE}"} <= names
 
 
 def test_the_environment_does_not_make_a_job(share: Share) -> None:

@@ -24,7 +24,8 @@ MAGIC = 0x31525346
 FRAME = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQqQIIIIII4q")
 REPLY = struct.Struct("<qQII")
-_STATUS, _TICKET = 2, 3
+_STATUS, _TICKET, _RELOAD, _SEND_AWAY = 2, 3, 4, 5
+_ANY_USER = 2**32 - 1
 _TICKET_HEAD = struct.Struct("<6IQQII")
 TICKET_BYTES = 128
 _NAME_BYTES = 48
@@ -120,10 +121,24 @@ class Connection:
         ticket, _ = self._request(_TICKET, payload=(head + name).ljust(TICKET_BYTES, b"\0"))
         return ticket.hex()
 
-    def _request(self, op: int, payload: bytes = b"", offset: int = 0, size: int = 0) -> tuple[bytes, int]:
-        request = REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    def reload(self) -> str:
+        """Let the server read its options anew; what changed, in words. UserError where they are wrong."""
+        said, _ = self._request(_RELOAD)
+        return said.decode()
+
+    def send_away(self, job: str, user: int | None, seconds: float) -> int:
+        """End a job's connections and keep it out for so long; how many there were."""
+        uid = _ANY_USER if user is None else user
+        _, ended = self._request(_SEND_AWAY, job.encode(), round(seconds), len(job.encode()), uid)
+        return ended
+
+    def _request(
+        self, op: int, payload: bytes = b"", offset: int = 0, size: int = 0, uid: int = 0
+    ) -> tuple[bytes, int]:
+        request = REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, uid, 0, 0, 0, 0, 0)
         self._send(request + payload)
-        return self._answer("refuses: only its own user and root may ask for other tickets than their own")
+        what = "ask for other tickets than their own" if op == _TICKET else "change what it does"
+        return self._answer(f"refuses: only its own user and root may {what}")
 
     def _answer(self, what: str) -> tuple[bytes, int]:
         body = self._receive()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tiercel.children import ended_with_parent
 from tiercel.errors import UserError
+from tiercel.layers.fairshare import namespace
 from tiercel.layers.fairshare.programs import Programs
 
 #: Longest path of a Unix socket (sockaddr_un), without its NUL.
@@ -38,11 +39,16 @@ class Server:
 
 @contextmanager
 def running_server(
-    programs: Programs, data: Path, options: Sequence[str] = (), log: Path | None = None
+    programs: Programs,
+    data: Path,
+    options: Sequence[str] = (),
+    log: Path | None = None,
+    own_mounts: bool = False,
 ) -> Iterator[Server]:
     """Run a server on folder `data` and end it on leaving; UserError with its sentence if it does not start.
 
-    `options` are the server's own. `log` gets what it prints on standard error.
+    `options` are the server's own. `log` gets what it prints on standard error. With `own_mounts` nobody else
+    sees what it mounts (:mod:`~tiercel.layers.fairshare.namespace`).
     """
     with tempfile.TemporaryDirectory(prefix="tiercel-share-") as folder:
         # Not in the data folder: its path may be too long for a socket, or on a file system without them.
@@ -55,13 +61,18 @@ def running_server(
             process = subprocess.Popen(
                 [str(programs.server), "--data", str(data), "--socket", str(socket), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-                preexec_fn=ended_with_parent,  # noqa: PLW1509
+                preexec_fn=_in_own_namespace if own_mounts else ended_with_parent,  # noqa: PLW1509
             )  # fmt: skip
         try:
             _await_ready(process, log)
             yield Server(process, socket, data)
         finally:
             end(process)
+
+
+def _in_own_namespace() -> None:
+    ended_with_parent()
+    namespace.leave()
 
 
 def _await_ready(process: subprocess.Popen[str], log: Path) -> None:

@@ -111,11 +111,12 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
 
 static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
+    fs_hear_fork();
     if (d->stripes) return fs_striped(d, write, buffer, size, offset);
     bool append = write && d->flags & O_APPEND;
     size_t before = 0;  // written by earlier rounds
     for (int attempt = 0; attempt < 100; attempt++) {
-        struct session *s = fs_session(d->server);
+        struct session *s = fs_session_of(d);
         if (!s) return -1;
         if (append || offset < 0 || s->doorbell < 0 || size == 0)
             return in_order(d, write, buffer, size, append ? FS_AT_POSITION : offset);

@@ -61,7 +61,7 @@ static int find(int fd, const char *path, int flags, struct route *route, const 
         return 1;
     }
     *name = route->path;
-    return fs_route(fd, path, route);
+    return (flags & AT_SYMLINK_NOFOLLOW ? fs_route : fs_route_file)(fd, path, route);
 }
 
 #define CHANGE(fd, path, flags, otherwise, ...)                                          \
@@ -179,7 +179,7 @@ static ssize_t xattr(uint32_t op, struct description *at, const char *path, bool
 #define XATTR_PATH(name, follow, type, op, params, args, key, value, out, size, flags)         \
     EXPORT type name params {                                                                  \
         struct route route;                                                                    \
-        int served = fs_route(AT_FDCWD, path, &route);                                         \
+        int served = (follow ? fs_route_file : fs_route)(AT_FDCWD, path, &route);              \
         if (served < 0) return -1;                                                             \
         char outside[PATH_MAX];                                                                \
         if (!served && fs_leaves(path, outside, sizeof outside)) path = outside;               \

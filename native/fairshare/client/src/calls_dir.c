@@ -72,7 +72,7 @@ static DIR *stream_of(int fd) {
 
 EXPORT DIR *opendir(const char *path) {
     struct route route;
-    int served = fs_route(AT_FDCWD, path, &route);
+    int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return NULL;
     if (!served) return REAL(opendir)(path);
     int fd = fs_open(&route, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

@@ -237,7 +237,7 @@ int ftruncate64(int fd, off_t size) ALIAS(ftruncate);
 
 EXPORT int truncate(const char *path, off_t size) {
     struct route route;
-    int served = fs_route(AT_FDCWD, path, &route);
+    int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return -1;
     if (!served) return REAL(truncate)(path, size);
     if (negative(size)) return -1;

@@ -64,6 +64,12 @@ EXPORT int remove(const char *path) {
     return result < 0 && errno == EISDIR ? unlinkat(AT_FDCWD, path, AT_REMOVEDIR) : result;
 }
 
+// The prototypes say that no path is NULL; the kernel, which is asked otherwise, answers EFAULT.
+static bool absent(const char *path) {
+    const char *volatile given = path;
+    return !given;
+}
+
 // Both names served, or neither; a name cannot move between file systems.
 static int both(uint32_t op, int fd, const char *from, int fd2, const char *to, unsigned flags, bool *ours) {
     struct route a, b;
@@ -72,7 +78,7 @@ static int both(uint32_t op, int fd, const char *from, int fd2, const char *to, 
     if (!*ours) return 0;
     if (first < 0 || second < 0) return -1;
     if (first != second) {
-        errno = EXDEV;
+        errno = absent(from) || absent(to) ? EFAULT : EXDEV;
         return -1;
     }
     struct call c = {.request = {.op = op, .flags = flags}, .at = a.at, .path = a.path, .at2 = b.at, .path2 = b.path};
@@ -113,6 +119,10 @@ EXPORT int link(const char *from, const char *to) {
 EXPORT int symlinkat(const char *text, int fd, const char *path) {
     ROUTE(fd, path, route, REAL(symlinkat)(text, fd, path))
     char kept[PATH_MAX];
+    if (absent(text)) {
+        errno = EFAULT;
+        return -1;
+    }
     if (!*text) {
         errno = ENOENT;
         return -1;
@@ -127,7 +137,23 @@ EXPORT int symlink(const char *text, const char *path) {
     return symlinkat(text, AT_FDCWD, path);
 }
 
+// What /proc/self/fd/N says of a served file.
+static ssize_t link_of_number(struct description *d, char *buffer, size_t size) {
+    char found[PATH_MAX], whole[2 * PATH_MAX];
+    struct call c = {.request.op = FS_RESOLVE, .at = d, .out = found, .out_len = sizeof found - 1};
+    int64_t length = fs_do(&c);
+    if (length < 0) return fs_answer(length);
+    found[length] = '\0';
+    if (fs_absolute(found, whole, sizeof whole) < 0) return -1;
+    size_t text = strlen(whole);
+    if (text < size) size = text;
+    memcpy(buffer, whole, size);
+    return (ssize_t)size;
+}
+
 EXPORT ssize_t readlinkat(int fd, const char *restrict path, char *restrict buffer, size_t size) {
+    struct description *d = fs_by_number(path);
+    if (d && strncmp(path, "/dev/st", 7) != 0) return link_of_number(d, buffer, size);
     ROUTE(fd, path, route, REAL(readlinkat)(fd, path, buffer, size))
     char kept[PATH_MAX], shown[2 * PATH_MAX];
     struct call c = {.request.op = FS_READLINK, .at = route.at, .path = route.path, .out = kept,
@@ -143,7 +169,6 @@ EXPORT ssize_t readlinkat(int fd, const char *restrict path, char *restrict buff
 }
 
 EXPORT ssize_t readlink(const char *restrict path, char *restrict buffer, size_t size) {
-    ROUTE(AT_FDCWD, path, route, REAL(readlink)(path, buffer, size))
     return readlinkat(AT_FDCWD, path, buffer, size);
 }
 
@@ -160,7 +185,7 @@ EXPORT ssize_t __readlinkat_chk(int fd, const char *path, char *buffer, size_t s
 
 EXPORT char *realpath(const char *restrict path, char *restrict out) {
     struct route route;
-    int served = path ? fs_route(AT_FDCWD, path, &route) : 0;
+    int served = path ? fs_route_file(AT_FDCWD, path, &route) : 0;
     if (served < 0) return NULL;
     if (!served) return REAL(realpath)(path, out);
     char found[PATH_MAX], whole[PATH_MAX];
@@ -184,12 +209,14 @@ EXPORT char *__realpath_chk(const char *path, char *out, size_t room) {
     return realpath(path, out);
 }
 
-// Devices and FIFOs have no place on a server; regular files are made as open makes them.
+// Regular files are made as open makes them: they may be striped. Others are names alone, which cannot be opened
+// from here.
 EXPORT int mknodat(int fd, const char *path, mode_t mode, dev_t device) {
     ROUTE(fd, path, route, REAL(mknodat)(fd, path, mode, device))
     if ((mode & S_IFMT) != S_IFREG && (mode & S_IFMT) != 0) {
-        errno = EPERM;
-        return -1;
+        struct call c = {.request = {.op = FS_MAKE_NODE, .mode = mode & ~fs_umask(), .offset = (int64_t)device},
+                         .at = route.at, .path = route.path};
+        return fs_answer(fs_do(&c));
     }
     int made = fs_open(&route, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode & 07777);
     return made < 0 ? -1 : fs_close(made);
@@ -200,10 +227,24 @@ EXPORT int mknod(const char *path, mode_t mode, dev_t device) {
     return mknodat(AT_FDCWD, path, mode, device);
 }
 
+EXPORT int mkfifoat(int fd, const char *path, mode_t mode) {
+    ROUTE(fd, path, route, REAL(mkfifoat)(fd, path, mode))
+    return mknodat(fd, path, (mode & 07777) | S_IFIFO, 0);
+}
+
 EXPORT int mkfifo(const char *path, mode_t mode) {
     ROUTE(AT_FDCWD, path, route, REAL(mkfifo)(path, mode))
-    errno = EPERM;
-    return -1;
+    return mkfifoat(AT_FDCWD, path, mode);
+}
+
+// What programs built before glibc 2.33 call.
+int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
+int __xmknodat(int version, int fd, const char *path, mode_t mode, dev_t *device);
+EXPORT int __xmknod(int version, const char *path, mode_t mode, dev_t *device) {
+    return (void)version, mknod(path, mode, *device);
+}
+EXPORT int __xmknodat(int version, int fd, const char *path, mode_t mode, dev_t *device) {
+    return (void)version, mknodat(fd, path, mode, *device);
 }
 
 // Names that nobody has yet. glibc's own would call its internal open.

@@ -21,8 +21,21 @@ void fs_locks_used(void) { locks_used = true; }
 static char *whole_path(const struct route *route, char *out) {
     if (!route->at) return strcpy(out, route->path);
     if (!route->at->path) return NULL;
+    if (!*route->path) return strcpy(out, route->at->path);
     int n = snprintf(out, PATH_MAX, "%s/%s", route->at->path, route->path);
     return n < PATH_MAX ? out : NULL;
+}
+
+// A path with ".." in it says where a folder is only as long as what it goes through is there.
+static void name_anew(struct description *d) {
+    char now[PATH_MAX];
+    struct call c = {.request.op = FS_RESOLVE, .at = d, .out = now, .out_len = sizeof now - 1};
+    int64_t length = fs_do(&c);
+    free(d->path);
+    d->path = NULL;
+    if (length <= 0) return;
+    now[length] = '\0';
+    d->path = strdup(now);
 }
 
 // What O_TRUNC asks for, of a striped file; also where it is opened for reading.
@@ -67,6 +80,7 @@ int fs_open(struct route *route, int flags, mode_t mode) {
         return -1;
     }
     d->ino = found.a.ino;
+    if (d->directory && d->path && fs_goes_up(d->path)) name_anew(d);
     bool striped = c.reply.data_len >= sizeof found;
     int problem = striped && fs_attach(d, &found.grant) < 0 ? errno : 0;
     if (!problem && striped && flags & O_TRUNC && found.a.size > 0 && empty(route, d) < 0) problem = errno;
@@ -89,8 +103,12 @@ int fs_open(struct route *route, int flags, mode_t mode) {
 
 static int open_from(int dirfd, const char *path, int flags, mode_t mode, bool *ours) {
     struct route route;
-    int served = fs_route(dirfd, path, &route);
+    int served = fs_route_file(dirfd, path, &route);
     *ours = served != 0;
+    if (served > 0 && !*route.path && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
+        errno = EEXIST;
+        return -1;
+    }
     return served < 0 ? -1 : served ? fs_open(&route, flags, mode) : -1;
 }
 

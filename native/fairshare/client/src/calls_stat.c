@@ -46,7 +46,7 @@ static int look(int fd, const char *path, int flags, struct fs_attributes *a) {
         if (!d) return 0;
         return fs_attributes_at(d, NULL, true, a) < 0 ? -1 : 1;
     }
-    int served = fs_route(fd, path, &route);
+    int served = (flags & AT_SYMLINK_NOFOLLOW ? fs_route : fs_route_file)(fd, path, &route);
     if (served <= 0) return served;
     return fs_attributes_at(route.at, route.path, !(flags & AT_SYMLINK_NOFOLLOW), a) < 0 ? -1 : 1;
 }
@@ -138,7 +138,7 @@ EXPORT int statx(int fd, const char *path, int flags, unsigned mask, struct stat
 
 EXPORT int faccessat(int fd, const char *path, int mode, int flags) {
     struct route route;
-    int served = fs_route(fd, path, &route);
+    int served = fs_route_file(fd, path, &route);
     if (served < 0) return -1;
     if (!served) return REAL(faccessat)(fd, path, mode, flags);
     struct call c = {.request = {.op = FS_ACCESS, .mode = (uint32_t)mode,
@@ -149,7 +149,7 @@ EXPORT int faccessat(int fd, const char *path, int mode, int flags) {
 
 EXPORT int access(const char *path, int mode) {
     struct route route;
-    int served = fs_route(AT_FDCWD, path, &route);
+    int served = fs_route_file(AT_FDCWD, path, &route);
     return served ? faccessat(AT_FDCWD, path, mode, 0) : REAL(access)(path, mode);
 }
 
@@ -208,7 +208,7 @@ static void to_statvfs(const struct fs_statfs *from, struct statvfs *to) {
     EXPORT int name(const char *path, struct type *out) {             \
         struct route route;                                           \
         struct fs_statfs found;                                       \
-        int served = fs_route(AT_FDCWD, path, &route);                \
+        int served = fs_route_file(AT_FDCWD, path, &route);           \
         if (served < 0) return -1;                                    \
         if (!served) return REAL(name)(path, out);                    \
         if (space(route.at, route.path, &found) < 0) return -1;       \

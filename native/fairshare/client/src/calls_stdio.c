@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,7 +112,7 @@ static int flags_of(const char *mode) {
 
 EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
     struct route route;
-    int served = fs_route(AT_FDCWD, path, &route);
+    int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return NULL;
     if (!served) return REAL(fopen)(path, mode);
     int flags = flags_of(mode);
@@ -141,7 +142,7 @@ EXPORT FILE *fdopen(int fd, const char *mode) {
 // A stream that exists cannot be turned into one of ours, but for the standard ones.
 EXPORT FILE *freopen(const char *restrict path, const char *restrict mode, FILE *restrict file) {
     struct route route;
-    int served = path ? fs_route(AT_FDCWD, path, &route) : 0;
+    int served = path ? fs_route_file(AT_FDCWD, path, &route) : 0;
     int fd = known_fd(file, false);
     if (!served && fd < 0) return REAL(freopen)(path, mode, file);
     int standard = file == stdin ? 0 : file == stdout ? 1 : file == stderr ? 2 : -1;
@@ -176,6 +177,50 @@ EXPORT int fileno(FILE *file) {
 EXPORT int fileno_unlocked(FILE *file) {
     int fd = known_fd(file, false);
     return fd >= 0 ? fd : REAL(fileno_unlocked)(file);
+}
+
+// libc's own would write to the descriptor by itself.
+static int print(int fd, const char *format, va_list list) {
+    char *text;
+    int length = vasprintf(&text, format, list);
+    if (length < 0) return -1;
+    for (int done = 0; done < length;) {
+        ssize_t now = write(fd, text + done, (size_t)(length - done));
+        if (now < 0 && errno == EINTR) continue;
+        if (now <= 0) {
+            length = -1;
+            break;
+        }
+        done += (int)now;
+    }
+    free(text);
+    return length;
+}
+
+EXPORT int vdprintf(int fd, const char *restrict format, va_list list) {
+    return fs_get(fd) ? print(fd, format, list) : REAL(vdprintf)(fd, format, list);
+}
+
+EXPORT int dprintf(int fd, const char *restrict format, ...) {
+    va_list list;
+    va_start(list, format);
+    int result = vdprintf(fd, format, list);
+    va_end(list);
+    return result;
+}
+
+int __vdprintf_chk(int fd, int flag, const char *format, va_list list);
+EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list list) {
+    return fs_get(fd) ? print(fd, format, list) : REAL(__vdprintf_chk)(fd, flag, format, list);
+}
+
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int result = __vdprintf_chk(fd, flag, format, list);
+    va_end(list);
+    return result;
 }
 
 // ---- the standard streams ----

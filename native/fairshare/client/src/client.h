@@ -76,6 +76,7 @@ struct call {
 // Returns the result, or -errno. Waits at most for `patience` for a server that has gone.
 int64_t fs_do(struct call *c);
 ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset);
+struct session *fs_session_of(struct description *d);  // the one that moves its data; NULL and errno
 uint64_t fs_generation(int server);
 uint64_t fs_server_id(int server);
 uint32_t fs_stripe_size(int server);  // of new files; 0: not striped
@@ -88,14 +89,27 @@ bool fs_internal(int fd);             // of this library: programs neither close
 void fs_move_aside(int fd);           // somebody wants this number
 void fs_before_fork(void);
 void fs_after_fork(bool child);
+void fs_hear_fork(void);              // (config.c) whether this is a child that nobody told us of
+void fs_after_unheard_fork(void);     // it is: it speaks for itself
+void fs_lose_positions(void);         // (table.c) of files whose position this process alone kept
+
+// ---- who this process is (identity.c) ----
+uint64_t fs_who(void);                // user and groups, as one number
+bool fs_gave_up(uid_t user);          // this process was that user when it began, and is no more
+bool fs_strange_thread(void);         // this thread is somebody else than the process
+void fs_thread_changed(void);         // a raw call may have made it so
 
 // ---- paths (path.c) ----
 struct route {
     struct description *at;           // NULL: from the root
-    char path[PATH_MAX];
+    char path[PATH_MAX];              // "": `at` itself (fs_route_file alone)
 };
 // Whether `path` (from directory `fd`) is served; then where. -1 and errno: too long.
 int fs_route(int fd, const char *path, struct route *route);
+// The same for a file that is looked at or opened: /dev/stdin, /dev/fd/N and /proc/self/fd/N are open files.
+int fs_route_file(int fd, const char *path, struct route *route);
+struct description *fs_by_number(const char *path);  // the served file that such a path names
+bool fs_goes_up(const char *path);    // has a ".." in it
 // Whether an absolute path begins below the prefix and leaves it by ".."; then where it leads.
 bool fs_leaves(const char *path, char *out, size_t size);
 int fs_absolute(const char *served, char *out, size_t size); // with the prefix in front

@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "real.h"
 
 struct config fs_config;
 
@@ -56,14 +60,36 @@ static void read_environment(void) {
     fs_config.on = true;
 }
 
+// A child that was made past libc's fork (_Fork, clone by number) has our sessions, which are its parent's, and nobody
+// told us. A page that the kernel empties in a child tells.
+static atomic_uchar *heard;
+
+static void listen_for_forks(void) {
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = REAL(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) < 0) return;
+    heard = page;
+    *heard = 1;
+}
+
+void fs_hear_fork(void) {
+    if (!heard || *heard) return;
+    *heard = 1;
+    fs_after_unheard_fork();
+}
+
 static void before_fork(void) { fs_before_fork(); }
 static void after_fork_parent(void) { fs_after_fork(false); }
-static void after_fork_child(void) { fs_after_fork(true); }
+static void after_fork_child(void) {
+    if (heard) *heard = 1;
+    fs_after_fork(true);
+}
 
 __attribute__((constructor)) static void start(void) {
     read_environment();
     if (!fs_config.on) return;
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    listen_for_forks();
     fs_cwd_init();
     fs_adopt_inherited();
 }

@@ -33,9 +33,8 @@ static bool clean(const char *path, bool up, char *out, size_t size) {
         while (*p == '/') p++;
         size_t length = strcspn(p, "/");
         if (length == 0) break;
-        if (length == 1 && p[0] == '.') {
+        if (length == 1 && p[0] == '.' && p[1]) {  // at the end it stays: rmdir("a/.") is not rmdir("a")
             p++;
-            if (!*p && n > 0) goto slash;  // "a/." is "a/"
             continue;
         }
         if (up && length == 2 && p[0] == '.' && p[1] == '.') {
@@ -50,7 +49,6 @@ static bool clean(const char *path, bool up, char *out, size_t size) {
         p += length;
     }
     if (n > 0 && path[strlen(path) - 1] == '/') {
-    slash:
         if (n + 2 > size) return false;
         if (out[n - 1] != '/') out[n++] = '/';
     }
@@ -59,7 +57,7 @@ static bool clean(const char *path, bool up, char *out, size_t size) {
     return true;
 }
 
-static bool goes_up(const char *path) {
+bool fs_goes_up(const char *path) {
     for (const char *p = path; (p = strstr(p, "..")); p += 2)
         if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0')) return true;
     return false;
@@ -68,7 +66,7 @@ static bool goes_up(const char *path) {
 // An absolute path of this machine: served or not.
 static int route_absolute(const char *path, struct route *route) {
     char text[PATH_MAX];
-    bool up = goes_up(path);
+    bool up = fs_goes_up(path);
     if (!up && !below_prefix(path) && !(path[0] == '/' && (strstr(path, "//") || strstr(path, "/./"))))
         return 0;
     if (!clean(path, false, text, sizeof text)) {
@@ -99,21 +97,37 @@ static int join(const char *base, const char *path, struct route *route) {
     return route_absolute(text, route);
 }
 
+// A path from an ordinary folder can lead into the served tree where it goes up, or names a part of the prefix.
+static int route_from(int fd, const char *path, struct route *route) {
+    while (path[0] == '.' && path[1] == '/') path += 2;
+    size_t length = strcspn(path, "/");
+    char part[NAME_MAX + 3], link[64], folder[PATH_MAX];
+    if (length == 0 || length > NAME_MAX) return 0;
+    snprintf(part, sizeof part, "/%.*s", (int)length, path);
+    if (!fs_goes_up(path) && !strstr(fs_config.prefix, part)) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t got = REAL(readlink)(link, folder, sizeof folder - 1);
+    if (got <= 0 || folder[0] != '/') return 0;
+    folder[got] = '\0';
+    return join(folder, path, route);
+}
+
 int fs_route(int fd, const char *path, struct route *route) {
     if (!fs_on() || !path) return 0;
     if (path[0] == '/') return route_absolute(path, route);
     if (fd != AT_FDCWD) {
         struct description *d = fs_get(fd);
-        if (!d) return 0;
+        if (!d) return route_from(fd, path, route);
         if (!d->directory) {
             if (path[0] == '\0') return 0;
             errno = ENOTDIR;
             return -1;
         }
-        if (d->path && goes_up(path)) {
+        if (d->path && fs_goes_up(path)) {
             char base[PATH_MAX];
             if (fs_absolute(d->path, base, sizeof base) < 0) return -1;
-            return join(base, path, route);
+            int inside = join(base, path, route);
+            if (inside <= 0 || fs_config.servers > 1) return inside;
         }
         if (strlen(path) >= sizeof route->path) {
             errno = ENAMETOOLONG;
@@ -148,14 +162,46 @@ int fs_route(int fd, const char *path, struct route *route) {
         size_t length = strlen(cwd_real);
         bool above = length == 1 || (strncmp(fs_config.prefix, cwd_real, length) == 0 &&
                                      fs_config.prefix[length] == '/');
-        if (above || goes_up(path)) result = join(cwd_real, path, route);
+        if (above || fs_goes_up(path)) result = join(cwd_real, path, route);
     }
     pthread_mutex_unlock(&cwd_lock);
     return result;
 }
 
+// The number at the end of a path that names an open file of this process; -1: none.
+static int number_in(const char *path) {
+    static const char *const named[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    for (int fd = 0; fd < 3; fd++)
+        if (strcmp(path, named[fd]) == 0) return fd;
+    char own[32];
+    snprintf(own, sizeof own, "/proc/%d/fd/", getpid());
+    const char *const folders[] = {"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", own};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) != 0) continue;
+        char *end;
+        long number = strtol(path + length, &end, 10);
+        bool digits = path[length] >= '0' && path[length] <= '9' && !*end && number < fs_max_descriptors();
+        return digits ? (int)number : -1;
+    }
+    return -1;
+}
+
+struct description *fs_by_number(const char *path) {
+    if (!fs_on() || !path || (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0)) return NULL;
+    return fs_get(number_in(path));
+}
+
+int fs_route_file(int fd, const char *path, struct route *route) {
+    struct description *d = fs_by_number(path);
+    if (!d) return fs_route(fd, path, route);
+    route->at = d;
+    route->path[0] = '\0';
+    return 1;
+}
+
 bool fs_leaves(const char *path, char *out, size_t size) {
-    return fs_on() && path && path[0] == '/' && goes_up(path) && below_prefix(path) &&
+    return fs_on() && path && path[0] == '/' && fs_goes_up(path) && below_prefix(path) &&
            clean(path, true, out, size) && !below_prefix(out);
 }
 
@@ -178,9 +224,16 @@ void fs_cwd_init(void) {
         strcpy(cwd_served, inherited);
 }
 
+// While the working directory is a served one, the kernel's is a folder in which nothing can be found or made by any
+// name that programs use: a call that nobody intercepts fails, instead of acting on the folder that was left.
+static void park(void) {
+    if (REAL(chdir)("/proc/self/map_files") < 0) (void)!REAL(chdir)("/proc/self/fdinfo");
+}
+
 static void set_cwd(const char *served) {
     pthread_mutex_lock(&cwd_lock);
     if (served) {
+        park();
         snprintf(cwd_served, sizeof cwd_served, "%s", served);
         setenv("FAIRSHARE_CWD", served, 1);
     } else {
@@ -211,7 +264,7 @@ static int enter(struct description *at, const char *path) {
 
 EXPORT int chdir(const char *path) {
     struct route route;
-    int served = fs_route(AT_FDCWD, path, &route);
+    int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return -1;
     if (served) return enter(route.at, route.path);
     if (fs_on() && fs_cwd() && path[0] != '/') {
@@ -271,6 +324,13 @@ EXPORT char *__getcwd_chk(char *buffer, size_t size, size_t room) {
     if (size > room) abort();
     return getcwd(buffer, size);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+EXPORT char *getwd(char *buffer) {
+    return fs_on() && fs_cwd() ? getcwd(buffer, PATH_MAX) : REAL(getwd)(buffer);
+}
+#pragma GCC diagnostic pop
 
 EXPORT char *get_current_dir_name(void) { return getcwd(NULL, 0); }
 

@@ -36,10 +36,14 @@ uint32_t fs_stripe_size(int server) {
     return s ? s->stripe : 0;
 }
 
-bool fs_connected(int server, uint64_t generation) {
+// The session that gave a handle: the current one, or that of a user who this process was before.
+static struct session *giver(int server, uint64_t generation) {
     struct session *s = sessions[server];
-    return s && !s->lost && s->generation == generation;
+    while (s && s->generation != generation) s = s->before;
+    return s && !s->lost ? s : NULL;
 }
+
+bool fs_connected(int server, uint64_t generation) { return giver(server, generation) != NULL; }
 
 bool fs_remote(int server) {
     struct session *s = sessions[server];
@@ -60,6 +64,7 @@ static struct session *make(int server, bool first) {
         s->doorbell = -1;
         s->index = server;
         s->generation = atomic_fetch_add(&generations, 1);
+        s->who = fs_who();
         pthread_mutex_init(&s->talking, NULL);
         int problem = fs_connect(server);
         if (problem >= 0) {
@@ -79,56 +84,74 @@ static struct session *make(int server, bool first) {
     }
 }
 
-struct session *fs_session(int server) {
-    struct session *s = sessions[server];
-    if (s && !s->lost) return s;
-    pthread_mutex_lock(&connecting);
-    s = sessions[server];
-    if (!s || s->lost) {
-        struct session *fresh = make(server, s == NULL);
-        if (fresh) {
-            // The old one's memory and descriptors stay: another thread may still look at it, and a number that
-            // is given out again would be another file's.
-            if (s) shutdown(s->socket, SHUT_RDWR);
-            sessions[server] = fresh;
+// The session of the user that this process is now, out of those it had; it becomes the first.
+static struct session *recall(int server, uint64_t who) {
+    for (struct session *s = sessions[server], *newer = NULL; s; newer = s, s = s->before) {
+        if (s->who != who || s->lost) continue;
+        if (newer) {
+            newer->before = s->before;
+            s->before = sessions[server];
         }
-        s = fresh;
+        return s;
     }
+    return NULL;
+}
+
+struct session *fs_session(int server) {
+    uint64_t who = fs_who();
+    struct session *s = sessions[server];
+    if (s && !s->lost && s->who == who) return s;
+    pthread_mutex_lock(&connecting);
+    struct session *newest = sessions[server];
+    s = recall(server, who);
+    if (!s && (s = make(server, newest == NULL || !newest->lost))) {
+        // A lost one's memory and descriptors stay: another thread may still look at it, and a number that
+        // is given out again would be another file's.
+        if (newest && newest->lost) shutdown(newest->socket, SHUT_RDWR);
+        s->before = newest;
+    }
+    if (s) sessions[server] = s;
     pthread_mutex_unlock(&connecting);
     return s;
 }
 
+struct session *fs_session_of(struct description *d) {
+    struct session *s = giver(d->server, d->generation);
+    return s ? s : fs_session(d->server);
+}
+
 bool fs_internal(int fd) {
-    for (int i = 0; i < fs_config.servers && fd >= 0; i++) {
-        struct session *s = sessions[i];
-        if (s && (fd == s->socket || fd == s->doorbell)) return true;
-    }
+    for (int i = 0; i < fs_config.servers && fd >= 0; i++)
+        for (struct session *s = sessions[i]; s; s = s->before)
+            if (fd == s->socket || fd == s->doorbell) return true;
     return false;
 }
 
 void fs_move_aside(int fd) {
-    for (int i = 0; i < fs_config.servers && fd >= 0; i++) {
-        struct session *s = sessions[i];
-        if (!s || (fd != s->socket && fd != s->doorbell)) continue;
-        int moved = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, fd + 1);
-        if (moved < 0)
-            fs_lost(s);
-        else
-            *(fd == s->socket ? &s->socket : &s->doorbell) = moved;
-    }
+    for (int i = 0; i < fs_config.servers && fd >= 0; i++)
+        for (struct session *s = sessions[i]; s; s = s->before) {
+            if (fd != s->socket && fd != s->doorbell) continue;
+            int moved = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, fd + 1);
+            if (moved < 0)
+                fs_lost(s);
+            else
+                *(fd == s->socket ? &s->socket : &s->doorbell) = moved;
+        }
 }
 
 void fs_lost(struct session *s) { s->lost = true; }
 
 void fs_forget_session(void) {
     for (int i = 0; i < fs_config.servers; i++) {
-        struct session *s = sessions[i];
+        struct session *s = sessions[i], *before;
         sessions[i] = NULL;
-        if (!s) continue;
-        REAL(close)(s->socket);
-        if (s->doorbell >= 0) REAL(close)(s->doorbell);
-        if (s->segment) munmap(s->segment, FS_SEGMENT_BYTES);
-        free(s);
+        for (; s; s = before) {
+            before = s->before;
+            REAL(close)(s->socket);
+            if (s->doorbell >= 0) REAL(close)(s->doorbell);
+            if (s->segment) munmap(s->segment, FS_SEGMENT_BYTES);
+            free(s);
+        }
     }
 }
 
@@ -152,6 +175,15 @@ void fs_after_fork(bool child) {
     if (!child) return;
     fs_forget_session();
     fs_renew_locks();
+}
+
+// Locks may be held by threads that the child does not have. A position that its parent kept cannot be shared any more,
+// so such a file is lost to the child.
+void fs_after_unheard_fork(void) {
+    pthread_mutex_init(&connecting, NULL);
+    fs_forget_session();
+    fs_renew_locks();
+    fs_lose_positions();
 }
 
 static bool harmless(const struct call *c) {
@@ -224,15 +256,50 @@ int fs_revive(struct session *s, struct description *d) {
     return same ? 0 : -EIO;
 }
 
+// What is done with an open file by the rights that it was opened with.
+static bool of_open_file(const struct call *c) {
+    if (!c->at || c->path || c->path2) return false;
+    switch (c->request.op) {
+        case FS_CLOSE: case FS_DESCRIBE: case FS_READ: case FS_WRITE: case FS_SEEK: case FS_TRUNCATE: case FS_ALLOCATE:
+        case FS_FSYNC: case FS_SET_FLAGS: case FS_GET_ATTRIBUTES: case FS_READ_DIRECTORY: case FS_RESOLVE:
+        case FS_LOCK: case FS_FLOCK: case FS_STRIPE_BEGIN: case FS_STRIPE_END:
+            return true;
+        default: return false;
+    }
+}
+
+// A name in a folder that was opened by another user, whom this process was: by the folder's path, with the rights
+// of now. What has no path cannot be reached.
+static int by_own_rights(struct description **at, const char **path, char *whole, struct session *s) {
+    struct description *d = *at;
+    if (!d || d->generation == 0 || d->generation == s->generation) return 0;
+    struct session *opener = giver(d->server, d->generation);
+    if (!opener || opener->who == s->who) return 0;
+    if (!d->path || !*path) return -EPERM;
+    if ((*path)[0] != '/') {
+        if (snprintf(whole, PATH_MAX, "%s/%s", d->path, *path) >= PATH_MAX) return -ENAMETOOLONG;
+        *path = whole;
+    }
+    *at = NULL;
+    return 0;
+}
+
 static int64_t carry_out(struct call *c) {
+    fs_hear_fork();
+    if (fs_strange_thread()) return -EPERM;
+    char whole[2][PATH_MAX];
     int server = c->at ? c->at->server : c->path ? fs_server_of(c->path) : c->server;
     if (c->path2 && (c->request.op == FS_RENAME || c->request.op == FS_LINK) &&
         (c->at2 ? c->at2->server : fs_server_of(c->path2)) != server)
         return -EXDEV;  // on another server: programs then copy
     for (int attempt = 0;; attempt++) {
-        struct session *s = fs_session(server);
+        bool opened = of_open_file(c);
+        struct session *s = opened ? fs_session_of(c->at) : fs_session(server);
         if (!s) return -errno;
-        int problem = fs_revive(s, c->at);
+        int problem = opened ? 0 : by_own_rights(&c->at, &c->path, whole[0], s);
+        if (problem == 0 && !opened) problem = by_own_rights(&c->at2, &c->path2, whole[1], s);
+        if (problem < 0) return problem;
+        problem = fs_revive(s, c->at);
         if (problem == 0 && c->at2) problem = fs_revive(s, c->at2);
         if (problem == LOST) {
             fs_lost(s);
@@ -252,11 +319,12 @@ static int64_t carry_out(struct call *c) {
 // The result alone says what went wrong: whoever calls readdir looks at errno even where nothing did.
 int64_t fs_do(struct call *c) {
     int before = errno;
-    fs_pin(c->at, true);
-    fs_pin(c->at2, true);
+    struct description *at = c->at, *at2 = c->at2;
+    fs_pin(at, true);
+    fs_pin(at2, true);
     int64_t result = carry_out(c);
-    fs_pin(c->at, false);
-    fs_pin(c->at2, false);
+    fs_pin(at, false);
+    fs_pin(at2, false);
     errno = before;
     return result;
 }

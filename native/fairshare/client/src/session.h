@@ -12,6 +12,8 @@ struct session {
     int doorbell;               // -1: requests go over the socket
     unsigned char *segment;
     uint64_t server, generation;
+    uint64_t who;               // who the process was when it began (fs_who)
+    struct session *before;     // another user's of this process: for the files that it opened
     uint32_t stripe;            // bytes of a stripe of new files, or 0
     atomic_bool lost;
     atomic_uint slots;          // of this process's threads, one bit each

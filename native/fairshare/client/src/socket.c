@@ -34,7 +34,7 @@ static int connect_unix(const char *path) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
     retry_timeout(fd);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+    if (REAL(connect)(fd, (struct sockaddr *)&address, sizeof address) < 0) {
         int problem = -errno;
         REAL(close)(fd);
         return problem;
@@ -47,7 +47,7 @@ static int connect_unix(const char *path) {
 static int believe(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -errno;
+    if (REAL(getsockopt)(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -errno;
     const char *other = getenv("FAIRSHARE_SERVER_USER");
     if (peer.uid == 0 || peer.uid == geteuid()) return 0;
     if (other && *other && strtoul(other, NULL, 10) == peer.uid) return 0;
@@ -74,7 +74,7 @@ static int connect_tcp(const char *where) {
         int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) continue;
         retry_timeout(fd);
-        if (connect(fd, one->ai_addr, one->ai_addrlen) == 0) {
+        if (REAL(connect)(fd, one->ai_addr, one->ai_addrlen) == 0) {
             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
             problem = fd;
             break;
@@ -122,7 +122,7 @@ int fs_send(int socket, uint64_t tag, const struct iovec *parts, int count) {
     }
     struct msghdr message = {.msg_iov = all, .msg_iovlen = (size_t)count + 1};
     while (message.msg_iovlen > 0) {
-        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        ssize_t sent = REAL(sendmsg)(socket, &message, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return -errno;
         while (message.msg_iovlen > 0 && (size_t)sent >= message.msg_iov->iov_len) {
@@ -147,7 +147,7 @@ static ssize_t receive_some(int socket, void *to, size_t size, int *descriptors,
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
     ssize_t got;
-    do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    do got = REAL(recvmsg)(socket, &message, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
     if (got < 0) return -errno;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
@@ -213,7 +213,11 @@ int fs_hello(struct session *s) {
     } hello = {FS_VERSION, local ? FS_WANT_SEGMENT : 0, 0};
     struct iovec parts[3] = {{&hello, sizeof hello}};
     int n = 1;
-    if (fs_config.has_ticket) {
+    uint32_t holder;
+    memcpy(&holder, fs_config.ticket, sizeof holder);
+    bool of_before = fs_config.has_ticket && fs_gave_up(holder);  // then it is not shown
+    if (!local && of_before) return -EPERM;  // and over TCP nothing else says who somebody is
+    if (fs_config.has_ticket && !of_before) {
         fs_hmac(fs_config.secret, sizeof fs_config.secret, challenge, sizeof challenge, proof);
         parts[n++] = (struct iovec){fs_config.ticket, sizeof fs_config.ticket};
         parts[n++] = (struct iovec){proof, sizeof proof};
@@ -224,7 +228,11 @@ int fs_hello(struct session *s) {
     if (length < (ssize_t)sizeof answer.reply) return length < 0 ? (int)length : -EPROTO;
     if (answer.reply.result < 0) {
         int text = (int)(length - (ssize_t)sizeof answer.reply);
-        fprintf(stderr, "fairshare client: the server refuses: %.*s\n", text, answer.data.reason);
+        static char said[sizeof answer.data.reason];  // a program that goes on asking hears it once
+        if (strncmp(said, answer.data.reason, 24) != 0) {
+            fprintf(stderr, "fairshare client: the server refuses: %.*s\n", text, answer.data.reason);
+            snprintf(said, sizeof said, "%.*s", text, answer.data.reason);
+        }
         return (int)answer.reply.result;
     }
     s->server = answer.data.welcome.server;
@@ -258,7 +266,7 @@ static int placeholder(uint64_t server, uint64_t handle) {
                           (unsigned)__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return -errno;
-    bind(fd, (struct sockaddr *)&name, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)length));
+    REAL(bind)(fd, (struct sockaddr *)&name, (socklen_t)(sizeof(sa_family_t) + 1 + (size_t)length));
     return fd;
 }
 

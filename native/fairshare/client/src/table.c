@@ -137,6 +137,18 @@ static void renew(int fd, struct description *d, void *with) {
 
 void fs_renew_locks(void) { fs_each(renew, NULL); }
 
+static void lose(int fd, struct description *d, void *with) {
+    (void)fd;
+    (void)with;
+    if (d->shared || d->directory) return;
+    d->handle = 0;
+    d->generation = UINT64_MAX;  // of no session
+    d->shared = true;            // and not to be opened anew
+    d->flags &= ~O_APPEND;
+}
+
+void fs_lose_positions(void) { fs_each(lose, NULL); }
+
 void fs_share_all(void) {
     if (fs_on()) fs_each(share, NULL);
 }
@@ -145,9 +157,9 @@ void fs_share_all(void) {
 static bool handle_of(int fd, uint64_t *server, uint64_t *handle) {
     struct sockaddr_un name = {0};
     socklen_t length = sizeof name;
-    if (getpeername(fd, (struct sockaddr *)&name, &length) < 0) {  // of a remote server: its own name
+    if (REAL(getpeername)(fd, (struct sockaddr *)&name, &length) < 0) {  // of a remote server: its own name
         length = sizeof name;
-        if (getsockname(fd, (struct sockaddr *)&name, &length) < 0) return false;
+        if (REAL(getsockname)(fd, (struct sockaddr *)&name, &length) < 0) return false;
     }
     if (name.sun_family != AF_UNIX) return false;
     if (length <= sizeof(sa_family_t) + 1 || name.sun_path[0] != '\0') return false;

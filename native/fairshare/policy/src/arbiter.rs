@@ -44,6 +44,12 @@ impl Arbiter {
         self.change(self.kind, policy, now);
     }
 
+    /// Goes on by all that can be set, as [`Arbiter::set_policy`] does.
+    pub fn set_all(&mut self, kind: SchedulerKind, policy: &Policy, settings: &Settings, now: Nanos) {
+        self.settings = *settings;
+        self.change(kind, policy, now);
+    }
+
     /// Goes on with another kind of scheduler, as [`Arbiter::set_policy`] does.
     pub fn set_kind(&mut self, kind: SchedulerKind, now: Nanos) {
         let policy = self.policy.clone();

@@ -25,6 +25,11 @@ impl Pace {
         Pace { rate, busy_until: 0 }
     }
 
+    /// Goes on with another rate. What has begun takes as long as it would have.
+    pub fn set_rate(&mut self, rate: u64) {
+        self.rate = rate;
+    }
+
     /// When a request may begin; None for now.
     pub fn wait(&self, now: Nanos) -> Option<Nanos> {
         (self.busy_until > now).then_some(self.busy_until)

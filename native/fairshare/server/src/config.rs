@@ -40,6 +40,12 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --slurm COMMAND       what says how many nodes a Slurm job has, {job} stands for its number; empty: nothing
                         (default: scontrol -o show job {job})
   --mount PATH          also mount the files here, by FUSE
+  --config FILE         more options, one in a line without its dashes, as `policy size-fair`; # begins a comment.
+                        Those of the command line win. On SIGHUP (tiercel share reload) policy, scheduler, rate and
+                        jobs are read anew; clients stay
+  --log FILE            who joined as what, who was refused and what was changed: JSON, a line for each; - is
+                        standard error
+  --metrics ADDRESS     answer GET /metrics on this TCP address, for Prometheus
   --files N             open files for each user (default: 65536)
   --clients N           connected processes for each user (default: 4096)
 ";
@@ -94,13 +100,77 @@ pub struct Config {
     pub slurm: String,
     pub jobs: Makers,
     pub mount: Option<PathBuf>,
+    pub log: Option<PathBuf>,
+    pub metrics: Option<String>,
+    /// As they were given, to be read anew.
+    pub arguments: Vec<String>,
     pub most_handles: usize,
     pub most_sessions: usize,
 }
 
+/// What can change while the server runs.
+pub struct Live {
+    pub policy_name: String,
+    pub scheduler: SchedulerKind,
+    /// Bytes per second of the storage; 0: unknown, no limit.
+    pub rate: u64,
+    pub jobs: Makers,
+}
+
 impl Config {
-    /// Read the arguments behind the program's name. The error is a sentence for the user.
+    /// What of this can change while the server runs.
+    pub fn live(&self) -> Live {
+        Live {
+            policy_name: self.policy_name.clone(),
+            scheduler: self.scheduler,
+            rate: self.rate,
+            jobs: self.jobs,
+        }
+    }
+
+    /// The options that another configuration has otherwise, and that cannot change while the server runs.
+    pub fn fixed_that_differ(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = [
+            ("--data", self.data == other.data),
+            ("--socket", self.socket == other.socket),
+            ("--listen", self.listen == other.listen),
+            ("--cleartext", self.cleartext == other.cleartext),
+            ("--charge", self.cost == other.cost),
+            (
+                "--anticipation",
+                self.settings.anticipation == other.settings.anticipation,
+            ),
+            ("--credit", self.settings.credit == other.settings.credit),
+            ("--parallel", self.parallel == other.parallel),
+            ("--exchange", self.exchange == other.exchange),
+            ("--peer", self.peers == other.peers),
+            ("--lambda", self.lambda == other.lambda),
+            ("--key", self.key == other.key),
+            ("--stripe", self.stripe == other.stripe),
+            ("--slurm", self.slurm == other.slurm),
+            ("--mount", self.mount == other.mount),
+            ("--log", self.log == other.log),
+            ("--metrics", self.metrics == other.metrics),
+            ("--files", self.most_handles == other.most_handles),
+            ("--clients", self.most_sessions == other.most_sessions),
+        ];
+        pairs
+            .into_iter()
+            .filter(|(_, same)| !same)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// Read the arguments behind the program's name, and the file that they name. The error is a sentence for
+    /// the user.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let given: Vec<String> = arguments.into_iter().collect();
+        let mut arguments = Vec::new();
+        if let Some(at) = given.iter().position(|name| name == "--config") {
+            let file = given.get(at + 1).ok_or("--config wants a value")?;
+            arguments = options_of_file(file)?;
+        }
+        arguments.extend(given.iter().cloned());
         let mut data = None;
         let mut config = Self {
             data: PathBuf::new(),
@@ -125,6 +195,9 @@ impl Config {
             jobs: Makers::Administrator,
             slurm: "scontrol -o show job {job}".into(),
             mount: None,
+            log: None,
+            metrics: None,
+            arguments: given,
             most_handles: 65536,
             most_sessions: 4096,
         };
@@ -167,6 +240,11 @@ impl Config {
                 "--slurm" => config.slurm = value()?,
                 "--jobs" => config.jobs = value()?.parse()?,
                 "--stripe" => config.stripe = number(&name, &value()?, 0, 1 << 30)? as u32,
+                "--config" => {
+                    value()?;
+                }
+                "--log" => config.log = Some(PathBuf::from(value()?)),
+                "--metrics" => config.metrics = Some(value()?),
                 "--mount" => config.mount = Some(PathBuf::from(value()?)),
                 "--files" => config.most_handles = number(&name, &value()?, 1, 1 << 30)? as usize,
                 "--clients" => config.most_sessions = number(&name, &value()?, 1, 1 << 20)? as usize,
@@ -177,7 +255,12 @@ impl Config {
         if !config.peers.is_empty() && (config.exchange.is_none() || config.key.is_none()) {
             return Err("--peer needs --exchange ADDRESS and --key FILE".into());
         }
-        for (name, address) in [("--listen", &config.listen), ("--exchange", &config.exchange)] {
+        let addresses = [
+            ("--listen", &config.listen),
+            ("--exchange", &config.exchange),
+            ("--metrics", &config.metrics),
+        ];
+        for (name, address) in addresses {
             if let Some(address) = address.as_ref().filter(|a| !config.cleartext && !stays_here(a)) {
                 return Err(format!(
                     "{name} {address}: others could read and change what goes over the network: \
@@ -193,6 +276,31 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// The options that a file holds, as a command line has them.
+fn options_of_file(file: &str) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("--config {file}: {error}"))?;
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        if name.starts_with('-') || name == "config" {
+            let number = number + 1;
+            return Err(format!(
+                "--config {file}: line {number}: wants an option without its dashes, not {name:?}"
+            ));
+        }
+        found.push(format!("--{name}"));
+        let value = value.trim().trim_start_matches('=').trim();
+        if !value.is_empty() {
+            found.push(value.to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// Whether an address (host:port) is reached from this machine alone.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use wire::Request;
 
 use crate::creds::Creds;
@@ -58,6 +59,9 @@ impl Insiders {
         let described = local_job(&creds, pid as i32, &server.slurm);
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&described);
+        server
+            .log
+            .joined(json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name}));
         let session = Arc::new(Session {
             id,
             creds,
@@ -89,6 +93,13 @@ impl Server {
     /// Queue a request; `payload` is what follows it on the wire. `then` is called by a worker.
     pub fn submit(&self, session: Arc<Session>, request: Request, payload: Vec<u8>, then: Then) {
         let job = session.job;
+        if self
+            .sent_away
+            .left(&session.entry.name, session.creds.uid)
+            .is_some()
+        {
+            return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
+        }
         self.enqueue(
             job,
             vec![Pending {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use server::config::{Config, USAGE};
 use server::data::DataFolder;
 use server::door::Door;
+use server::log::Log;
 use server::server::{serves_all, Server};
 
 fn main() -> ExitCode {
@@ -42,46 +43,79 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     server::catch_unreadable_pages();
     let data = DataFolder::open(&config.data, config.key.as_deref(), config.stripe)?;
     let door = Door::open(config.socket.as_deref(), &config.data)?;
+    let log = Log::open(config.log.clone())?;
     let socket = door.path.clone();
-    let listen = config.listen.clone();
-    let ends = signals_that_end();
-    let server = Server::start(config, data, door).map_err(|error| {
+    let (listen, metrics) = (config.listen.clone(), config.metrics.clone());
+    let signals = signals_that_are_heard();
+    let server = Server::start(config, data, door, log).map_err(|error| {
         let text = std::io::Error::from_raw_os_error(error.0);
-        let where_to = listen.map_or(String::new(), |address| format!(" on {address}"));
+        let where_to = listen
+            .or(metrics)
+            .map_or(String::new(), |address| format!(" on {address}"));
         format!("cannot listen{where_to}: {text}")
     })?;
-    end_on_signal(Arc::clone(&server), ends);
+    hear_signals(Arc::clone(&server), signals);
     let mount = server.config.mount.clone();
     // Unmounted when this goes, after the workers have ended.
     let _mounted = mount.map(|path| server::mount(&server, &path)).transpose()?;
     let whom = if serves_all() { "all users" } else { "its own user" };
     println!("fairshare-server: ready on {} for {whom}", socket.display());
     let _ = std::io::stdout().flush();
+    tell_systemd("READY=1");
+    let about = serde_json::json!({"policy": server.config.policy_name, "rate": server.config.rate,
+        "data": server.config.data, "socket": socket});
+    server.log.tell("began", about);
     server::worker::run(&server);
+    server.log.tell("ended", serde_json::Value::Null);
     let _ = std::fs::remove_file(&socket);
     Ok(())
 }
 
-/// SIGTERM and SIGINT end the server in order. Blocked before any other thread runs, so that all of them do.
-fn signals_that_end() -> libc::sigset_t {
+/// SIGTERM and SIGINT end the server in order, SIGHUP makes it read its options anew. Blocked before any other
+/// thread runs, so that all of them do.
+fn signals_that_are_heard() -> libc::sigset_t {
     // SAFETY: a signal set of our own.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGTERM);
-        libc::sigaddset(&mut set, libc::SIGINT);
+        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+            libc::sigaddset(&mut set, signal);
+        }
         libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         set
     }
 }
 
-fn end_on_signal(server: Arc<Server>, set: libc::sigset_t) {
-    std::thread::spawn(move || {
+fn hear_signals(server: Arc<Server>, set: libc::sigset_t) {
+    std::thread::spawn(move || loop {
         let mut number = 0;
         // SAFETY: a set that was made above.
         unsafe {
             libc::sigwait(&set, &mut number);
         }
-        server.shut_down();
+        if number != libc::SIGHUP {
+            return server.shut_down();
+        }
+        match server.reload("SIGHUP") {
+            Ok(text) => eprintln!("fairshare-server: reloaded: {text}"),
+            Err(text) => eprintln!("fairshare-server: not reloaded: {text}"),
+        }
     });
+}
+
+/// Tell systemd how the server is, where it is one that asks for it (sd_notify(3)).
+fn tell_systemd(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(to) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    let name = to.to_string_lossy().into_owned();
+    let address = match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&name),
+    };
+    if let (Ok(socket), Ok(address)) = (UnixDatagram::unbound(), address) {
+        let _ = socket.send_to_addr(state.as_bytes(), &address);
+    }
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use policy::{Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Pace, Policy, Usage};
+use policy::{
+    Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Pace, Policy, SchedulerKind, Settings, Usage,
+};
 use wire::{Op, Request};
 
 use crate::connection::Connection;
@@ -176,6 +178,18 @@ impl Queue {
         inner.arbiter.complete(ticked.job, now);
     }
 
+    /// Go on by another scheduler, policy and rate. What waits stays queued.
+    pub fn go_on_by(&self, kind: SchedulerKind, policy: &Policy, settings: &Settings, rate: u64) {
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.arbiter.set_all(kind, policy, settings, now);
+        inner.pace.set_rate(rate);
+    }
+
+    pub fn backlog(&self) -> usize {
+        self.lock().arbiter.backlog()
+    }
+
     pub fn usage(&self) -> Vec<Usage> {
         self.lock().arbiter.usage()
     }
@@ -202,8 +216,6 @@ fn bytes_of(request: &Request) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use policy::{Policy, SchedulerKind, Settings};
-
     use super::*;
     use crate::hot::tests::session;
 

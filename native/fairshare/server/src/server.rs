@@ -10,13 +10,14 @@ use std::fs::File;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use policy::{Arbiter, JobId, Pace};
 
 use crate::budget::Budgets;
-use crate::config::Config;
+use crate::config::{Config, Live};
 use crate::connection::Connection;
+use crate::control::SentAway;
 use crate::creds;
 use crate::data::DataFolder;
 use crate::door::Door;
@@ -28,7 +29,9 @@ use crate::identity::Key;
 use crate::jobs::{Described, Entry, Jobs};
 use crate::leases::Leases;
 use crate::locks::RecordLocks;
+use crate::log::Log;
 use crate::mapping::Inodes;
+use crate::metrics;
 use crate::ops::Outcome;
 use crate::peers::{self, Exchange};
 use crate::queue::{Pending, Queue};
@@ -53,6 +56,10 @@ pub struct Server {
     /// Stays over restarts: the data folder's.
     pub id: u64,
     pub config: Config,
+    /// What of it can change, as it is now.
+    pub live: RwLock<Live>,
+    pub log: Log,
+    pub sent_away: SentAway,
     pub tree: Tree,
     pub handles: Handles,
     pub inodes: Inodes,
@@ -82,7 +89,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(config: Config, data: DataFolder, door: Door) -> Result<Arc<Self>> {
+    pub fn start(config: Config, data: DataFolder, door: Door, log: Log) -> Result<Arc<Self>> {
         let epoll = Epoll::new()?;
         door.listener.set_nonblocking(true)?;
         epoll.add(door.listener.as_raw_fd(), libc::EPOLLIN, about::UNIX_LISTENER)?;
@@ -115,6 +122,7 @@ impl Server {
             }),
             None => None,
         };
+        let numbers = config.metrics.as_ref().map(TcpListener::bind).transpose()?;
         let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
         let budgets = Budgets::of_this_machine(config.parallel + config.spare);
@@ -143,10 +151,16 @@ impl Server {
             membership: Mutex::default(),
             hot: Hot::default(),
             _lock: data.lock,
+            live: RwLock::new(config.live()),
+            log,
+            sent_away: SentAway::default(),
             config,
         });
         if let Some(exchange) = exchange {
             peers::start(&server, exchange);
+        }
+        if let Some(listener) = numbers {
+            metrics::start(&server, listener)?;
         }
         slurm::start(&server, jobs_asked_for, server.config.slurm.clone());
         Ok(server)

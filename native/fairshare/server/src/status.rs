@@ -7,6 +7,7 @@ use policy::JobId;
 use serde_json::{json, Value};
 use wire::{ticket, Ticket, TICKET_BYTES};
 
+use crate::control;
 use crate::errno::{Errno, Result};
 use crate::handles::random;
 use crate::identity::now;
@@ -51,12 +52,14 @@ pub fn describe(server: &Server) -> Value {
             })
         })
         .collect();
+    let live = server.live.read().expect("no panics under this lock");
     json!({
         "server": format!("{:016x}", server.id),
-        "jobs_of": server.config.jobs.name(),
-        "policy": server.config.policy_name,
-        "scheduler": server.config.scheduler.name(),
-        "rate": server.config.rate,
+        "jobs_of": live.jobs.name(),
+        "policy": live.policy_name,
+        "scheduler": live.scheduler.name(),
+        "rate": live.rate,
+        "mount": server.config.mount.as_ref().and_then(|path| std::path::absolute(path).ok()),
         "seconds": server.queue.now() as f64 / 1e9,
         "open_files": server.handles.count(),
         "jobs": jobs,
@@ -75,8 +78,7 @@ pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
         .try_into()
         .expect("as long as asked for");
     let mut ticket = Ticket::parse(&bytes).map_err(|_| Errno(libc::EINVAL))?;
-    // SAFETY: no preconditions.
-    let trusted = creds.uid == 0 || creds.uid == unsafe { libc::geteuid() };
+    let trusted = control::trusted(call);
     // Over TCP a ticket is all that says who somebody is: each word of it has to be the kernel's.
     let own = (ticket.uid, ticket.gid) == (creds.uid, creds.gid)
         && (ticket.user, ticket.group) == (creds.uid, creds.gid)
@@ -95,5 +97,10 @@ pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
     let mut answer = ticket.to_bytes().to_vec();
     answer.extend_from_slice(&call.server.key.secret(&ticket));
     let data = call.area.fill(&answer)?;
+    call.server.log.tell(
+        "ticket",
+        json!({"by": creds.uid, "uid": ticket.uid, "gid": ticket.gid, "user": ticket.user, "job": ticket.job,
+               "size": ticket.size, "priority": ticket.priority, "expires": ticket.expires}),
+    );
     Ok(Outcome::with_data(data))
 }

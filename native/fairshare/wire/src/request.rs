@@ -6,16 +6,39 @@ use crate::MAX_PATH;
 pub const REQUEST_BYTES: usize = 96;
 pub const REPLY_BYTES: usize = 24;
 
-/// What is asked for. Fields that an operation uses beside `handle` and the path are named here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Op {
+/// The operations from one list: the type, and which number stands for which.
+macro_rules! operations {
+    ($($(#[$about:meta])* $name:ident = $code:literal,)*) => {
+        /// What is asked for. Fields that an operation uses beside `handle` and the path are named here.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        pub enum Op {
+            $($(#[$about])* $name = $code,)*
+        }
+
+        impl Op {
+            pub fn from_code(code: u32) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+operations! {
     /// Nothing; the answer shows that the server lives.
     Ping = 1,
     /// JSON with jobs, shares and totals, in the data.
     Status = 2,
     /// Ticket fields in the data; the signed ticket comes back in the data.
     Ticket = 3,
+    /// The options are read anew -> what changed, in words, in the data. For the administrator alone.
+    Reload = 4,
+    /// A job's name in the data, `size` bytes; offset: for how many seconds; uid: whose, or u32::MAX -> connections
+    /// that were ended, in `value`. For the administrator alone.
+    SendAway = 5,
     /// path, flags (open's), mode -> handle; attributes and, where the file is striped, a grant in the data.
     /// With O_CREAT the servers that a new file may be striped over (u64 each) in the data, `size` bytes.
     Open = 10,
@@ -57,6 +80,8 @@ pub enum Op {
     Readlink = 36,
     /// path -> the path without links, in the data.
     Resolve = 37,
+    /// path, mode (with its kind: FIFO, socket, device or file), offset (the device's number).
+    MakeNode = 38,
     /// path2: the name of the attribute; size of the buffer.
     GetXattr = 40,
     /// path2: name; the value follows in the data; flags of setxattr.
@@ -78,51 +103,6 @@ pub enum Op {
     StripeEnd = 63,
     /// A grant in the data: all its objects are gone. Another one of which objects are left in the data.
     StripeGone = 64,
-}
-
-impl Op {
-    pub fn from_code(code: u32) -> Option<Self> {
-        use Op::*;
-        Some(match code {
-            1 => Ping,
-            2 => Status,
-            3 => Ticket,
-            10 => Open,
-            11 => Close,
-            12 => Describe,
-            13 => Read,
-            14 => Write,
-            15 => Seek,
-            16 => Truncate,
-            17 => Allocate,
-            18 => Fsync,
-            19 => SetFlags,
-            20 => GetAttributes,
-            21 => SetAttributes,
-            22 => Access,
-            23 => Statfs,
-            30 => ReadDirectory,
-            31 => MakeDirectory,
-            32 => Unlink,
-            33 => Rename,
-            34 => Link,
-            35 => Symlink,
-            36 => Readlink,
-            37 => Resolve,
-            40 => GetXattr,
-            41 => SetXattr,
-            42 => ListXattr,
-            43 => RemoveXattr,
-            50 => Lock,
-            51 => Flock,
-            60 => StripeOpen,
-            61 => StripeRemove,
-            62 => StripeBegin,
-            63 => StripeEnd,
-            64 => StripeGone,
-            _ => return None,
-        })
-    }
 }
 
 /// Bits of `flags` that are ours rather than the system call's.

@@ -44,6 +44,19 @@ pub fn kind_of(mode: u32) -> FileType {
     }
 }
 
+/// A device's number, as the kernel packs it into 32 bits for FUSE, for mknod; and back.
+pub fn device_of(packed: u32) -> u64 {
+    libc::makedev(
+        (packed >> 8) & 0xfff,
+        (packed & 0xff) | ((packed >> 12) & 0xfff00),
+    )
+}
+
+fn packed(device: u64) -> u32 {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
 pub fn for_kernel(a: &Attributes) -> FileAttr {
     FileAttr {
         ino: a.ino,
@@ -58,7 +71,7 @@ pub fn for_kernel(a: &Attributes) -> FileAttr {
         nlink: a.nlink as u32,
         uid: a.uid,
         gid: a.gid,
-        rdev: a.rdev as u32,
+        rdev: packed(a.rdev),
         blksize: a.blksize,
         flags: 0,
     }

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use fuser::consts::FUSE_HANDLE_KILLPRIV;
 use fuser::{
     Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow,
 };
 use wire::{flags, mask, Attributes, Op};
 
-use crate::fuse::attributes::{for_kernel, kind_of, numbered, stamp};
+use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
 use crate::fuse::nodes::Nodes;
 use crate::fuse::question::{rooted, xattr, Question};
 use crate::inside::Insiders;
@@ -22,6 +23,17 @@ use crate::session::Session;
 
 /// Nothing is remembered by the kernel: preload clients change the same files.
 const TTL: Duration = Duration::ZERO;
+/// But of folders who may pass, for as long as a path takes to be walked (the kernel makes it one or two of its ticks):
+/// it checks that for each name of a path, and would ask for each again what the lookup just said.
+const FOLDER_TTL: Duration = Duration::from_millis(1);
+
+fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
+    if attributes.mode & libc::S_IFMT == libc::S_IFDIR {
+        &FOLDER_TTL
+    } else {
+        &TTL
+    }
+}
 
 pub struct Mount {
     server: Arc<Server>,
@@ -90,7 +102,7 @@ impl Mount {
             if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
                 server.handles.remove(extra);
             }
-            reply.entry(&TTL, &for_kernel(&attributes), 0);
+            reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
         });
     }
 
@@ -113,7 +125,7 @@ impl Mount {
                 if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
                     again.handles.remove(extra);
                 }
-                reply.entry(&TTL, &for_kernel(&attributes), 0);
+                reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
             };
             server.submit(session, look.request, look.payload, Box::new(then));
         });
@@ -139,6 +151,9 @@ impl Mount {
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
         let _ = config.set_max_write(1 << 20);
+        // Whose write takes set-user-id bits away is decided where the file is written. Else the kernel would ask
+        // for a change of mode in the name of the writer, who may not.
+        let _ = config.add_capabilities(FUSE_HANDLE_KILLPRIV);
         Ok(())
     }
 
@@ -163,7 +178,8 @@ impl Filesystem for Mount {
             Question::new(Op::GetAttributes, handle),
             move |outcome, data| {
                 or_error!(outcome, reply);
-                reply.attr(&TTL, &numbered(&Attributes::parse(data), ino));
+                let attributes = Attributes::parse(data);
+                reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
             },
         );
     }
@@ -209,7 +225,8 @@ impl Filesystem for Mount {
                 let look = rooted(Question::new(Op::GetAttributes, handle));
                 let then = move |outcome: &Outcome, data: &[u8]| {
                     or_error!(outcome, reply);
-                    reply.attr(&TTL, &numbered(&Attributes::parse(data), ino));
+                    let attributes = Attributes::parse(data);
+                    reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
                 };
                 server.submit(session, look.request, look.payload, Box::new(then));
             }
@@ -259,38 +276,14 @@ impl Filesystem for Mount {
         name: &OsStr,
         mode: u32,
         umask: u32,
-        _: u32,
+        device: u32,
         reply: ReplyEntry,
     ) {
-        if mode & libc::S_IFMT != libc::S_IFREG {
-            return reply.error(libc::EPERM);
-        }
         let parent = node!(self, parent, reply);
-        let mut question = Question::new(Op::Open, parent).path(name);
-        question.request.flags = (libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY) as u32;
-        question.request.mode = mode & !umask & 0o7777;
-        let (server, nodes, session) = (
-            Arc::clone(&self.server),
-            Arc::clone(&self.nodes),
-            self.session(asked),
-        );
-        let name = name.to_owned();
-        self.ask(asked, question, move |outcome, _| {
-            or_error!(outcome, reply);
-            server.handles.remove(outcome.value);
-            let mut look = Question::new(Op::Open, parent).path(&name);
-            look.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
-            let again = Arc::clone(&server);
-            let then = move |outcome: &Outcome, data: &[u8]| {
-                or_error!(outcome, reply);
-                let attributes = Attributes::parse(data);
-                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
-                    again.handles.remove(extra);
-                }
-                reply.entry(&TTL, &for_kernel(&attributes), 0);
-            };
-            server.submit(session, look.request, look.payload, Box::new(then));
-        });
+        let mut question = Question::new(Op::MakeNode, parent).path(name);
+        question.request.mode = mode & !(umask & 0o7777);
+        question.request.offset = device_of(device) as i64;
+        self.make(asked, question, parent, name, reply);
     }
 
     fn mkdir(

@@ -25,6 +25,8 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
     let mut options = vec![
         MountOption::FSName("fairshare".into()),
         MountOption::Subtype("fairshare".into()),
+        // The server checks rights by itself, but is not asked about what the kernel opens alone: FIFOs and sockets.
+        MountOption::DefaultPermissions,
         MountOption::NoSuid,
         MountOption::NoDev,
     ];

@@ -18,6 +18,7 @@ use wire::{Op, Reply, Request, ROOT};
 use crate::area::Area;
 use crate::budget::Held;
 use crate::connection::Passed;
+use crate::control;
 use crate::creds;
 use crate::errno::{check, Errno, Result};
 use crate::handles::Handle;
@@ -79,6 +80,8 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
         Op::Ping => Ok(Outcome::default()),
         Op::Status => status::status(call),
         Op::Ticket => status::ticket(call),
+        Op::Reload => control::reload(call),
+        Op::SendAway => control::send_away(call),
         Op::Open => open::open(call),
         Op::Close => open::close(call),
         Op::Describe => open::describe(call),
@@ -101,6 +104,7 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
         Op::Symlink => names::symlink(call),
         Op::Readlink => names::readlink(call),
         Op::Resolve => names::resolve(call),
+        Op::MakeNode => names::make_node(call),
         Op::GetXattr => xattr::get(call),
         Op::SetXattr => xattr::set(call),
         Op::ListXattr => xattr::list(call),

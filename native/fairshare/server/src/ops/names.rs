@@ -24,6 +24,26 @@ pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
+/// mknod: FIFOs, sockets and devices are names here, which nobody opens through a server ([`super::open`]); through
+/// the mount the kernel does. Who may make which is for the kernel to say.
+pub fn make_node(call: &Call<'_>) -> Result<Outcome> {
+    let spot = match call.server.tree.spot(&call.path()?) {
+        Err(Errno(libc::EBUSY)) => return Err(Errno(libc::EEXIST)), // the root
+        other => other?,
+    };
+    let mode = call.request.mode & (libc::S_IFMT | 0o7777);
+    // SAFETY: a C string and an open descriptor.
+    check(unsafe {
+        libc::mknodat(
+            spot.parent.as_raw_fd(),
+            spot.name.as_ptr(),
+            mode,
+            call.request.offset as u64,
+        )
+    })?;
+    Ok(Outcome::default())
+}
+
 pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;

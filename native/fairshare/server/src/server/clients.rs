@@ -4,14 +4,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use serde_json::{json, Value};
 use wire::{segment, Hello, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
 
 use super::{about, Server};
 use crate::budget::Held;
 use crate::connection::{self, Connection, Received, Socket};
+use crate::control::is_administrator;
 use crate::errno::{Errno, Result};
 use crate::handles::fill_at_random;
-use crate::identity::{identify, peer_of, user_of, Peer, CHALLENGE_BYTES};
+use crate::identity::{identify, peer_of, user_of, Identity, Peer, CHALLENGE_BYTES};
+use crate::jobs::{Described, Proof};
 use crate::locks;
 use crate::queue::{Pending, Place};
 use crate::server::answers::weight;
@@ -70,6 +73,11 @@ impl Server {
         connection.send(0, &[&challenge], vec![]);
         self.epoll
             .add(connection.fd(), interest(true, false), id << 3 | about::SOCKET)
+    }
+
+    pub(crate) fn all_connections(&self) -> Vec<Arc<Connection>> {
+        let connections = self.connections.lock().expect("no panics under this lock");
+        connections.values().cloned().collect()
     }
 
     pub(super) fn connection(&self, id: u64) -> Option<Arc<Connection>> {
@@ -138,7 +146,15 @@ impl Server {
     }
 
     fn hello(&self, connection: &Arc<Connection>, tag: u64, body: &[u8]) -> bool {
+        let peer = match &connection.socket {
+            Socket::Unix(stream) => peer_of(stream.as_fd()),
+            Socket::Tcp(_) => Ok(Peer::Remote),
+        };
+        let Ok(peer) = peer else { return false };
+        let from = whence(connection, &peer);
         let refuse = |errno: i32, reason: &str| {
+            self.log
+                .refused(with(&from, json!({"errno": errno, "reason": reason})));
             let reply = Reply {
                 result: -i64::from(errno),
                 value: 0,
@@ -151,23 +167,29 @@ impl Server {
             Ok(hello) => hello,
             Err(malformed) => return refuse(libc::EPROTO, &malformed.to_string()),
         };
-        let peer = match &connection.socket {
-            Socket::Unix(stream) => peer_of(stream.as_fd()),
-            Socket::Tcp(_) => Ok(Peer::Remote),
-        };
-        let Ok(peer) = peer else { return false };
+        let makers = self.live.read().expect("no panics under this lock").jobs;
         let identity = match identify(
             &peer,
             &hello,
             &connection.challenge,
             &self.key,
             &self.slurm,
-            self.config.jobs,
+            makers,
         ) {
             Ok(identity) => identity,
             Err((Errno(errno), reason)) => return refuse(errno, &reason),
         };
         let uid = identity.creds.uid;
+        // Whoever may let it in again is let in to say so; programs ask for shared memory.
+        let asks_only = matches!(peer, Peer::Local { .. }) && hello.wants & WANT_SEGMENT == 0;
+        let left = self.sent_away.left(&identity.job.name, identity.job.job.user);
+        if let Some(left) = left.filter(|_| !(asks_only && is_administrator(uid))) {
+            let (job, seconds) = (&identity.job.name, left.as_secs() + 1);
+            return refuse(
+                libc::EACCES,
+                &format!("job {job} was sent away by the administrator, for {seconds} s more"),
+            );
+        }
         let Some(held) = self.room_for_session(uid) else {
             return refuse(
                 libc::EUSERS,
@@ -187,6 +209,7 @@ impl Server {
             }
         }
         let entry = self.join_job(&identity.job);
+        self.log.joined(with(&from, described(&identity)));
         let welcome = Welcome {
             session: connection.id,
             server: self.id,
@@ -232,7 +255,7 @@ impl Server {
         (sessions <= self.config.most_sessions).then(|| vec![memory, descriptors, mapping])
     }
 
-    pub(super) fn end(&self, connection: &Arc<Connection>) {
+    pub(crate) fn end(&self, connection: &Arc<Connection>) {
         if connection.closed.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -255,6 +278,40 @@ impl Server {
         }
         self.leave_job(session);
     }
+}
+
+/// Where a connection comes from, for the log.
+fn whence(connection: &Connection, peer: &Peer) -> Value {
+    match (peer, &connection.socket) {
+        (Peer::Local { creds, pid }, _) => {
+            json!({"over": "socket", "uid": creds.uid, "gid": creds.gid, "pid": pid})
+        }
+        (Peer::Remote, Socket::Tcp(stream)) => {
+            json!({"over": "tcp", "address": stream.peer_addr().ok().map(|address| address.to_string())})
+        }
+        (Peer::Remote, Socket::Unix(_)) => json!({}),
+    }
+}
+
+/// Who a session is, for the log.
+pub(crate) fn described(identity: &Identity) -> Value {
+    let Described { name, job, proof } = &identity.job;
+    let by = match proof {
+        Proof::Own => "own ticket",
+        Proof::Kernel => "kernel",
+        Proof::Ticket { .. } => "ticket",
+    };
+    let creds = &identity.creds;
+    json!({"uid": creds.uid, "gid": creds.gid, "job": name, "size": job.size, "priority": job.priority,
+           "user": job.user, "proof": by})
+}
+
+fn with(first: &Value, second: Value) -> Value {
+    let mut both = first.clone();
+    if let (Value::Object(both), Value::Object(second)) = (&mut both, second) {
+        both.extend(second);
+    }
+    both
 }
 
 fn interest(read: bool, write: bool) -> i32 {

@@ -1,0 +1,92 @@
+"""A mount that a server and one program see, and nobody else: it is gone with them, however they end.
+
+As ``preexec_fn`` of subprocess; only system calls are made there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tiercel.errors import UserError
+
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that a child between fork and exec need not
+_CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+
+
+def may_have_own() -> bool:
+    """Whether this user can have a namespace of mounts of its own without another identity: root can."""
+    return os.geteuid() == 0
+
+
+def leave() -> None:
+    """In the child: mounts made from now on are its own and its children's."""
+    _must(_LIBC.unshare(_CLONE_NEWNS))
+    _must(_LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None))
+
+
+def join(process: int) -> Callable[[], None]:
+    """Return what makes a child see the mounts that a process sees, in the working directory that it has."""
+    namespace = os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    folder = Path.cwd()
+
+    def enter() -> None:
+        _must(_LIBC.setns(namespace, _CLONE_NEWNS))
+        os.chdir(folder)  # setns goes to the root
+
+    return enter
+
+
+def _must(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+@contextmanager
+def mount_point(path: Path) -> Iterator[None]:
+    """Make the folder to mount on; it goes with the last that holds it. UserError where it is not empty."""
+    try:
+        held = _hold(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    try:
+        if any(path.iterdir()):
+            raise UserError(
+                f"{path}: there is something in it: --prefix names a path of which nothing is there"
+            )
+        yield
+    finally:
+        # Another server's mount on it would go with the folder. Of two that end at once, both may have let go
+        # before one of them asks, never none.
+        fcntl.flock(held, fcntl.LOCK_UN)
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(path, held):
+                path.rmdir()
+        os.close(held)
+
+
+def _hold(path: Path) -> int:
+    """Return a descriptor of the folder, made where it is not there, that keeps others from removing it."""
+    while True:
+        with suppress(FileExistsError):
+            path.mkdir()
+        try:
+            held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # somebody removed it meanwhile
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):
+            if _is(path, held):
+                return held
+        os.close(held)
+
+
+def _is(path: Path, held: int) -> bool:
+    """Whether an open folder is the one that has its path now, and not one that was removed."""
+    return os.path.samestat(os.fstat(held), path.stat())

@@ -1,0 +1,197 @@
+//! What an administrator changes while the server runs: policy and rate, and jobs that are sent away.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::config::Config;
+use crate::creds;
+use crate::errno::{Errno, Result};
+use crate::ops::{Call, Outcome};
+use crate::server::Server;
+
+/// Longest time for which a job is sent away (seconds).
+const LONGEST: i64 = 30 * 86400;
+
+/// Jobs that were sent away: by name, of one user (to whom they are accounted) or of all.
+#[derive(Default)]
+pub struct SentAway(Mutex<HashMap<(String, Option<u32>), Instant>>);
+
+impl SentAway {
+    fn add(&self, name: &str, user: Option<u32>, until: Instant) {
+        let mut jobs = self.0.lock().expect("no panics under this lock");
+        jobs.retain(|_, until| *until > Instant::now());
+        jobs.insert((name.to_owned(), user), until);
+    }
+
+    /// For how long a job of a user is still sent away.
+    pub fn left(&self, name: &str, user: u32) -> Option<Duration> {
+        let jobs = self.0.lock().expect("no panics under this lock");
+        if jobs.is_empty() {
+            return None;
+        }
+        let left = |user| {
+            let until = jobs.get(&(name.to_owned(), user))?;
+            until.checked_duration_since(Instant::now())
+        };
+        left(None).max(left(Some(user)))
+    }
+}
+
+/// Only the server's own user and root, on this machine.
+pub fn trusted(call: &Call<'_>) -> bool {
+    call.session.local && is_administrator(call.session.creds.uid)
+}
+
+pub fn is_administrator(uid: u32) -> bool {
+    // SAFETY: no preconditions.
+    uid == 0 || uid == unsafe { libc::geteuid() }
+}
+
+/// A sentence for whoever asked; with a negative result, why it was not done.
+fn said(call: &Call<'_>, result: i64, text: &str) -> Result<Outcome> {
+    let data = call.area.fill(text.as_bytes())?;
+    Ok(Outcome {
+        result,
+        data,
+        ..Outcome::default()
+    })
+}
+
+/// End a job's connections, and let it in no more for `offset` seconds.
+pub fn send_away(call: &Call<'_>) -> Result<Outcome> {
+    if !trusted(call) {
+        return Err(Errno(libc::EPERM));
+    }
+    let request = call.request;
+    let name = call.area.copy(request.paths_len(), request.size as usize)?;
+    let name = String::from_utf8(name).map_err(|_| Errno(libc::EINVAL))?;
+    let user = (request.uid != u32::MAX).then_some(request.uid);
+    let seconds = request.offset.clamp(0, LONGEST);
+    let server = call.server;
+    server
+        .sent_away
+        .add(&name, user, Instant::now() + Duration::from_secs(seconds as u64));
+    let ended = server.end_job(&name, user, call.session.id);
+    server.log.tell(
+        "sent away",
+        json!({"by": call.session.creds.uid, "job": name, "user": user, "seconds": seconds, "connections": ended}),
+    );
+    Ok(Outcome {
+        value: ended as u64,
+        ..Outcome::default()
+    })
+}
+
+pub fn reload(call: &Call<'_>) -> Result<Outcome> {
+    if !trusted(call) {
+        return Err(Errno(libc::EPERM));
+    }
+    match creds::as_server(|| call.server.reload(&format!("user {}", call.session.creds.uid))) {
+        Ok(text) => said(call, 0, &text),
+        Err(text) => said(call, -i64::from(libc::EINVAL), &text),
+    }
+}
+
+impl Server {
+    /// Read the options anew, from the file that `--config` names, and go on by those that can change. Says what
+    /// changed. Where something is wrong nothing is changed, and the error says what.
+    pub fn reload(&self, by: &str) -> std::result::Result<String, String> {
+        let outcome = self.try_reload();
+        let (event, text) = match &outcome {
+            Ok(text) => ("reloaded", text),
+            Err(text) => ("not reloaded", text),
+        };
+        self.log.tell(event, json!({"by": by, "what": text}));
+        outcome
+    }
+
+    fn try_reload(&self) -> std::result::Result<String, String> {
+        let fresh = Config::parse(self.config.arguments.iter().cloned())?;
+        self.log.reopen()?;
+        let mut live = self.live.write().expect("no panics under this lock");
+        let mut changed = Vec::new();
+        let mut note = |what: &str, before: String, after: String| {
+            if before != after {
+                changed.push(format!("{what} {before} -> {after}"));
+            }
+        };
+        note("policy", live.policy_name.clone(), fresh.policy_name.clone());
+        note(
+            "scheduler",
+            live.scheduler.to_string(),
+            fresh.scheduler.to_string(),
+        );
+        note("rate", live.rate.to_string(), fresh.rate.to_string());
+        note("jobs", live.jobs.name().into(), fresh.jobs.name().into());
+        if !changed.is_empty() {
+            self.queue
+                .go_on_by(fresh.scheduler, &fresh.policy, &fresh.settings, fresh.rate);
+            *live = fresh.live();
+        }
+        let mut text = if changed.is_empty() {
+            "nothing changed".to_owned()
+        } else {
+            changed.join(", ")
+        };
+        let fixed = self.config.fixed_that_differ(&fresh);
+        if !fixed.is_empty() {
+            text += &format!("; a restart is needed for {}", fixed.join(", "));
+        }
+        Ok(text)
+    }
+
+    /// End all connections of a job's sessions, but for the one that asks for it. How many there were.
+    pub(crate) fn end_job(&self, name: &str, user: Option<u32>, but: u64) -> usize {
+        let of_job: Vec<_> = self
+            .all_connections()
+            .into_iter()
+            .filter(|connection| {
+                connection.session.get().is_some_and(|session| {
+                    let owner = session.entry.job.lock().expect("no panics under this lock").user;
+                    session.entry.name == name && user.is_none_or(|user| user == owner) && session.id != but
+                })
+            })
+            .collect();
+        for connection in &of_job {
+            self.end(connection);
+        }
+        of_job.len()
+    }
+
+    /// Sessions there are, for whoever counts.
+    pub fn connected(&self) -> usize {
+        let with_session =
+            |connection: &Arc<crate::connection::Connection>| connection.session.get().is_some();
+        self.all_connections().iter().filter(|c| with_session(c)).count()
+    }
+
+    pub fn counted(&self) -> (u64, u64) {
+        let counts = &self.log.counts;
+        (
+            counts.joined.load(Ordering::Relaxed),
+            counts.refused.load(Ordering::Relaxed),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_sent_away_comes_back_in_time() {
+        let away = SentAway::default();
+        assert_eq!(away.left("job", 7), None);
+        away.add("job", Some(7), Instant::now() + Duration::from_secs(60));
+        assert!(away.left("job", 7).is_some());
+        assert_eq!(away.left("job", 8), None, "another user's job of that name");
+        assert_eq!(away.left("other", 7), None);
+        away.add("job", None, Instant::now());
+        assert!(away.left("job", 7).is_some());
+        assert_eq!(away.left("job", 8), None, "the time is over");
+    }
+}

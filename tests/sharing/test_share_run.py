@@ -1,0 +1,217 @@
+"""Which front end a program gets, and that it sees its files through it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tiercel.errors import UserError
+from tiercel.layers.fairshare import front
+from tiercel.layers.fairshare.front import LIBRARY, MOUNT, Asked, choose, without_library
+from tiercel.layers.fairshare.namespace import mount_point
+from tiercel.layers.fairshare.programs import find_programs
+from tiercel.layers.fairshare.server import running_server
+
+NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
+built = pytest.mark.skipif(find_programs() is None, reason=NOT_BUILT)
+mounts = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs root and /dev/fuse"
+)
+TIERCEL = (sys.executable, "-m", "tiercel")
+
+
+@pytest.fixture
+def can_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which root mounts; the real one may be another."""
+    monkeypatch.setattr(front.os, "access", lambda *_: True)
+    monkeypatch.setattr(front.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(front, "_may_administer", lambda: True)
+
+
+def test_the_mount_is_the_default_and_the_library_for_known_programs(can_mount: None) -> None:
+    assert choose(Asked("sh", "/fs")).way == MOUNT
+    assert choose(Asked("python3", "/fs")).way == MOUNT
+    assert choose(Asked("cp", "/fs")) == front.Front(LIBRARY, "cp is known to do with it, and it costs less")
+    assert choose(Asked("/usr/bin/cp", "/fs", front=MOUNT)).way == MOUNT
+    assert choose(Asked("sh", "/fs", front=LIBRARY)).way == LIBRARY
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Asked("sh", "/fs", ticket=True), "said by a ticket"),
+        (Asked("sh", "/fs", servers=2), "files of one server"),
+        (Asked("sh", "/fs", servers=1), "it has no mount on /fs"),
+        (Asked("sh", "/fs", servers=1, mounted="/other"), "mounted on /other, not on /fs"),
+    ],
+)
+def test_what_the_mount_cannot_do(can_mount: None, asked: Asked, why: str) -> None:
+    taken = choose(asked)
+    assert taken.way == LIBRARY and why in taken.why
+    with pytest.raises(UserError, match="--front mount"):
+        choose(Asked(asked.program, "/fs", MOUNT, asked.ticket, asked.servers, asked.mounted))
+
+
+def test_a_server_that_has_a_mount_there_is_reached_by_it() -> None:
+    assert choose(Asked("sh", "/fs", servers=1, mounted="/fs")).way == MOUNT
+
+
+def test_without_fuse_the_library_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front.os, "access", lambda path, _: path != "/dev/fuse")
+    assert choose(Asked("sh", "/fs")) == front.Front(LIBRARY, "this machine has no usable /dev/fuse")
+    monkeypatch.setattr(front.os, "access", lambda path, _: path != Path("/"))
+    monkeypatch.setattr(front.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(front, "_may_administer", lambda: True)
+    assert "only who may write to /" in choose(Asked("sh", "/fs")).why
+
+
+@built
+@mounts
+def test_root_in_a_container_gets_the_library(tmp_path: Path) -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("needs setpriv (package util-linux)")
+    argv = [setpriv, "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", *TIERCEL, "share", "run"]
+    place = tmp_path / "p"
+    argv += ["--explain", "--prefix", str(place), "--", "sh", "-c", f"echo x > {place}/f; ls {place}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "f\n"), done.stderr
+    assert "preload library: root may not mount here" in done.stderr
+
+
+def test_programs_that_take_no_preload_library(tmp_path: Path, can_mount: None) -> None:
+    gcc = shutil.which("gcc") or shutil.which("cc")
+    if gcc is None:
+        pytest.skip("no C compiler")
+    source, dynamic, static = tmp_path / "p.c", tmp_path / "dynamic", tmp_path / "static"
+    source.write_text("int main(void) { return 0; }")
+    subprocess.run([gcc, "-o", str(dynamic), str(source)], check=True)
+    assert without_library(str(dynamic)) is None
+    argv = [gcc, "-static", "-o", str(static), str(source)]
+    if subprocess.run(argv, capture_output=True, check=False).returncode == 0:
+        assert "static program" in (without_library(str(static)) or "")
+        script = tmp_path / "script"
+        script.write_text(f"#!{static} -x\n")
+        script.chmod(0o755)
+        assert "static program" in (without_library(str(script)) or "")
+        assert choose(Asked(str(script), "/fs")).way == MOUNT
+        with pytest.raises(UserError, match="neither front end"):
+            choose(Asked(str(static), "/fs", servers=2))
+        with pytest.raises(UserError, match="--front library"):
+            choose(Asked(str(static), "/fs", front=LIBRARY))
+    go = tmp_path / "go"  # the note that Go's linker leaves, behind a dynamic program's head
+    go.write_bytes(dynamic.read_bytes()[:4096] + b"\x04\0\0\0\x10\0\0\0\x04\0\0\0Go\0\0")
+    go.chmod(0o755)
+    assert "Go program" in (without_library(str(go)) or "")
+    python = tmp_path / "python-script"
+    python.write_text("#!/usr/bin/env -S FOO=1 sh\n")
+    python.chmod(0o755)
+    assert without_library(str(python)) is None
+    assert without_library("no-such-program-anywhere") is None
+
+
+def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*TIERCEL, "share", "run", *arguments], capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+@built
+@mounts
+def test_through_the_mount(tmp_path: Path) -> None:
+    """The command alone sees it, in its own working directory; nothing is left of it."""
+    place, data = tmp_path / "place", tmp_path / "data"
+    script = (
+        f"grep -c '{place} fuse' /proc/self/mounts; echo hello > {place}/f; mkfifo {place}/p; pwd; exit 7"
+    )
+    done = run("--explain", "--prefix", str(place), "--data", str(data), "--", "sh", "-c", script)
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.splitlines() == ["1", str(Path.cwd())]
+    assert done.stderr == f"tiercel: sh reaches {place} through a mount (FUSE): it serves every program\n"
+    assert (data / "tree" / "f").read_text() == "hello\n"
+    assert not place.exists()
+    assert str(place) not in Path("/proc/self/mounts").read_text()
+
+
+@built
+@mounts
+def test_two_at_the_same_place_do_not_meet(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    script = f"echo $0 > {place}/f; sleep 1; cat {place}/f; ls {place}"
+    argv = [*TIERCEL, "share", "run", "--prefix", str(place), "--", "sh", "-c", script]
+    both = [subprocess.Popen([*argv, name], stdout=subprocess.PIPE, text=True) for name in ("one", "two")]
+    assert [each.communicate(timeout=60)[0] for each in both] == ["one\nf\n", "two\nf\n"]
+    assert not place.exists()
+
+
+def test_the_place_to_mount_goes_with_the_last_of_many(tmp_path: Path) -> None:
+    """However they overlap: nobody's goes while he has it, and in the end it is gone."""
+    place = tmp_path / "place"
+
+    def use() -> int:
+        found = 0
+        for _ in range(200):
+            with mount_point(place):
+                found += place.is_dir()
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        uses = [pool.submit(use) for _ in range(6)]
+        assert [each.result() for each in uses] == [200] * 6
+    assert not place.exists()
+
+
+@built
+@mounts
+def test_a_killed_run_leaves_no_mount(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    argv = [
+        *TIERCEL,
+        "share",
+        "run",
+        "--prefix",
+        str(place),
+        "--",
+        "sh",
+        "-c",
+        f"echo x > {place}/f; echo; sleep 60",
+    ]
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline()
+    child.kill()
+    child.wait()
+    assert list(place.iterdir()) == []  # an ordinary, empty folder
+    done = run("--prefix", str(place), "--", "sh", "-c", f"ls {place}; echo again")
+    assert (done.returncode, done.stdout) == (0, "again\n"), done.stderr
+
+
+@built
+@mounts
+def test_the_mount_of_a_server_that_runs(tmp_path: Path) -> None:
+    programs = find_programs()
+    assert programs
+    place = tmp_path / "place"
+    place.mkdir()
+    with running_server(programs, tmp_path / "data", ["--mount", str(place)]) as server:
+        until = time.monotonic() + 20
+        while not place.is_mount() and time.monotonic() < until:
+            time.sleep(0.01)
+        common = ("--explain", "--socket", str(server.socket))
+        done = run(*common, "--prefix", str(place), "--", "sh", "-c", f"echo x > {place}/f")
+        assert (done.returncode, "through a mount" in done.stderr) == (0, True), done.stderr
+        done = run(*common, "--prefix", "/fairshare-other", "--", "sh", "-c", "cat /fairshare-other/f")
+        assert (done.stdout, "the preload library" in done.stderr) == ("x\n", True), done.stderr
+
+
+@built
+def test_what_is_wrong_is_one_line_and_2(tmp_path: Path) -> None:
+    for arguments in (("--front", "sideways"), ("--front", "mount", "--job", "j"), ("--prefix", "relative")):
+        done = run(*arguments, "--", "true")
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
