@@ -32,12 +32,17 @@ def ceilings(context: Context) -> Section | None:
         rows.append(
             [label, operation, nodes, (format_bandwidth(best), best),
              (format_bandwidth(ceiling.bandwidth), ceiling.bandwidth), (f"{share:.0%}", share),
-             ceiling.stage.name, verdict]
+             ceiling.stage.name, _next(ceiling), verdict]
         )  # fmt: skip
         if BOUND <= share <= 1:
             sentences.append(
                 f"{label}, {operation}, {nodes} node{'s' if nodes > 1 else ''}: {share:.0%} of what "
                 f"{ceiling.stage.name} carries; more needs a wider {ceiling.stage.stage} stage."
+            )
+        if share > 1:
+            sentences.append(
+                f"{label}, {operation}, {nodes} node{'s' if nodes > 1 else ''}: {share:.0%} of what "
+                f"{ceiling.stage.name} carries, which cannot be: a cache served it, or the topology is wrong."
             )
         if ceiling.unknown:
             guesses.add(f"{label}: no bandwidth is given for {', '.join(ceiling.unknown)}.")
@@ -51,6 +56,7 @@ def ceilings(context: Context) -> Section | None:
         "Ceiling",
         "Share",
         "Narrowest stage",
+        "Next",
         "Verdict",
     )
     return Section(
@@ -63,6 +69,11 @@ def ceilings(context: Context) -> Section | None:
             "Stages and their numbers: topology in the site file, each with its source.",
         ),
     )
+
+
+def _next(ceiling: Ceiling) -> str:
+    after = ceiling.next
+    return f"{after.stage.name}, {format_bandwidth(after.bandwidth)}" if after else "not known"
 
 
 def _verdict(share: float, ceiling: Ceiling) -> str:
