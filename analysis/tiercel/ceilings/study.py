@@ -85,7 +85,7 @@ def _row(c: Configuration, storage: Storage) -> Row:
     demand = demand_of(c.workload, c.nodes, c.processes_per_node)
     ceiling = ceiling_for(storage, demand) if demand else None
     lacking = missing(storage, demand.operation) if demand else ()
-    why = "" if demand else f"{c.workload.operation} has no ceiling: only reads and writes have"
+    why = "" if demand else f"{c.workload.operation}: only reads and writes have a ceiling"
     return Row(
         c.experiment, c.name, c.workload.operation, c.stack.name, c.nodes, c.processes_per_node,
         ceiling, lacking, why,

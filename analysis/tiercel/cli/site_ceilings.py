@@ -61,7 +61,7 @@ def lacking(rows: Iterable[Row], site: Site) -> list[str]:
     given: dict[tuple[str, str, str], dict[str, None]] = {}
     for row in rows:
         if row.why:
-            none[f"{row.workload}: {row.why}."] = None
+            none[row.operation] = None
         elif row.missing:
             what = "no ceiling" if row.ceiling is None else "true ceilings may be lower"
             key = (_storage(row, site), what, ", ".join(row.missing))
@@ -70,7 +70,7 @@ def lacking(rows: Iterable[Row], site: Site) -> list[str]:
         f"{name}, {' and '.join(operations)}: {what}: no bandwidth is given for {stages}."
         for (name, what, stages), operations in given.items()
     ]
-    return [*known, *none]
+    return [*known, *([f"No ceiling for {', '.join(none)}: only reads and writes have one."] if none else [])]
 
 
 def _print_tables(
@@ -102,8 +102,14 @@ def _print_tables(
             table.add_column(heading, overflow="fold")
         for cells, at in same.items():
             table.add_row(_range(n for n, _ in at), _range(p for _, p in at), *cells)
-        console.print(f"{storage}, {experiment}: {', '.join(workloads)}", markup=False, highlight=False)
+        console.print(f"{storage}, {experiment}: {_listed(workloads)}", markup=False, highlight=False)
         console.print(table)
+
+
+def _listed(workloads: Sequence[str]) -> str:
+    most = 4  # a designed sweep has dozens
+    more = len(workloads) - most
+    return ", ".join(workloads[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _range(numbers: Iterable[int]) -> str:

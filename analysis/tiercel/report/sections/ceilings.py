@@ -9,6 +9,7 @@ import pandas as pd
 from tiercel.ceilings import Ceiling, Operation, ceiling_of
 from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
+from tiercel.report.sections.ceilings_figure import Mark, ceilings_figure
 from tiercel.units import format_bandwidth
 
 #: From this share of a ceiling on, the stage is what bounds the result.
@@ -20,6 +21,7 @@ def ceilings(context: Context) -> Section | None:
     """Return the section of the study's storages whose topology the site file gives, None without any."""
     rows: list[list[Any]] = []
     sentences: list[str] = []
+    marks: list[Mark] = []
     guesses: set[str] = set()
     for (storage, operation, nodes), best in sorted(_best(context.results.observations).items()):
         known = context.site.storages.get(storage)
@@ -34,14 +36,18 @@ def ceilings(context: Context) -> Section | None:
              (format_bandwidth(ceiling.bandwidth), ceiling.bandwidth), (f"{share:.0%}", share),
              ceiling.stage.name, _next(ceiling), verdict]
         )  # fmt: skip
+        plural = "s" if nodes > 1 else ""
+        marks.append(
+            Mark(f"{label}, {operation}, {nodes} node{plural}", best, ceiling.bandwidth, ceiling.stage.name)
+        )
         if BOUND <= share <= 1:
             sentences.append(
-                f"{label}, {operation}, {nodes} node{'s' if nodes > 1 else ''}: {share:.0%} of what "
+                f"{label}, {operation}, {nodes} node{plural}: {share:.0%} of what "
                 f"{ceiling.stage.name} carries; more needs a wider {ceiling.stage.stage} stage."
             )
         if share > 1:
             sentences.append(
-                f"{label}, {operation}, {nodes} node{'s' if nodes > 1 else ''}: {share:.0%} of what "
+                f"{label}, {operation}, {nodes} node{plural}: {share:.0%} of what "
                 f"{ceiling.stage.name} carries, which cannot be: a cache served it, or the topology is wrong."
             )
         if ceiling.unknown:
@@ -63,6 +69,7 @@ def ceilings(context: Context) -> Section | None:
         "ceilings",
         "Ceilings",
         tuple(sentences) or ("No result comes close to what a stage of its storage's topology carries.",),
+        pictures=(ceilings_figure(context.figures, marks),),
         tables=(table("Best median against the topology of the site file", heads, rows, ("Nodes",)),),
         notes=(
             *sorted(guesses),
