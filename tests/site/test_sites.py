@@ -68,7 +68,19 @@ def test_lassens_gateway_bounds_vast_from_three_nodes_on() -> None:
     assert one is not None and four is not None
     assert (one.stage.stage, one.bandwidth) == ("client", 12.5e9)
     assert (four.stage.stage, four.bandwidth) == ("gateway", 25e9)
-    assert "media" in four.unknown
+    assert {"connection (the single TCP link)", "media (five DBoxes)"} <= set(four.unknown)
+
+
+def test_wombats_connections_and_servers_are_stages_whose_bandwidth_nobody_gives() -> None:
+    vast = load_site("wombat", CHECKOUT).storages["vast"]
+    # Paper 004, section IV.B: nconnect=16, eight CNodes, eight DNodes with 2 x 50 Gb/s for each CNode.
+    assert {stage.stage: stage.count(2) for stage in vast.topology} == {
+        "client": 2, "connection": 32, "server": 8, "fabric": 16, "media": 8,
+    }  # fmt: skip
+    found = ceiling_of(vast, "read", 2)
+    assert found is not None
+    assert (found.bandwidth, found.stage.stage) == (100e9, "fabric")
+    assert len(found.unknown) == 5  # four of its stages, and the gateway that it may have
 
 
 def test_quartz_gateways_carry_eight_gigabytes() -> None:

@@ -12,7 +12,7 @@ import typer
 
 from tiercel.children import end_with
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import Json, Study
 from tiercel.project import project_root
 from tiercel.units import format_size
 
@@ -146,6 +146,54 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
     if found.discover:
         for point, reason in discover(found.exclude).skipped.items():
             console.print(f"left out: {point}: {reason}", markup=False)
+
+
+@app.command()
+def ceilings(
+    site: Annotated[str, typer.Argument()] = "local", study: Study = "quick", as_json: Json = False
+) -> None:
+    """Say what a site's topology allows each workload of a study, and which stage sets it."""
+    from tiercel.ceilings.study import rows_of
+    from tiercel.cli.site_ceilings import print_ceilings
+    from tiercel.runs.planning import make_plan
+
+    plan = make_plan(site, study, project_root()).plan
+    rows = rows_of(plan.configurations, plan.site)
+    if as_json:
+        print_json({"site": site, "study": plan.study.study, "ceilings": [row.plain() for row in rows]})
+        return
+    print_ceilings(rows, plan.site)
+
+
+@app.command()
+def whatif(
+    site: Annotated[str, typer.Argument()] = "local",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="[STORAGE.]STAGE.KEY=VALUE, or [STORAGE.]STAGE=none; more than once."),
+    ] = None,
+    study: Study = "quick",
+    as_json: Json = False,
+) -> None:
+    """Say how other hardware would change the ceilings of a study, and what binds then."""
+    from tiercel.ceilings.study import rows_of
+    from tiercel.ceilings.whatif import changed
+    from tiercel.cli.site_ceilings import pair, print_change
+    from tiercel.errors import UserError
+    from tiercel.runs.planning import make_plan
+
+    if not changes:
+        raise UserError("--set is needed: [STORAGE.]STAGE.KEY=VALUE says what would be different")
+    plan = make_plan(site, study, project_root()).plan
+    other = plan.site
+    for change in changes:
+        other = changed(other, change)
+    pairs = pair(rows_of(plan.configurations, plan.site), rows_of(plan.configurations, other))
+    if as_json:
+        rows = [{"before": old.plain(), "after": new.plain()} for old, new in pairs]
+        print_json({"site": site, "study": plan.study.study, "set": changes, "ceilings": rows})
+        return
+    print_change(pairs, plan.site)
 
 
 def _rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from pydantic import Field
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.site.model import Site
-from tiercel.units import format_size
+from tiercel.units import format_latency, format_size
 
 FACTS_FILE = "facts.yaml"
 _HEAD = """\
@@ -173,4 +173,7 @@ def _source(site: Site, name: str) -> str:
 
 def _rates(stage: dict[str, Any]) -> str:
     keys = ("bandwidth", "read_bandwidth", "write_bandwidth")
-    return ", ".join(f"{stage[key] / 1e9:g} GB/s x {stage['units']}" for key in keys if stage[key])
+    said = [f"{stage[key] / 1e9:g} GB/s x {stage['units']}" for key in keys if stage[key]]
+    said += [f"{stage['operations']:g} op/s x {stage['units']}"] if stage["operations"] else []
+    said += [format_latency(stage["latency"])] if stage["latency"] else []
+    return ", ".join(said) or f"{stage['units']}, bandwidth unknown"

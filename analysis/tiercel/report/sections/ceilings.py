@@ -9,6 +9,7 @@ import pandas as pd
 from tiercel.ceilings import Ceiling, Operation, ceiling_of
 from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
+from tiercel.report.sections.ceilings_figure import Mark, ceilings_figure
 from tiercel.units import format_bandwidth
 
 #: From this share of a ceiling on, the stage is what bounds the result.
@@ -20,6 +21,7 @@ def ceilings(context: Context) -> Section | None:
     """Return the section of the study's storages whose topology the site file gives, None without any."""
     rows: list[list[Any]] = []
     sentences: list[str] = []
+    marks: list[Mark] = []
     guesses: set[str] = set()
     for (storage, operation, nodes), best in sorted(_best(context.results.observations).items()):
         known = context.site.storages.get(storage)
@@ -32,12 +34,21 @@ def ceilings(context: Context) -> Section | None:
         rows.append(
             [label, operation, nodes, (format_bandwidth(best), best),
              (format_bandwidth(ceiling.bandwidth), ceiling.bandwidth), (f"{share:.0%}", share),
-             ceiling.stage.name, verdict]
+             ceiling.stage.name, _next(ceiling), verdict]
         )  # fmt: skip
+        plural = "s" if nodes > 1 else ""
+        marks.append(
+            Mark(f"{label}, {operation}, {nodes} node{plural}", best, ceiling.bandwidth, ceiling.stage.name)
+        )
         if BOUND <= share <= 1:
             sentences.append(
-                f"{label}, {operation}, {nodes} node{'s' if nodes > 1 else ''}: {share:.0%} of what "
+                f"{label}, {operation}, {nodes} node{plural}: {share:.0%} of what "
                 f"{ceiling.stage.name} carries; more needs a wider {ceiling.stage.stage} stage."
+            )
+        if share > 1:
+            sentences.append(
+                f"{label}, {operation}, {nodes} node{plural}: {share:.0%} of what "
+                f"{ceiling.stage.name} carries, which cannot be: a cache served it, or the topology is wrong."
             )
         if ceiling.unknown:
             guesses.add(f"{label}: no bandwidth is given for {', '.join(ceiling.unknown)}.")
@@ -51,18 +62,25 @@ def ceilings(context: Context) -> Section | None:
         "Ceiling",
         "Share",
         "Narrowest stage",
+        "Next",
         "Verdict",
     )
     return Section(
         "ceilings",
         "Ceilings",
         tuple(sentences) or ("No result comes close to what a stage of its storage's topology carries.",),
+        pictures=(ceilings_figure(context.figures, marks),),
         tables=(table("Best median against the topology of the site file", heads, rows, ("Nodes",)),),
         notes=(
             *sorted(guesses),
             "Stages and their numbers: topology in the site file, each with its source.",
         ),
     )
+
+
+def _next(ceiling: Ceiling) -> str:
+    after = ceiling.next
+    return f"{after.stage.name}, {format_bandwidth(after.bandwidth)}" if after else "not known"
 
 
 def _verdict(share: float, ceiling: Ceiling) -> str:

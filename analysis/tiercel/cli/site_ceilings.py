@@ -1,0 +1,135 @@
+"""How `tiercel site ceilings` and `tiercel site whatif` print: a table for what is bounded alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiercel.ceilings import Ceiling
+from tiercel.ceilings.study import Row
+from tiercel.site.model import Site
+from tiercel.units import format_bandwidth
+
+R = TypeVar("R")
+Cells = tuple[str, ...]
+
+
+def print_ceilings(rows: Sequence[Row], site: Site) -> None:
+    """Print each scale's ceiling, the stage that sets it and the next one, and which figures are missing."""
+
+    def cells(row: Row) -> Cells | None:
+        found = row.ceiling
+        if found is None:
+            return None
+        after = found.next
+        then = f"{after.stage.stage} {format_bandwidth(after.bandwidth)}" if after else "not known"
+        return format_bandwidth(found.bandwidth), _set_by(found), then
+
+    _print_tables(rows, lambda row: row, cells, ("ceiling", "set by", "next"), site)
+    print("\n".join(lacking(rows, site)))
+
+
+def pair(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Return the rows of the same workload, storage and scale together."""
+    later = {row.key: row for row in after}
+    return [(row, later[row.key]) for row in before]
+
+
+def print_change(pairs: Sequence[tuple[Row, Row]], site: Site) -> None:
+    """Print what changes, and what binds then."""
+
+    def cells(both: tuple[Row, Row]) -> Cells | None:
+        old, new = (row.ceiling for row in both)
+        if _core(old) == _core(new):
+            return None
+        ratio = f"{new.bandwidth / old.bandwidth:.3g} x" if old and new else ""
+        return _bandwidth(old), _bandwidth(new), ratio, _set_by(new) if new else ""
+
+    _print_tables(pairs, lambda both: both[0], cells, ("ceiling", "then", "change", "set by then"), site)
+    changes = sum(cells(both) is not None for both in pairs)
+    print(f"{changes} of {len(pairs)} ceilings change.")
+    print("\n".join(lacking([new for _, new in pairs], site)))
+
+
+def lacking(rows: Iterable[Row], site: Site) -> list[str]:
+    """Return a sentence for each storage whose ceilings lack a figure, and each workload that has none."""
+    none: dict[str, None] = {}
+    given: dict[tuple[str, str, str], dict[str, None]] = {}
+    for row in rows:
+        if row.why:
+            none[row.operation] = None
+        elif row.missing:
+            what = "no ceiling" if row.ceiling is None else "true ceilings may be lower"
+            key = (_storage(row, site), what, ", ".join(row.missing))
+            given.setdefault(key, {})[row.operation] = None
+    known = [
+        f"{name}, {' and '.join(operations)}: {what}: no bandwidth is given for {stages}."
+        for (name, what, stages), operations in given.items()
+    ]
+    return [*known, *([f"No ceiling for {', '.join(none)}: only reads and writes have one."] if none else [])]
+
+
+def _print_tables(
+    items: Sequence[R],
+    row_of: Callable[[R], Row],
+    cells_of: Callable[[R], Cells | None],
+    headings: Cells,
+    site: Site,
+) -> None:
+    """Print a table for each storage and set of workloads whose cells are the same at all scales."""
+    scales: dict[tuple[str, str, str], list[tuple[int, int, Cells]]] = {}
+    for item in items:
+        row, cells = row_of(item), cells_of(item)
+        if cells is not None:
+            where = (row.experiment, _storage(row, site), row.workload)
+            scales.setdefault(where, []).append((row.nodes, row.processes, cells))
+    alike: dict[tuple[str, str, tuple[tuple[int, int, Cells], ...]], list[str]] = {}
+    for (experiment, storage, workload), lines in scales.items():
+        alike.setdefault((experiment, storage, tuple(sorted(lines))), []).append(workload)
+    console = Console()
+    for (experiment, storage, whole), workloads in alike.items():
+        same: dict[Cells, list[tuple[int, int]]] = {}
+        for nodes, processes, cells in whole:
+            same.setdefault(cells, []).append((nodes, processes))
+        table = Table(box=box.SIMPLE)
+        for heading in ("nodes", "processes"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for heading in headings:
+            table.add_column(heading, overflow="fold")
+        for cells, at in same.items():
+            table.add_row(_range(n for n, _ in at), _range(p for _, p in at), *cells)
+        console.print(f"{storage}, {experiment}: {_listed(workloads)}", markup=False, highlight=False)
+        console.print(table)
+
+
+def _listed(workloads: Sequence[str]) -> str:
+    most = 4  # a designed sweep has dozens
+    more = len(workloads) - most
+    return ", ".join(workloads[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _range(numbers: Iterable[int]) -> str:
+    found = sorted(set(numbers))
+    return str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _core(ceiling: Ceiling | None) -> tuple[float, str] | None:
+    return (ceiling.bandwidth, _set_by(ceiling)) if ceiling else None
+
+
+def _bandwidth(ceiling: Ceiling | None) -> str:
+    return format_bandwidth(ceiling.bandwidth) if ceiling else "not known"
+
+
+def _set_by(ceiling: Ceiling) -> str:
+    first = ceiling.limits[0]
+    how = "" if first.figure == "bandwidth" else f" ({first.figure})"
+    return f"{first.stage.name}{how}"
+
+
+def _storage(row: Row, site: Site) -> str:
+    return site.storages[row.storage].label or row.storage
