@@ -28,6 +28,10 @@ class Workload(Document):
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         """Return the workload's columns in the tables (names: ``results.schema.FEATURES``)."""
 
+    def too_small(self, nodes: int, processes_per_node: int) -> str | None:
+        """Return why there is nothing to do for each of the processes that share the work, or None."""
+        return None
+
     def amount(self, processes_per_node: int) -> int | None:
         """Return how much one process does (blocks, items), where that may follow the storage's speed.
 
