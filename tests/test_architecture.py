@@ -36,7 +36,7 @@ LAYERS = (
     {"results"},
     {"statistics", "traces"},
     {"runs"},
-    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist"},
+    {"dl", "placement", "sharing", "caching", "stack", "ceilings", "compare", "checklist", "papers"},
     {"advice", "traced", "doctor", "workflow"},
     {"report"},
     {"artifact"},

@@ -23,6 +23,7 @@ from tiercel.cli import (
     engines,
     measure,
     panels,
+    papers,
     place,
     results,
     share,
@@ -52,6 +53,7 @@ compare.register(app)
 trace_survey.register(trace.app)
 trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace", rich_help_panel=panels.UNDERSTAND)
+papers.register(app)
 advise.register(app)
 app.add_typer(place.app, name="place", rich_help_panel=panels.IMPROVE)
 app.add_typer(cache.app, name="cache", rich_help_panel=panels.IMPROVE)

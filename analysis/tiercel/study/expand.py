@@ -149,7 +149,7 @@ def _on_stacks(
     site: Site,
     notes: list[str] | None,
 ) -> Iterator[tuple[Stack, Workload]]:
-    """Yield the stacks that can do a workload on so many nodes and processes of each, and as what it goes there."""
+    """Yield the stacks that can do a workload at a scale (nodes, processes of each), and as what it goes."""
     experiment, name = names
     nodes, processes = scale
     for stack in stacks:
