@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiercel.children import ended_with_parent
-from tiercel.cli import share_simulate
+from tiercel.cli import share_experiment, share_simulate
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
@@ -26,6 +26,7 @@ app = typer.Typer(
     help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
 )
 share_simulate.register(app)
+share_experiment.register(app)
 
 Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
 Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 from tiercel.children import ended_with_parent
 from tiercel.errors import UserError
 from tiercel.papers.book import Found, digest_of, read_book, write_book
+from tiercel.papers.load import load_papers
 from tiercel.papers.model import Statement
 from tiercel.papers.readings import reading_of
 from tiercel.site.machine import cores, memory
@@ -35,6 +37,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
     failed = []
     for command, about in wanted.items():
         say(f"{', '.join(s.id for s in about)}: {command}")
+        machine = _machine()
         digests = {s.id: digest_of(s.answer.rests_on, root) for s in about}
         lacking = [name for name, digest in digests.items() if digest is None]
         if lacking:
@@ -45,17 +48,22 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
         except _Failed as error:
             failed.append(f"{command}: {error}")
             continue
-        book = read_book()
+        book = {name: entry for name, entry in read_book().items() if name in _with_commands()}
         for statement in about:
             book[statement.id] = Found(
                 ours=found[statement.id],
                 command=command,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
-                machine=_machine(),
+                machine=machine,
                 digest=digests[statement.id] or "",
             )
         write_book(book)
     return failed
+
+
+def _with_commands() -> set[str]:
+    """Return the statements that a command answers: the book keeps no others."""
+    return {s.id for p in load_papers() for s in p.statements if s.answer.command}
 
 
 class _Failed(Exception):
@@ -91,5 +99,6 @@ def _figure(statement: Statement, printed: Any) -> float:
 
 
 def _machine() -> str:
-    """Return the machine in words that name nobody: kind, processors, memory."""
-    return f"{platform.system()} on {platform.machine()}, {cores()} processors, {memory() / 1024**3:.0f} GiB"
+    """Return the machine in words that name nobody: kind, processors, memory, and how busy it is."""
+    kind = f"{platform.system()} on {platform.machine()}, {cores()} processors, {memory() / 1024**3:.0f} GiB"
+    return f"{kind}, load {os.getloadavg()[0]:.1f} before"

@@ -103,11 +103,6 @@ def _slowest_to_fairness(answer: Any) -> float:
 # -- caching: `cache bench` ---------------------------------------------------------------------------------
 
 
-def _later_of_plain(answer: Any, order: str, page_cache: bool) -> float:
-    found = next(s for s in answer["stream"] if (s["order"], s["base_page_cache"]) == (order, page_cache))
-    return float(found["later_of_plain"])
-
-
 @_reads("cache-01")
 def _writes_behind_compute(answer: Any) -> float:
     rows = [r for r in answer["checkpoint"]["rows"] if r["compute_ratio"] >= 1]
@@ -117,12 +112,6 @@ def _writes_behind_compute(answer: Any) -> float:
 @_reads("cache-02", "cache-20")
 def _writes_without_compute(answer: Any) -> float:
     return float(answer["checkpoint"]["rows"][0]["of_plain"])
-
-
-@_reads("cache-03", "cache-05")
-def _later_epochs_without_page_cache(answer: Any) -> float:
-    orders = {s["order"] for s in answer["stream"]}
-    return min(_later_of_plain(answer, order, False) for order in orders)
 
 
 @_reads("cache-06")
