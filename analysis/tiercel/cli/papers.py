@@ -138,8 +138,12 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
         ours = "" if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}".strip()
         verdict = r["verdict"] + (", stale" if r["stale"] else "")
         text = r["why"] if r["verdict"] in ("input", "unanswered") else r["says"]
-        table.add_row(r["id"], f"{r['value']} {_unit(r)}".strip(), ours, verdict, text)
+        table.add_row(r["id"], _of_paper(r), ours, verdict, text)
     console.print(table)
+
+
+def _of_paper(r: dict[str, Any]) -> str:
+    return "" if r["value"] == "none" else f"{r['value']} {_unit(r)}".strip()
 
 
 def _unit(r: dict[str, Any]) -> str:
@@ -152,7 +156,7 @@ def _print_claim(r: dict[str, Any]) -> None:
         f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None
     )
     lines = [
-        ("paper", f"{r['paper']}, {r['where']}: {r['value']} {_unit(r)} ({r['quantity']})"),
+        ("paper", f"{r['paper']}, {r['where']}: {_of_paper(r)} ({r['quantity']})"),
         ("ours", None if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}, {r['how']}"),
         ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
         ("note", r["why"]),

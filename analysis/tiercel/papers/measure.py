@@ -44,14 +44,19 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
             raise UserError(f"{lacking[0]}: what it rests on is not below {root}: use a checkout of tiercel")
         try:
             printed = _carry_out(command, root)
-            found = {s.id: _figure(s, printed) for s in about}
         except _Failed as error:
             failed.append(f"{command}: {error}")
             continue
         book = {name: entry for name, entry in read_book().items() if name in _with_commands()}
         for statement in about:
+            book.pop(statement.id, None)  # what is not found again is not claimed any longer
+            try:
+                ours = _figure(statement, printed)
+            except _Failed as error:
+                failed.append(f"{command}: {error}")
+                continue
             book[statement.id] = Found(
-                ours=found[statement.id],
+                ours=ours,
                 command=command,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
                 machine=machine,
@@ -92,7 +97,7 @@ def _figure(statement: Statement, printed: Any) -> float:
     try:
         value = float(reading(printed))
     except (KeyError, IndexError, TypeError, ValueError, StopIteration, ZeroDivisionError) as error:
-        raise _Failed(f"{statement.id}: its figure is not in what was printed ({error!r})") from None
+        raise _Failed(f"{statement.id}: no figure in what was printed ({error})") from None
     if not math.isfinite(value):
         raise _Failed(f"{statement.id}: its figure is {value}")
     return value
