@@ -175,14 +175,16 @@ def test_a_command_that_gives_no_figure(
 
 
 def test_a_figure_of_a_busy_machine_is_none() -> None:
-    def bench(noise: float) -> dict[str, object]:
-        row = {"compute_ratio": 1.0, "of_node_local": 0.97, "noise": noise}
+    def bench(noise: float, ratio: float = 0.97) -> dict[str, object]:
+        row = {"compute_ratio": 1.0, "of_node_local": ratio, "noise": noise}
         return {"checkpoint": {"rows": [{"compute_ratio": 0.0, "noise": 9}, row]}}
 
     reading = reading_of("cache-01")
     assert reading is not None and reading(bench(1.1)) == 0.97
     with pytest.raises(ValueError, match="too busy"):
         reading(bench(1.3))
+    with pytest.raises(ValueError, match="too busy"):
+        reading(bench(1.0, ratio=1.7))
 
 
 def test_a_damaged_book_is_named(tmp_path: Path) -> None:

@@ -115,7 +115,12 @@ def _quiet(found: Any) -> Any:
 @_reads("cache-01")
 def _writes_behind_compute(answer: Any) -> float:
     rows = [_quiet(r) for r in answer["checkpoint"]["rows"] if r["compute_ratio"] >= 1]
-    return float(max(r["of_node_local"] for r in rows))
+    found = float(max(r["of_node_local"] for r in rows))
+    if found > 1.25:
+        raise ValueError(
+            f"the machine is too busy: {found:.2f} times as fast as the storage that it writes to"
+        )
+    return found
 
 
 @_reads("cache-02", "cache-20")
