@@ -16,12 +16,14 @@ from tiercel.layers.fairshare.programs import find_programs
 from tiercel.layers.fairshare.protocol import client_environment
 from tiercel.layers.fairshare.server import running_server
 from tiercel.sharing import application_experiment as applications
+from tiercel.sharing import applications as catalogue
 from tiercel.sharing import engine
 from tiercel.sharing.application_experiment import PIECE, allowed, application_experiment
 from tiercel.sharing.contest_runs import deviations, summary
 from tiercel.sharing.contests import SCHEDULERS, contests
 from tiercel.sharing.engine import Sharing
 from tiercel.sharing.jobs import Throughput
+from tiercel.sharing.own_command import own_command
 from tiercel.sharing.servers_experiment import global_shares, servers_experiment
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 from tiercel.sharing.workload_servers import SharingServersWorkload
@@ -120,13 +122,13 @@ def test_a_failing_application_says_its_last_line(tmp_path: Path, monkeypatch: p
     if programs is None:
         pytest.skip(NOT_BUILT)
     monkeypatch.delenv("FAIRSHARE_SERVER", raising=False)
-    failing = applications.APPLICATIONS["h5py"]
+    failing = catalogue.APPLICATIONS["h5py"]
 
     def broken(folder: str, output: Path, work: float) -> object:
         commands = failing(folder, output, work)
         return type(commands)(commands.prepare, ("sh", "-c", "echo no such field >&2; exit 3"))
 
-    monkeypatch.setitem(applications.APPLICATIONS, "h5py", broken)  # type: ignore[arg-type]
+    monkeypatch.setitem(catalogue.APPLICATIONS, "h5py", broken)  # type: ignore[arg-type]
     with pytest.raises(RunFailed, match="application h5py: no such field"):
         application_experiment(programs.load, tmp_path / "data", ANALYSIS)
 
@@ -216,3 +218,54 @@ def test_deviations_by_hand() -> None:
     ]
     # gift's rounds (0.012 to 0.018) overlap with stride's (0.01 to 0.015), the others' lie above.
     assert [row["separate"] for row in rows] == [False, False, True, True]
+
+
+OWN = {
+    "operation": "sharing-application", "application": "command", "data": "2MiB", "size": 3,
+    "prepare": ["dd", "if=/dev/zero", "of={folder}/in", "bs=1M", "count=1"],
+    "command": ["dd", "if={folder}/in", "of={folder}/out", "bs=64K"],
+    "background": {"processes": 1, "file_size": "1MiB"},
+}  # fmt: skip
+
+
+@built
+def test_a_command_of_ones_own_under_two_policies(tmp_path: Path) -> None:
+    """It reads 1 MiB and writes it; both are of the server's account."""
+    workload = SharingApplicationWorkload.model_validate(OWN)
+    found = own_command(workload, ["fifo", "size-fair"], tmp_path, repetitions=1)
+    fifo, fair = found["policies"]
+    assert [fifo["policy"], fair["policy"]] == ["fifo", "size-fair"]
+    for row in (fifo, fair):
+        assert row["bytes"] >= 2 << 20
+        assert row["beside_s"] / row["alone_s"] - 1 == pytest.approx(row["slowdown"])
+    assert fifo["entitled"] is None  # first come, first served entitles nobody
+    assert fair["entitled"] == pytest.approx(0.75)  # 3 nodes and 1
+    assert list(tmp_path.iterdir()) == []  # nothing is left on the storage
+
+
+@built
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["no-such-program"], "policy fifo: application command: no-such-program: No such file"),
+        (["sh", "-c", "echo no field >&2; exit 3"], "policy fifo: application command: no field"),
+    ],
+)
+def test_a_command_that_fails(command: list[str], said: str, tmp_path: Path) -> None:
+    workload = SharingApplicationWorkload.model_validate({**OWN, "command": command})
+    with pytest.raises(UserError, match=said):
+        own_command(workload, ["fifo"], tmp_path, repetitions=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"command": []}, "needs command"),
+        ({"data": None}, "needs command .* and data"),
+        ({"application": "h5py"}, "are for application: command, not h5py"),
+    ],
+)
+def test_whose_command_it_is(keys: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SharingApplicationWorkload.model_validate({**OWN, **keys})

@@ -59,6 +59,27 @@ def test_a_papers_scales_on_a_smaller_site(checkout: Path) -> None:
     assert "fsync goes on without 8, 16, 32 processes on a node: the site has fewer" in found.notes
 
 
+def test_a_training_without_a_step_for_each_process() -> None:
+    """1,120 records in batches of 20: 56 processes have one each, and 57 none. The site has 4 nodes of 32."""
+    s = study(experiments={"e": {"nodes": [1, 2], "processes_per_node": [28, 32], "workloads": {
+        "candle": {"operation": "deep-learning", "workload": "candle"}}}})  # fmt: skip
+    notes: list[str] = []
+    found = expand(s, site(processes_per_node=32), {"dlkernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+    assert {(c.nodes, c.processes_per_node) for c in found} == {(1, 28), (1, 32), (2, 28)}
+    assert notes == [
+        "e: candle is left out on 2 x 32 processes "
+        "(1,120 samples give 64 processes less than one batch of 20 each)"
+    ]
+
+
+def test_a_dataset_that_grows_with_the_nodes_has_a_step_for_each_process() -> None:
+    """1,120 records for each node: four nodes of 32 have 4,480, 35 a process."""
+    s = study(experiments={"e": {"nodes": [4], "processes_per_node": [32], "workloads": {
+        "candle": {"operation": "deep-learning", "workload": "candle", "grow_with": "nodes"}}}})  # fmt: skip
+    found = expand(s, site(processes_per_node=32), {"dlkernel": "1"}, "mpiexec", lambda *_: None)
+    assert {(c.nodes, c.processes_per_node) for c in found} == {(4, 32)}
+
+
 def test_a_layer_that_is_not_there() -> None:
     found, notes = expanded({"optional": True, "stacks": LAYERED})
     # What a layer costs or gains is the experiment's question: without any, there is nothing to run.

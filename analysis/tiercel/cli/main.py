@@ -20,6 +20,7 @@ from tiercel.cli import (
     engines,
     measure,
     panels,
+    papers,
     results,
     site,
     stack,
@@ -46,6 +47,7 @@ compare.register(app)
 trace_survey.register(trace.app)
 trace_pages.register(trace.app)
 app.add_typer(trace.app, name="trace", rich_help_panel=panels.UNDERSTAND)
+papers.register(app)
 advise.register(app)
 try:
     for module in load("commands"):

@@ -108,6 +108,17 @@ class DeepLearningWorkload(Workload):
     def existing_data(self) -> str | None:
         return self.data_folder
 
+    def too_small(self, nodes: int, processes_per_node: int) -> str | None:
+        found, _ = self.resolved(nodes, processes_per_node)
+        data, reader, processes = found.dataset, found.reader, nodes * processes_per_node
+        for wanted, samples, batch in (
+            (found.workflow.train, data.samples_train, reader.batch_size),
+            (found.workflow.evaluation, data.samples_eval, reader.batch_size_eval),
+        ):
+            if wanted and samples // processes < batch:
+                return f"{samples:,} samples give {processes:,} processes less than one batch of {batch} each"
+        return None
+
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes of dataset and checkpoints, generously."""
         found, _ = self.resolved(nodes, processes_per_node)

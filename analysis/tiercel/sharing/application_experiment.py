@@ -18,7 +18,7 @@ import numpy as np
 from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job
-from tiercel.sharing.applications import APPLICATIONS
+from tiercel.sharing.applications import commands_of
 from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, start_load, surroundings
 from tiercel.sharing.watch import Watch
 from tiercel.sharing.workload_application import SharingApplicationWorkload
@@ -48,7 +48,7 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
             # The server knows a job, and keeps its account, while one of its processes is connected: a
             # short application would be gone before anyone asks what it is entitled to.
             there.enter_context(Connection(place.server, environment["FAIRSHARE_TICKET"]))
-        commands = APPLICATIONS[workload.application](own, Path(output), workload.work)
+        commands = commands_of(workload, own, Path(output))
         for command in commands.prepare:
             _timed(command, environment, workload)
         alone = [_timed(commands.run, environment, workload)]
@@ -174,6 +174,8 @@ def _timed(
         raise RunFailed(
             f"application {workload.application}: not done after {workload.longest:g} s; give it less `work`"
         ) from None
+    except OSError as error:
+        raise RunFailed(f"application {workload.application}: {command[0]}: {error.strerror}") from None
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise RunFailed(f"application {workload.application}: {said}")

@@ -17,6 +17,7 @@ from tiercel.dl.files.spec import dataset_spec_of, spec_of
 from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.programs import program
+from tiercel.sharing.workload_application import SharingApplicationWorkload
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,14 @@ APPLICATIONS: dict[str, Callable[[str, Path, float], Commands]] = {
     "h5py": _h5py,
     "lammps": _lammps,
 }
+
+
+def commands_of(workload: SharingApplicationWorkload, folder: str, output: Path) -> Commands:
+    """Return the commands of a workload's application, or those that it names itself."""
+    if workload.application != "command":
+        return APPLICATIONS[workload.application](folder, output, workload.work)
+
+    def here(words: list[str]) -> tuple[str, ...]:
+        return tuple(word.replace("{folder}", folder) for word in words)
+
+    return Commands((here(workload.prepare),) if workload.prepare else (), here(workload.command))

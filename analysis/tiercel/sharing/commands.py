@@ -13,7 +13,7 @@ from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
-from tiercel.sharing import commands_simulate
+from tiercel.sharing import commands_experiment, commands_simulate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +22,7 @@ app = typer.Typer(
     help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
 )
 commands_simulate.register(app)
+commands_experiment.register(app)
 
 
 def register(to: typer.Typer) -> None:

@@ -115,7 +115,9 @@ def expand(
                     )
                     for engine, reason in reasons.items()
                     if reason is None
-                    for stack, each in _on_stacks(workload_name, workload, nodes, stacks, site, notes)
+                    for stack, each in _on_stacks(
+                        (experiment_name, workload_name), workload, (nodes, processes), stacks, site, notes
+                    )
                     if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
                     and not (stack.storage.objects and objects_unsupported(engine, workload))
                 ]
@@ -139,13 +141,25 @@ def _objects_problem(
 
 
 def _on_stacks(
-    name: str, workload: Workload, nodes: int, stacks: list[Stack], site: Site, notes: list[str] | None
+    names: tuple[str, str],
+    workload: Workload,
+    scale: tuple[int, int],
+    stacks: list[Stack],
+    site: Site,
+    notes: list[str] | None,
 ) -> Iterator[tuple[Stack, Workload]]:
-    """Yield the stacks that can do a workload on so many nodes, each with the workload as it goes there."""
+    """Yield the stacks that can do a workload at a scale (nodes, processes of each), and as what it goes."""
+    experiment, name = names
+    nodes, processes = scale
     for stack in stacks:
         if stack.storage.objects and stack.layers:
             continue
-        if not site.node_local(stack.storage):
+        alone = site.node_local(stack.storage)
+        too_small = workload.too_small(1 if alone else nodes, processes)
+        if too_small:
+            note(notes, f"{experiment}: {name} is left out on {nodes} x {processes} processes ({too_small})")
+            continue
+        if not alone:
             yield stack, workload
             continue
         each, said = workload.node_local() if nodes > 1 else (workload, "")

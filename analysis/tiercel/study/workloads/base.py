@@ -43,6 +43,10 @@ class Workload(Document):
         """Return the folder on the storage with data that is there already; None: each run makes its own."""
         return None
 
+    def too_small(self, nodes: int, processes_per_node: int) -> str | None:
+        """Return why there is nothing to do for each of the processes that share the work, or None."""
+        return None
+
     def amount(self, processes_per_node: int) -> int | None:
         """Return how much one process does (blocks, items), where that may follow the storage's speed.
 

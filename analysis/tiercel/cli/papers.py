@@ -1,0 +1,170 @@
+"""Commands on the five papers: what each shows and how it is got here, and which statements hold."""
+# ruff: noqa: PLC0415 (pydantic takes a quarter of a second to import)
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from tiercel.cli import panels
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json
+from tiercel.errors import UserError
+from tiercel.project import project_root
+
+#: What `tiercel papers` says for `how`.
+_HOW = {"none": "not here"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the root."""
+    app.command(rich_help_panel=panels.UNDERSTAND)(papers)
+    app.command(rich_help_panel=panels.UNDERSTAND)(claims)
+
+
+def papers(
+    paper: Annotated[str | None, typer.Argument(help="Number or name: 004, vast; default: all five.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List every table and figure of the five papers, how it is got here, and what it lacks."""
+    from tiercel.papers.load import find_paper
+
+    found = find_paper(paper)
+    if as_json:
+        print_json([
+            {"paper": p.paper, "name": p.name, **i.model_dump(),
+             "statements": [s.id for s in p.statements if i.item in s.items]}
+            for p in found for i in p.items
+        ])  # fmt: skip
+        return
+    for p in found:
+        _print_items(p, all_of_it=paper is not None)
+    counts = Counter(_HOW.get(i.how, i.how) for p in found for i in p.items)
+    states = Counter(i.state for p in found for i in p.items)
+    print(f"{counts.total()} items: {_counted(counts)}; of them {_counted(states)}")
+    if paper is None:
+        print("`tiercel papers NAME` has the commands, parameters and what is missing of each")
+
+
+def claims(
+    ids: Annotated[list[str] | None, typer.Argument(help="Statements, as themis-01; default: all.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Carry out their commands, keep what they give.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which statements of the five papers hold here, fail, were input, or have no answer, and why."""
+    from tiercel.papers.book import read_book
+    from tiercel.papers.load import find_statements
+    from tiercel.papers.measure import measure as carry_out
+    from tiercel.papers.verdicts import VERDICTS, row
+
+    chosen = find_statements(ids or [])
+    root = project_root()
+    failed: list[str] = []
+    if measure:
+        failed = carry_out(
+            [s for _, s in chosen], root, lambda line: print(line, file=sys.stderr, flush=True)
+        )
+    book = read_book()
+    rows = [row(p, s, book, root) for p, s in chosen]
+    counts = Counter({v: sum(r["verdict"] == v for r in rows) for v in VERDICTS})
+    stale = sum(r["stale"] is True for r in rows)
+    if as_json:
+        print_json({"counts": {**counts, "stale": stale}, "statements": rows})
+    else:
+        _print_claims(rows)
+        print(f"{len(rows)} statements: {_counted(counts)}" + (f"; {stale} stale" if stale else ""))
+        if not ids:
+            print(
+                "`tiercel claims ID` has bounds, command, date and machine; --measure finds the figures anew"
+            )
+    if failed:
+        raise UserError("; ".join(failed))
+
+
+def _counted(counts: Counter[Any]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+
+
+def _print_items(paper: Any, all_of_it: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"[bold]{paper.paper} {paper.name}[/bold]: {paper.title} ({paper.by})", highlight=False)
+    if not all_of_it:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for heading in ("item", "section", "answer", "state", "what it shows"):
+            table.add_column(heading, no_wrap=heading != "what it shows")
+        for i in paper.items:
+            table.add_row(i.item, i.section, _HOW.get(i.how, i.how), i.state, i.shows)
+        console.print(table)
+        print()
+        return
+    for i in paper.items:
+        console.print(f"\n[bold]{i.item}[/bold] ({i.section}): {i.shows}", highlight=False)
+        lines = [
+            ("answer", f"{_HOW.get(i.how, i.how)}, {i.state}"),
+            ("parameters", i.parameters),
+            *(("paper size", command) for command in i.paper_size),
+            *(("quick", command) for command in i.quick),
+            ("drawn", i.figure),
+            ("lacks", i.lacks),
+        ]
+        for word, text in lines:
+            if text and text != "none":
+                # Commands stay on one line, to be copied.
+                print(f"  {word:<11} {text}")
+    print()
+
+
+def _print_claims(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if len(rows) <= 3:
+        for r in rows:
+            _print_claim(r)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("statement", "paper says", "ours", "verdict", "why, or what it says"):
+        table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
+    for r in rows:
+        ours = "" if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}".strip()
+        verdict = r["verdict"] + (", stale" if r["stale"] else "")
+        text = r["why"] if r["verdict"] in ("input", "unanswered") else r["says"]
+        table.add_row(r["id"], _of_paper(r), ours, verdict, text)
+    console.print(table)
+
+
+def _of_paper(r: dict[str, Any]) -> str:
+    return "" if r["value"] == "none" else f"{r['value']} {_unit(r)}".strip()
+
+
+def _unit(r: dict[str, Any]) -> str:
+    return "" if r["unit"] in ("none", "name") else str(r["unit"])
+
+
+def _print_claim(r: dict[str, Any]) -> None:
+    low, high = r["at_least"], r["at_most"]
+    bounds = " and ".join(
+        f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None
+    )
+    lines = [
+        ("paper", f"{r['paper']}, {r['where']}: {_of_paper(r)} ({r['quantity']})"),
+        ("ours", None if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}, {r['how']}"),
+        ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
+        ("note", r["why"]),
+        ("command", r["command"]),
+        ("found", f"{r['date']}, {r['machine']}" if r["date"] else None),
+        ("stale", "what it rests on has changed since" if r["stale"] else None),
+    ]
+    print(f"{r['id']}: {r['verdict']}\n  {r['says']}")
+    for word, text in lines:
+        if text:
+            print(f"  {word:<9} {text}")

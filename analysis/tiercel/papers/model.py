@@ -1,0 +1,112 @@
+"""What is known of a paper: its items (tables, figures...) and its statements, as the files in data/ say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from tiercel.documents import Document
+
+#: How an answer is come by. ``none``: it is not.
+How = Literal["measured", "simulated", "topology", "none"]
+
+
+class Item(Document):
+    """A table, figure, listing or equation of a paper, or a numbered experiment without one."""
+
+    item: str
+    """As the paper counts it: ``Figure 3``, ``Table I``."""
+    section: str
+    shows: str
+    parameters: str = "none"
+    how: How
+    site: str | None = None
+    """The site file of the machine that the paper used."""
+    paper_size: list[str] = []
+    """Commands at the paper's parameters, on its site."""
+    quick: list[str] = []
+    """The same at a size that a laptop bears, in minutes."""
+    figure: str = "none"
+    """Where what comes out is drawn."""
+    state: Literal["whole", "part", "missing"]
+    lacks: str = ""
+    """What deviates from the paper or is not there, and why; empty where nothing is."""
+
+    @model_validator(mode="after")
+    def _says_what_it_lacks(self) -> Item:
+        if (self.state == "whole") == bool(self.lacks):
+            raise ValueError(f"{self.item}: lacks is for state part or missing, and both need it")
+        if self.how == "none" and (self.paper_size or self.quick):
+            raise ValueError(f"{self.item}: how: none excludes commands")
+        if self.how != "none" and not (self.paper_size or self.quick):
+            raise ValueError(f"{self.item}: how: {self.how} needs a command")
+        return self
+
+
+class Answer(Document):
+    """How a statement is answered: by a figure of ours within bounds, or by a reason why not."""
+
+    how: How
+    command: str | None = None
+    """What gives our figure; it prints JSON, from which `readings` takes it."""
+    rests_on: list[str] = []
+    """Files and folders of the project whose change makes the figure stale."""
+    at_least: float | None = None
+    at_most: float | None = None
+    bounds: str = ""
+    """Why these bounds: the paper gives a number, and no two machines the same one."""
+    input: bool = False
+    """The paper's figure went into a site file or a fit: it cannot hold or fail here."""
+    why: str = ""
+    """What the answer means, or why there is none."""
+
+    @model_validator(mode="after")
+    def _is_an_answer_or_a_reason(self) -> Answer:
+        if self.command is None:
+            if not self.why:
+                raise ValueError("an answer without a command needs a reason (why)")
+        elif self.input or self.how == "none":
+            raise ValueError("a command excludes input: true and how: none")
+        elif not self.rests_on or (self.at_least is None and self.at_most is None):
+            raise ValueError("a command needs rests_on, and at_least or at_most")
+        return self
+
+
+class Statement(Document):
+    """A sentence of a paper that can hold or fail."""
+
+    id: str
+    where: str
+    """Section, figure, table."""
+    says: str
+    quantity: str
+    value: str
+    """The paper's figure."""
+    unit: str
+    items: list[str] = []
+    """The items that it is about."""
+    answer: Answer
+
+
+class Paper(Document):
+    """One paper: what identifies it, its items in their order, its statements."""
+
+    paper: str = Field(pattern=r"^\d{3}$")
+    name: str
+    title: str
+    by: str
+    items: list[Item]
+    statements: list[Statement]
+
+    @model_validator(mode="after")
+    def _names_are_its_own(self) -> Paper:
+        names = [item.item for item in self.items]
+        ids = [statement.id for statement in self.statements]
+        for words in (names, ids):
+            if twice := sorted({word for word in words if words.count(word) > 1}):
+                raise ValueError(f"written twice: {', '.join(twice)}")
+        for statement in self.statements:
+            if unknown := sorted(set(statement.items) - set(names)):
+                raise ValueError(f"{statement.id}: no such item: {', '.join(unknown)}")
+        return self

@@ -1,0 +1,109 @@
+"""``tiercel share experiment``: what a background job costs a program of the user, by policy."""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json, size_of
+from tiercel.errors import UserError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
+        experiment
+    )
+
+
+def experiment(
+    command: Annotated[
+        list[str], typer.Argument(help="The command, after --; {folder} in it is its folder on the storage.")
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", "-p", help="May be repeated. [default: fifo, job-fair, size-fair]"),
+    ] = None,
+    size: Annotated[int, typer.Option("--size", min=1, help="Nodes that the command counts as.")] = 4,
+    processes: Annotated[int, typer.Option(min=1, help="Processes of the background job.")] = 2,
+    prepare: Annotated[
+        str | None, typer.Option(help="Command that makes its input, once; {folder} as above.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder on the storage under test (default: temporary).")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", help="What the storage gives in a second, as 400MiB.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Of each policy, by turns.")] = 3,
+    longest: Annotated[str, typer.Option(help="The command must end within it.")] = "5min",
+    as_json: Json = False,
+) -> None:
+    """Measure what a background job costs a command, under each policy (ThemisIO paper, section 5.5)."""
+    from tiercel.documents import parse
+    from tiercel.layers.fairshare.policies import check_policy
+    from tiercel.sharing.own_command import own_command
+    from tiercel.sharing.workload_application import SharingApplicationWorkload
+
+    policies = list(dict.fromkeys(policy or ["fifo", "job-fair", "size-fair"]))
+    for each in policies:
+        check_policy(each)
+    storage = data or Path(tempfile.gettempdir())
+    if not storage.is_dir():
+        raise UserError(f"--data {storage}: not a folder")
+    if "{folder}" not in command[0] and shutil.which(command[0]) is None:
+        raise UserError(f"{command[0]}: no such program")
+    try:
+        before = shlex.split(prepare or "")
+    except ValueError as error:
+        raise UserError(f"--prepare: {error}") from None
+    content = {
+        "operation": "sharing-application", "application": "command", "command": command, "prepare": before,
+        "data": "1GiB", "size": size, "longest": longest, "background": {"processes": processes},
+    }  # fmt: skip
+    workload = parse(SharingApplicationWorkload, content, "share experiment")
+    found = own_command(
+        workload, policies, storage, repetitions, size_of("--rate", rate) or 0,
+        lambda line: print(line, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{' '.join(found['command'])}, as {found['size']} nodes beside one"
+    table = Table(title=title)
+    for heading in ("policy", "alone", "beside", "slower by", "allowed", "alone differs by", "share"):
+        table.add_column(heading)
+    for row in found["policies"]:
+        low, high = row["slowdown_range"]
+        slower = f"{row['slowdown']:.1%} ({low:.1%} to {high:.1%})"
+        share = _percent(row["share"])
+        if row["entitled"] is not None:
+            share += f" of {_percent(row['entitled'])}"
+        table.add_row(
+            row["policy"], f"{row['alone_s']:.2f} s", f"{row['beside_s']:.2f} s",
+            slower, _percent(row["allowed"]), _percent(row["noise"]), share,
+        )  # fmt: skip
+    Console().print(table)
+    if not any(row["bytes"] for row in found["policies"]):
+        print("It did nothing below {folder}: give its files that path, or this says nothing of them.")
+    print("Medians. allowed: what its share lets it lose, without the processor time that the background job")
+    print("takes. --rate says what a storage gives that is slower than the processors.")
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,147 @@
+"""The five papers: no item is missing, and every command of theirs is one of tiercel's and plans."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.exceptions
+from typer.main import get_command
+
+from tiercel.cli.main import app
+from tiercel.errors import UserError
+from tiercel.papers.load import load_papers
+from tiercel.papers.model import Item
+from tiercel.runs.planning import make_plan
+
+from ..cli.test_bad_input import asked
+
+#: Counted in the papers from their first to their last page: figures, tables, listings, numbered equations.
+COUNTED = {
+    "000": (15, [], 0, 0),
+    "001": (14, [], 1, 1),
+    "002": (5, ["Table I", "Table II", "Table III"], 0, 1),
+    "003": (17, ["Table I"], 0, 0),
+    "004": (6, ["Table I"], 0, 0),
+}
+#: Statements of each paper: 68 in all.
+STATEMENTS = {"000": 12, "001": 16, "002": 12, "003": 10, "004": 18}
+
+#: Commands that the parser may not know yet: `site ceilings`, `evaluate --simulate`. This must become empty.
+NOT_YET = {
+    "tiercel site ceilings lassen --study vast-2024",
+    "tiercel site ceilings summit --study cachevol-2022",
+    "tiercel evaluate --site lassen --study vast-2024 --simulate",
+    "tiercel evaluate --site wombat --study vast-2024 --simulate",
+    "tiercel evaluate --site theta --study dlio-2021-scaling --simulate",
+}
+
+
+def items() -> Iterator[tuple[str, Item]]:
+    for paper in load_papers():
+        for item in paper.items:
+            yield paper.paper, item
+
+
+def all_commands() -> list[str]:
+    found = [c for _, i in items() for c in (*i.paper_size, *i.quick)]
+    found += [s.answer.command for p in load_papers() for s in p.statements if s.answer.command]
+    return sorted(set(found))
+
+
+def parsed(command: str) -> tuple[list[str], dict[str, Any]] | None:
+    """Return the path and the options of a command, as tiercel's own parser reads it; nothing is carried out.
+
+    None where the parser does not know it.
+    """
+    words = shlex.split(command)
+    assert words[0] == "tiercel"
+    current: Any = get_command(app)
+    context, rest, path = None, words[1:], ["tiercel"]
+    try:
+        while hasattr(current, "commands"):
+            context = current.make_context(path[-1], rest[:1], parent=context)
+            name, current, rest = current.resolve_command(context, rest)
+            path.append(name)
+        return path[1:], current.make_context(path[-1], rest, parent=context).params
+    except typer.exceptions.TyperException:
+        return None
+
+
+def test_no_item_of_a_paper_is_missing() -> None:
+    for paper in load_papers():
+        figures, tables, listings, equations = COUNTED[paper.paper]
+        wanted = {f"Figure {n}" for n in range(1, figures + 1)} | set(tables)
+        wanted |= {f"Listing {n}" for n in range(1, listings + 1)}
+        wanted |= {f"Equation {n}" for n in range(1, equations + 1)}
+        assert {i.item for i in paper.items} == wanted, paper.paper
+        assert len(paper.statements) == STATEMENTS[paper.paper]
+    assert {p.paper for p in load_papers()} == set(COUNTED)
+
+
+@pytest.mark.parametrize("command", all_commands())
+def test_a_command_parses_and_plans(command: str, checkout: Path) -> None:
+    known = parsed(command)
+    if known is None and command in NOT_YET:
+        pytest.skip("the parser does not know it yet")
+    assert known is not None, "tiercel has no such command, or it lacks an option"
+    path, options = known
+    if "site" in options:
+        assert (checkout / "site-configs" / options["site"] / "site.yaml").is_file()
+    if path == ["evaluate"]:
+        try:
+            found = make_plan(options["site"], options["study"], checkout)
+        except UserError as error:
+            if "not installed" in str(error):
+                pytest.skip(str(error))
+            raise
+        assert found.plan.runs
+
+
+def test_the_parser_knows_no_command_that_is_not_there() -> None:
+    """Else the test above could not fail."""
+    for wrong in (
+        "tiercel no-such",
+        "tiercel site no-such",
+        "tiercel evaluate --no-such",
+        "tiercel place apps -r x",
+    ):
+        assert parsed(wrong) is None, wrong
+    assert parsed("tiercel plan --study vast-2024 --site wombat") == (
+        ["plan"],
+        {
+            "site": "wombat",
+            "study": "vast-2024",
+            "as_json": False,
+            "cost": False,
+            "probing": False,
+            "jobs": False,
+        },
+    )
+
+
+def test_commands_that_are_not_there_yet_are_wanted() -> None:
+    assert set(all_commands()) >= NOT_YET
+
+
+def test_a_study_at_paper_size_is_on_the_papers_site(checkout: Path) -> None:
+    for _, item in items():
+        for command in item.paper_size:
+            if command.startswith("tiercel evaluate"):
+                assert "--site" in command, command
+        for command in item.quick:
+            assert "--site" not in command, command
+        if item.site:
+            assert (checkout / "site-configs" / item.site / "site.yaml").is_file()
+
+
+def test_the_command_prints_one_paper_all_of_them_and_no_other() -> None:
+    code, out, _ = asked(["papers"])
+    assert code == 0 and out.count("Figure 1 ") == 5
+    code, out, _ = asked(["papers", "vast"])
+    assert code == 0 and "tiercel evaluate --site wombat --study vast-2024\n" in out
+    code, out, err = asked(["papers", "005"])
+    assert code == 2 and out == "" and err.count("\n") == 1 and "004" in err
