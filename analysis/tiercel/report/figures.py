@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,12 +29,19 @@ from tiercel.report.axes import (
     y_axis,
 )
 from tiercel.report.data import ORIGINS, Number, Record, Results, overall
-from tiercel.report.picture import Picture, picture
+from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
 
 _PAIRS_SHOWN = 6
+#: As many repetitions of one number can be told apart beside its mark.
+_DOTS = 40
+#: What of a number's row is filed with its figure; units as in tables/numbers.csv.
+_DATA = (
+    "experiment", "workload", "operation", "storage", "layer", "engine", "origin", "nodes",
+    "processes_per_node", "metric", "n", "median", "low", "high", "latency_p50", "latency_p99", "values",
+)  # fmt: skip
 
 INTERVALS = (
     "Dots are medians with their 95 % interval (of fewer than six repetitions, the range); small dots beside "
@@ -61,9 +69,35 @@ class Gallery:
         caption: str,
         size: tuple[float, float],
         draw: Callable[[Axes], None],
+        data: Sequence[Record] = (),
     ) -> None:
-        """Draw on new axes and write the figure."""
-        self.pictures.append(picture(self.folder, name, title, caption, size, draw, experiment))
+        """Draw on new axes and write the figure; `data` is what it shows."""
+        made = picture(self.folder, name, title, caption, size, draw, experiment)
+        self.pictures.append(replace(made, data=data))
+
+    def add_numbers(
+        self,
+        name: str,
+        title: str,
+        caption: str,
+        size: tuple[float, float],
+        draw: Callable[[Axes, bool], None],
+        shown: Sequence[Number],
+    ) -> None:
+        """Draw numbers, with the axis of values that suits them and for the page with the other, too.
+
+        `draw` gets the axes and whether that axis is logarithmic.
+        """
+        log = wide(shown)
+        thinned = any(len(n.values) > _DOTS for n in shown)
+        caption += (
+            f" Of more than {_DOTS} repetitions, {_DOTS} are drawn: the extremes, and the rest evenly."
+            * thinned
+        )
+        self.add(name, shown[0].experiment, title, caption, size, lambda ax: draw(ax, log), _rows(shown))
+        if all(v > 0 for n in shown for v in (n.low, *n.values)):
+            axis = "linear" if log else "logarithmic"
+            self.pictures[-1] = with_other_axis(self.pictures[-1], axis, size, lambda ax: draw(ax, not log))
 
 
 def draw_all(results: Results, folder: Path) -> list[Picture]:
@@ -115,12 +149,14 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
     if len({(n.nodes, n.processes_per_node) for n in panel}) == 1:
         size = (3.9, 1.3 + 0.42 * len(panel))
         caption = f"{quantity} at {first.scale}. {INTERVALS}{_marks(panel)}"
-        gallery.add(name, first.experiment, title, caption, size, lambda ax: _one_scale(gallery, ax, panel))
+        gallery.add_numbers(
+            name, title, caption, size, lambda ax, log: _one_scale(gallery, ax, panel, log=log), panel
+        )
         return
     over, at = counted(panel), fixed(panel)
     caption = f"{quantity} over {over}{at}. {INTERVALS}{_marks(panel)}"
-    gallery.add(
-        name, first.experiment, title, caption, (3.9, 3.3), lambda ax: _over_scale(gallery, ax, panel)
+    gallery.add_numbers(
+        name, title, caption, (3.9, 3.3), lambda ax, log: _over_scale(gallery, ax, panel, log=log), panel
     )
     if first.fsync == "write" and any(math.isfinite(n.latency_p99) for n in panel):
         caption = (
@@ -134,12 +170,13 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
             caption,
             (3.9, 3.3),
             lambda ax: _latency(gallery, ax, panel),
+            _rows(panel),
         )
 
 
-def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool) -> None:
     lines, over = _lines(gallery, panel), counted(panel)
-    divisor, unit, log = y_axis(axes, panel)
+    divisor, unit, log = y_axis(axes, panel, log=log)
     for i, (n, points) in enumerate(lines):
         beside = shift(panel, i - len(lines) / 2)
         colour = gallery.colours[n.stack]
@@ -148,9 +185,8 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
             xs, [p.median / divisor for p in points], style.LINES[n.origin], color=colour, linewidth=1.4
         )
         for x, p in zip(xs, points, strict=True):
-            _repetitions(
-                axes, [shift(panel, 0.5)(x)] * len(p.values), [v / divisor for v in p.values], colour
-            )
+            dots = _dots(p, divisor)
+            _repetitions(axes, [shift(panel, 0.5)(x)] * len(dots), dots, colour)
             _point(axes, x, p, divisor, colour)
     x_ticks(axes, panel)
     if not log:
@@ -159,13 +195,14 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
     _legend(gallery, axes, [n for n, _ in lines])
 
 
-def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool) -> None:
     lines = _lines(gallery, panel)
-    divisor, unit, log = x_value_axis(axes, panel)
+    divisor, unit, log = x_value_axis(axes, panel, log=log)
     for y, (n, points) in enumerate(lines):
         colour = gallery.colours[n.stack]
         for p in points:
-            _repetitions(axes, [v / divisor for v in p.values], [y + 0.14] * len(p.values), colour)
+            dots = _dots(p, divisor)
+            _repetitions(axes, dots, [y + 0.14] * len(dots), colour)
             _point(axes, y, p, divisor, colour, across=True)
     axes.set_yticks(range(len(lines)), [_wrapped(_line_label(gallery, n), 26) for n, _ in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
@@ -204,8 +241,8 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     at = {(n.stack, n.origin, n.operation): n for n in numbers}
     height = 0.8 / len(lines)
 
-    def draw(axes: Axes) -> None:
-        divisor, unit, log = x_value_axis(axes, numbers)
+    def draw(axes: Axes, log: bool) -> None:
+        divisor, unit, log = x_value_axis(axes, numbers, log=log)
         for y in range(0, len(operations), 2):
             axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
         for i, (stack, origin) in enumerate(lines):
@@ -219,7 +256,8 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
                     width = n.median / divisor
                     axes.barh(position, width, height * 0.9, facecolor=(colour, 0.35), linewidth=0)
                 beside = position + height * 0.28
-                _repetitions(axes, [v / divisor for v in n.values], [beside] * len(n.values), colour)
+                dots = _dots(n, divisor)
+                _repetitions(axes, dots, [beside] * len(dots), colour)
                 _point(axes, position, n, divisor, colour, across=True)
         axes.set_yticks(range(len(operations)), [words.operation(o) for o in operations])
         axes.set_ylim(len(operations) - 0.5, -0.5)
@@ -233,7 +271,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
     name = _file_name(first.experiment, first.workload, "metadata", first.engine)
     size = (6.2, 1.5 + max(0.3, 0.2 * len(lines)) * len(operations))
-    gallery.add(name, first.experiment, title, caption, size, draw)
+    gallery.add_numbers(name, title, caption, size, draw, numbers)
 
 
 def _ratio_figures(gallery: Gallery) -> None:
@@ -261,6 +299,7 @@ def _ratio_figures(gallery: Gallery) -> None:
             caption,
             (6.2, 1.25 + 0.3 * len(rows)),
             lambda axes, rows=rows: _ratios(gallery.results, axes, rows),  # type: ignore[misc]
+            rows,
         )
 
 
@@ -312,10 +351,25 @@ def _point(
     marker = "X" if n.invalid else style.MARKERS[n.origin]
     face = colour if n.cold and not n.invalid else PAPER
     x, y = (middle, position) if across else (position, middle)
-    axes.errorbar(
+    drawn = axes.errorbar(
         [x], [y], xerr=ends if across else None, yerr=None if across else ends, fmt=marker, color=colour,
         markerfacecolor=face, markersize=5.5, elinewidth=1.4, capsize=2.5, zorder=3,
     )  # fmt: skip
+    # The page finds the mark of a number by this name.
+    drawn.lines[0].set_gid(n.anchor)
+
+
+def _dots(n: Number, divisor: float) -> list[float]:
+    """Return the repetitions that are drawn of a number, at most `_DOTS`: the extremes, the rest evenly."""
+    values = n.values
+    if len(values) > _DOTS:
+        values = sorted(values)
+        values = [values[round(i * (len(values) - 1) / (_DOTS - 1))] for i in range(_DOTS)]
+    return [v / divisor for v in values]
+
+
+def _rows(shown: Iterable[Number]) -> list[Record]:
+    return [{"number": n.anchor.removeprefix("number-"), **{k: n.row[k] for k in _DATA}} for n in shown]
 
 
 def _repetitions(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
