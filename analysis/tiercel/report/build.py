@@ -15,6 +15,7 @@ from tiercel.report.evidence import evidence
 from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
 from tiercel.report.html import FirstScreen, page
+from tiercel.report.latex import write_latex
 from tiercel.report.sections import Context, make_sections
 from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
@@ -23,8 +24,13 @@ from tiercel.study.model import Study
 from tiercel.whole import write_text
 
 
-def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText]) -> Path:
-    """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page."""
+def build(
+    folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText], *, latex: bool = False
+) -> Path:
+    """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page.
+
+    `latex` writes report/latex/, too: tables and figures for a paper.
+    """
     everything = Results.from_folder(folder, study, flags)
     results = everything.named()
     report = folder / "report"
@@ -42,6 +48,8 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
             write_csv(report / "figures" / f"{p.name}.csv", p.data)
     _write_tables(everything, report / "tables")
     target = report / "index.html"
+    if latex:
+        write_latex(results, drawn, report / "latex")
     behind = evidence(results, folder)
     text = page(results, site, first, pictures, find(results), parts, behind)
     # The tables are clean (results.raw); what the site's file says of mounts may not be.
@@ -50,7 +58,7 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
 
 def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove figures of an earlier report that this one does not have."""
-    for path in (p for kind in ("svg", "csv", "pdf") for p in folder.glob(f"*.{kind}")):
+    for path in (p for kind in ("svg", "csv") for p in folder.glob(f"*.{kind}")):
         if path.stem not in names:
             path.unlink()
 
