@@ -17,7 +17,10 @@ _NUMBERS = ("Workload", "Operation", "Storage", "Scale", "Origin", "n", "Median"
 _COMPARISONS = (
     "Workload", "Operation", "A", "B", "Scale", "Origin", "A over B", "Interval", "Noise", "p", "Verdict",
 )  # fmt: skip
-_NUMBERS_SAY = "Medians of n repetitions, with the interval of the median and the probability that it holds the true one."
+_NUMBERS_SAY = (
+    "Medians of n repetitions, with the interval of the median and the probability that it covers the "
+    "true one."
+)
 _COMPARISONS_SAY = (
     "Ratios of medians with their 95 % intervals. Noise: 95 % of the ratios of two placements of one "
     "configuration; p: corrected for all answers of the study (Holm)."
