@@ -1,8 +1,8 @@
 """The figures of a report. Every function draws one panel on one set of axes.
 
-The same marks everywhere: a filled dot is a median with its interval, a hollow one a number that is not
+The same marks everywhere: a filled mark is a median with its interval, a hollow one a number that is not
 proven to come from the storage, a cross one that is left out of comparisons; small dots are the single
-repetitions; squares are imported and diamonds simulated numbers.
+repetitions. The shape is the stack's, as its colour; squares are imported and diamonds simulated numbers.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _DATA = (
 )  # fmt: skip
 
 INTERVALS = (
-    "Dots are medians with their 95 % interval (of fewer than six repetitions, the range); small dots beside "
-    "them are the single repetitions."
+    "Large marks are medians with their 95 % interval (of fewer than six repetitions, the range); small dots "
+    "beside them are the single repetitions."
 )
 
 
@@ -56,6 +56,7 @@ class Gallery:
         self.results = results
         self.folder = folder
         self.colours = style.colours(results.stacks)
+        self.shapes = style.shapes(results.stacks)
         self.labels = dict(
             zip(results.stacks, words.told_apart(list(results.stacks.values()), 44), strict=True)
         )
@@ -187,7 +188,7 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool)
         for x, p in zip(xs, points, strict=True):
             dots = _dots(p, divisor)
             _repetitions(axes, [shift(panel, 0.5)(x)] * len(dots), dots, colour)
-            _point(axes, x, p, divisor, colour)
+            _point(gallery, axes, x, p, divisor)
     x_ticks(axes, panel)
     if not log:
         axes.set_ylim(0, axes.get_ylim()[1] * 1.04)  # no dot on the edge
@@ -203,7 +204,7 @@ def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool) 
         for p in points:
             dots = _dots(p, divisor)
             _repetitions(axes, dots, [y + 0.14] * len(dots), colour)
-            _point(axes, y, p, divisor, colour, across=True)
+            _point(gallery, axes, y, p, divisor, across=True)
     axes.set_yticks(range(len(lines)), [_wrapped(_line_label(gallery, n), 26) for n, _ in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
     if not log:
@@ -258,7 +259,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
                 beside = position + height * 0.28
                 dots = _dots(n, divisor)
                 _repetitions(axes, dots, [beside] * len(dots), colour)
-                _point(axes, position, n, divisor, colour, across=True)
+                _point(gallery, axes, position, n, divisor, across=True)
         axes.set_yticks(range(len(operations)), [words.operation(o) for o in operations])
         axes.set_ylim(len(operations) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -344,11 +345,12 @@ def draw_ratios(axes: Axes, rows: Sequence[Record], names: Sequence[str], marker
 
 
 def _point(
-    axes: Axes, position: float, n: Number, divisor: float, colour: str, *, across: bool = False
+    gallery: Gallery, axes: Axes, position: float, n: Number, divisor: float, *, across: bool = False
 ) -> None:
     middle, low, high = n.median / divisor, n.low / divisor, n.high / divisor
     ends = [[max(0.0, middle - low)], [max(0.0, high - middle)]]
-    marker = "X" if n.invalid else style.MARKERS[n.origin]
+    colour = gallery.colours[n.stack]
+    marker = "X" if n.invalid else _marker(gallery, n)
     face = colour if n.cold and not n.invalid else PAPER
     x, y = (middle, position) if across else (position, middle)
     drawn = axes.errorbar(
@@ -357,6 +359,11 @@ def _point(
     )  # fmt: skip
     # The page finds the mark of a number by this name.
     drawn.lines[0].set_gid(n.anchor)
+
+
+def _marker(gallery: Gallery, n: Number) -> str:
+    """Return the shape of a stack; of numbers that were not measured here, that of their origin."""
+    return gallery.shapes[n.stack] if n.origin == "measured" else style.MARKERS[n.origin]
 
 
 def _dots(n: Number, divisor: float) -> list[float]:
@@ -401,7 +408,7 @@ def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
     handles = [
         Line2D(
             [], [], color=gallery.colours[n.stack], linestyle=cast(Any, style.LINES[n.origin]),
-            marker=style.MARKERS[n.origin], markersize=5.5, label=_line_label(gallery, n),
+            marker=_marker(gallery, n), markersize=5.5, label=_line_label(gallery, n),
         )
         for n in firsts
     ]  # fmt: skip
@@ -421,7 +428,7 @@ def _marks(panel: list[Number]) -> str:
     """Return the sentence that explains the marks that this panel really has."""
     sentences = []
     if any(not n.cold and not n.invalid for n in panel):
-        sentences.append("Hollow dots are not proven to come from the storage rather than a cache.")
+        sentences.append("Hollow marks are not proven to come from the storage rather than a cache.")
     if any(n.invalid for n in panel):
         sentences.append("Hollow crosses did not pass a validity check and enter no comparison.")
     others = sorted({n.origin for n in panel} - {"measured"})

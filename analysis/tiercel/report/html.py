@@ -68,7 +68,7 @@ def page(
             if found and found.rest.rows
         },
         "figures": {p.name: p.svg for p in pictures if p.name in later}
-        | {f"other-{p.name}": p.other for p in pictures if p.other},
+        | {f"other-{p.name}": p.other for p in pictures if p.other and p.name not in later},
     }
     return made.get_template("report.html.j2").render(
         title=study.title or study.study,

@@ -13,9 +13,9 @@ from tiercel.report.data import Results
 from tiercel.report.picture import Picture
 
 #: Rows of a table that are in the page as such.
-ROWS = 400
+ROWS = 300
 #: Letters of figures that are in the page as such.
-_DRAWN = 1_000_000
+_DRAWN = 500_000
 #: Rows of the tables behind all figures together that are in the page.
 _BEHIND = 600
 
@@ -39,7 +39,7 @@ def cut(table: Table) -> Cut:
 
 
 def later(pictures: Sequence[Picture]) -> set[str]:
-    """Return the names of the figures that are too many for the page: past the first million letters."""
+    """Return the names of the figures that are too many for the page: past the first half million letters."""
     found, letters = set(), 0
     for picture in pictures:
         letters += len(picture.svg)
