@@ -13,7 +13,7 @@ from tiercel.report.data import Results
 from tiercel.report.picture import Picture
 
 #: Rows of a table that are in the page as such.
-ROWS = 300
+ROWS = 200
 #: Letters of figures that are in the page as such.
 _DRAWN = 500_000
 #: Rows of the tables behind all figures together that are in the page.
