@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import dl, engines, harness, placement, survey, traces
+from benchmarks import dl, engines, harness, placement, report, survey, traces
 
 _ALL = {
     "dl": dl.main,
     "engines": engines.main,
     "harness": harness.main,
     "placement": placement.main,
+    "report": report.main,
     "survey": survey.main,
     "traces": traces.main,
 }

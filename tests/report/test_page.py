@@ -9,6 +9,7 @@ import pytest
 from tests.report.conftest import Page
 from tests.report.synthetic import MIB, Synthetic, site, study
 
+from tiercel.report import style, svg
 from tiercel.report.build import build
 from tiercel.report.data import Results
 from tiercel.results.validity import FLAGS, Flag
@@ -275,3 +276,22 @@ def test_files_of_an_earlier_report_go(folder, tmp_path):
 
 def test_the_parser_of_these_tests_sees_scripts():
     assert Page("<p>a</p><script>x</script>").tags == ["p", "script"]
+
+
+def test_storages_are_told_apart_by_shape_as_well_as_colour():
+    stacks = [f"s{i}" for i in range(56)]
+    shapes, colours = style.shapes(stacks), style.colours(stacks)
+    assert len({(shapes[s], colours[s]) for s in stacks}) == 56
+    assert len({shapes[s] for s in stacks[:7]}) == 7
+    # Squares, diamonds and crosses say other things.
+    assert not {"s", "D", "X"} & set(shapes.values())
+
+
+def test_a_figure_keeps_a_hundredth_of_a_point_and_its_labels(whole):
+    drawn = whole.html.partition('id="scaling.scientific.write.iokernel"')[2].partition("</svg>")[0]
+    places = re.findall(r'\s(?:d|x|y|transform)="([^"]*)"', drawn)
+    assert len(places) > 20
+    assert not [p for p in places if re.search(r"\.\d{3}", p)]
+    assert svg.inline('<svg viewBox="0 0 1 1"><text x="1.23456">1.23456</text></svg>', "f", "l").endswith(
+        '<text x="1.23">1.23456</text></svg>'
+    )

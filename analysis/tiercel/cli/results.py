@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -31,16 +32,30 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
         print(f"tiercel: dataset.nc is without the points of sweeps: {why}", file=sys.stderr)
 
 
-def report(site: Site = "local", study: Study = "quick") -> None:
+def report(
+    site: Site = "local",
+    study: Study = "quick",
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Tables and figures for a paper, too: booktabs and PDF.")
+    ] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="The page as one PDF, too (needs Chromium).")] = False,
+) -> None:
     """Write the report from the tables."""
     from tiercel.report.build import build
+    from tiercel.report.printing import browser, write_pdf
     from tiercel.results.validity import FLAGS
     from tiercel.site import load_site
     from tiercel.study.load import load_study
 
     root = project_root()
-    page = build(_existing(site), load_site(site, root), load_study(study, root), FLAGS)
+    folder = _existing(site)
+    program = browser() if pdf else ""  # before minutes are spent on the rest
+    page = build(folder, load_site(site, root), load_study(study, root), FLAGS, latex=latex)
     print(page)
+    if latex:
+        print(page.parent / "latex")
+    if pdf:
+        print(write_pdf(page, program))
 
 
 def show(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:

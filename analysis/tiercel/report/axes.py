@@ -76,9 +76,9 @@ def wide(numbers: Iterable[Number]) -> bool:
     return bool(medians) and max(medians) / min(medians) > WIDE
 
 
-def y_axis(axes: Axes, panel: list[Number]) -> tuple[float, str, bool]:
+def y_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, bool]:
     """Prepare the y axis and return (divisor, unit, logarithmic)."""
-    if wide(panel):
+    if log:
         _log_value_axis(axes.yaxis, panel)
         return 1.0, "", True
     divisor, unit = _unit(panel)
@@ -86,8 +86,8 @@ def y_axis(axes: Axes, panel: list[Number]) -> tuple[float, str, bool]:
     return divisor, unit, False
 
 
-def x_value_axis(axes: Axes, panel: list[Number]) -> tuple[float, str, bool]:
-    if wide(panel):
+def x_value_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, bool]:
+    if log:
         _log_value_axis(axes.xaxis, panel)
         return 1.0, "", True
     divisor, unit = _unit(panel)

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tiercel.pages.secured import secured
 from tiercel.privacy import private
 from tiercel.report.classes import classes
 from tiercel.report.data import FlagText, Number, Record, Results
+from tiercel.report.evidence import evidence
 from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
 from tiercel.report.html import FirstScreen, page
+from tiercel.report.latex import write_latex
 from tiercel.report.sections import Context, make_sections
 from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
@@ -21,8 +24,13 @@ from tiercel.study.model import Study
 from tiercel.whole import write_text
 
 
-def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText]) -> Path:
-    """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page."""
+def build(
+    folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText], *, latex: bool = False
+) -> Path:
+    """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page.
+
+    `latex` writes report/latex/, too: tables and figures for a paper.
+    """
     everything = Results.from_folder(folder, study, flags)
     results = everything.named()
     report = folder / "report"
@@ -35,16 +43,22 @@ def build(folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText])
     drawn = [*([first.picture] if first.picture else []), *pictures]
     drawn += [p for part in parts for p in part.all_pictures]
     _remove_others(report / "figures", {p.name for p in drawn})
+    for p in drawn:
+        if p.data:
+            write_csv(report / "figures" / f"{p.name}.csv", p.data)
     _write_tables(everything, report / "tables")
     target = report / "index.html"
-    text = page(results, site, first, pictures, find(results), parts)
+    if latex:
+        write_latex(results, drawn, report / "latex")
+    behind = evidence(results, folder)
+    text = page(results, site, first, pictures, find(results), parts, behind)
     # The tables are clean (results.raw); what the site's file says of mounts may not be.
-    return write_text(target, private().text(text))
+    return write_text(target, secured(private().text(text)))
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove figures of an earlier report that this one does not have."""
-    for path in folder.glob("*.svg"):
+    for path in (p for kind in ("svg", "csv") for p in folder.glob(f"*.{kind}")):
         if path.stem not in names:
             path.unlink()
 
@@ -74,7 +88,7 @@ def _plain(number: Number) -> Record:
     return values
 
 
-def write_csv(path: Path, rows: Iterable[Record]) -> None:
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows, of which there is at least one; texts that a spreadsheet would run are quoted."""
     rows = list(rows)
     with path.open("w", newline="", encoding="utf-8") as file:

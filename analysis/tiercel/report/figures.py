@@ -1,14 +1,15 @@
 """The figures of a report. Every function draws one panel on one set of axes.
 
-The same marks everywhere: a filled dot is a median with its interval, a hollow one a number that is not
+The same marks everywhere: a filled mark is a median with its interval, a hollow one a number that is not
 proven to come from the storage, a cross one that is left out of comparisons; small dots are the single
-repetitions; squares are imported and diamonds simulated numbers.
+repetitions. The shape is the stack's, as its colour; squares are imported and diamonds simulated numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,16 +29,23 @@ from tiercel.report.axes import (
     y_axis,
 )
 from tiercel.report.data import ORIGINS, Number, Record, Results, overall
-from tiercel.report.picture import Picture, picture
+from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
 
 _PAIRS_SHOWN = 6
+#: As many repetitions of one number can be told apart beside its mark.
+_DOTS = 40
+#: What of a number's row is filed with its figure; units as in tables/numbers.csv.
+_DATA = (
+    "experiment", "workload", "operation", "storage", "layer", "engine", "origin", "nodes",
+    "processes_per_node", "metric", "n", "median", "low", "high", "latency_p50", "latency_p99", "values",
+)  # fmt: skip
 
 INTERVALS = (
-    "Dots are medians with their 95 % interval (of fewer than six repetitions, the range); small dots beside "
-    "them are the single repetitions."
+    "Large marks are medians with their 95 % interval (of fewer than six repetitions, the range); small dots "
+    "beside them are the single repetitions."
 )
 
 
@@ -48,6 +56,7 @@ class Gallery:
         self.results = results
         self.folder = folder
         self.colours = style.colours(results.stacks)
+        self.shapes = style.shapes(results.stacks)
         self.labels = dict(
             zip(results.stacks, words.told_apart(list(results.stacks.values()), 44), strict=True)
         )
@@ -61,9 +70,35 @@ class Gallery:
         caption: str,
         size: tuple[float, float],
         draw: Callable[[Axes], None],
+        data: Sequence[Record] = (),
     ) -> None:
-        """Draw on new axes and write the figure."""
-        self.pictures.append(picture(self.folder, name, title, caption, size, draw, experiment))
+        """Draw on new axes and write the figure; `data` is what it shows."""
+        made = picture(self.folder, name, title, caption, size, draw, experiment)
+        self.pictures.append(replace(made, data=data))
+
+    def add_numbers(
+        self,
+        name: str,
+        title: str,
+        caption: str,
+        size: tuple[float, float],
+        draw: Callable[[Axes, bool], None],
+        shown: Sequence[Number],
+    ) -> None:
+        """Draw numbers, with the axis of values that suits them and for the page with the other, too.
+
+        `draw` gets the axes and whether that axis is logarithmic.
+        """
+        log = wide(shown)
+        thinned = any(len(n.values) > _DOTS for n in shown)
+        caption += (
+            f" Of more than {_DOTS} repetitions, {_DOTS} are drawn: the extremes, and the rest evenly."
+            * thinned
+        )
+        self.add(name, shown[0].experiment, title, caption, size, lambda ax: draw(ax, log), _rows(shown))
+        if all(v > 0 for n in shown for v in (n.low, *n.values)):
+            axis = "linear" if log else "logarithmic"
+            self.pictures[-1] = with_other_axis(self.pictures[-1], axis, size, lambda ax: draw(ax, not log))
 
 
 def draw_all(results: Results, folder: Path) -> list[Picture]:
@@ -115,12 +150,14 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
     if len({(n.nodes, n.processes_per_node) for n in panel}) == 1:
         size = (3.9, 1.3 + 0.42 * len(panel))
         caption = f"{quantity} at {first.scale}. {INTERVALS}{_marks(panel)}"
-        gallery.add(name, first.experiment, title, caption, size, lambda ax: _one_scale(gallery, ax, panel))
+        gallery.add_numbers(
+            name, title, caption, size, lambda ax, log: _one_scale(gallery, ax, panel, log=log), panel
+        )
         return
     over, at = counted(panel), fixed(panel)
     caption = f"{quantity} over {over}{at}. {INTERVALS}{_marks(panel)}"
-    gallery.add(
-        name, first.experiment, title, caption, (3.9, 3.3), lambda ax: _over_scale(gallery, ax, panel)
+    gallery.add_numbers(
+        name, title, caption, (3.9, 3.3), lambda ax, log: _over_scale(gallery, ax, panel, log=log), panel
     )
     if first.fsync == "write" and any(math.isfinite(n.latency_p99) for n in panel):
         caption = (
@@ -134,12 +171,13 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
             caption,
             (3.9, 3.3),
             lambda ax: _latency(gallery, ax, panel),
+            _rows(panel),
         )
 
 
-def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool) -> None:
     lines, over = _lines(gallery, panel), counted(panel)
-    divisor, unit, log = y_axis(axes, panel)
+    divisor, unit, log = y_axis(axes, panel, log=log)
     for i, (n, points) in enumerate(lines):
         beside = shift(panel, i - len(lines) / 2)
         colour = gallery.colours[n.stack]
@@ -148,10 +186,9 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
             xs, [p.median / divisor for p in points], style.LINES[n.origin], color=colour, linewidth=1.4
         )
         for x, p in zip(xs, points, strict=True):
-            _repetitions(
-                axes, [shift(panel, 0.5)(x)] * len(p.values), [v / divisor for v in p.values], colour
-            )
-            _point(axes, x, p, divisor, colour)
+            dots = _dots(p, divisor)
+            _repetitions(axes, [shift(panel, 0.5)(x)] * len(dots), dots, colour)
+            _point(gallery, axes, x, p, divisor)
     x_ticks(axes, panel)
     if not log:
         axes.set_ylim(0, axes.get_ylim()[1] * 1.04)  # no dot on the edge
@@ -159,14 +196,15 @@ def _over_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
     _legend(gallery, axes, [n for n, _ in lines])
 
 
-def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
+def _one_scale(gallery: Gallery, axes: Axes, panel: list[Number], *, log: bool) -> None:
     lines = _lines(gallery, panel)
-    divisor, unit, log = x_value_axis(axes, panel)
+    divisor, unit, log = x_value_axis(axes, panel, log=log)
     for y, (n, points) in enumerate(lines):
         colour = gallery.colours[n.stack]
         for p in points:
-            _repetitions(axes, [v / divisor for v in p.values], [y + 0.14] * len(p.values), colour)
-            _point(axes, y, p, divisor, colour, across=True)
+            dots = _dots(p, divisor)
+            _repetitions(axes, dots, [y + 0.14] * len(dots), colour)
+            _point(gallery, axes, y, p, divisor, across=True)
     axes.set_yticks(range(len(lines)), [_wrapped(_line_label(gallery, n), 26) for n, _ in lines])
     axes.set_ylim(len(lines) - 0.5, -0.5)
     if not log:
@@ -204,8 +242,8 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     at = {(n.stack, n.origin, n.operation): n for n in numbers}
     height = 0.8 / len(lines)
 
-    def draw(axes: Axes) -> None:
-        divisor, unit, log = x_value_axis(axes, numbers)
+    def draw(axes: Axes, log: bool) -> None:
+        divisor, unit, log = x_value_axis(axes, numbers, log=log)
         for y in range(0, len(operations), 2):
             axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.05, linewidth=0)
         for i, (stack, origin) in enumerate(lines):
@@ -219,8 +257,9 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
                     width = n.median / divisor
                     axes.barh(position, width, height * 0.9, facecolor=(colour, 0.35), linewidth=0)
                 beside = position + height * 0.28
-                _repetitions(axes, [v / divisor for v in n.values], [beside] * len(n.values), colour)
-                _point(axes, position, n, divisor, colour, across=True)
+                dots = _dots(n, divisor)
+                _repetitions(axes, dots, [beside] * len(dots), colour)
+                _point(gallery, axes, position, n, divisor, across=True)
         axes.set_yticks(range(len(operations)), [words.operation(o) for o in operations])
         axes.set_ylim(len(operations) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
@@ -233,7 +272,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
     name = _file_name(first.experiment, first.workload, "metadata", first.engine)
     size = (6.2, 1.5 + max(0.3, 0.2 * len(lines)) * len(operations))
-    gallery.add(name, first.experiment, title, caption, size, draw)
+    gallery.add_numbers(name, title, caption, size, draw, numbers)
 
 
 def _ratio_figures(gallery: Gallery) -> None:
@@ -261,6 +300,7 @@ def _ratio_figures(gallery: Gallery) -> None:
             caption,
             (6.2, 1.25 + 0.3 * len(rows)),
             lambda axes, rows=rows: _ratios(gallery.results, axes, rows),  # type: ignore[misc]
+            rows,
         )
 
 
@@ -305,17 +345,38 @@ def draw_ratios(axes: Axes, rows: Sequence[Record], names: Sequence[str], marker
 
 
 def _point(
-    axes: Axes, position: float, n: Number, divisor: float, colour: str, *, across: bool = False
+    gallery: Gallery, axes: Axes, position: float, n: Number, divisor: float, *, across: bool = False
 ) -> None:
     middle, low, high = n.median / divisor, n.low / divisor, n.high / divisor
     ends = [[max(0.0, middle - low)], [max(0.0, high - middle)]]
-    marker = "X" if n.invalid else style.MARKERS[n.origin]
+    colour = gallery.colours[n.stack]
+    marker = "X" if n.invalid else _marker(gallery, n)
     face = colour if n.cold and not n.invalid else PAPER
     x, y = (middle, position) if across else (position, middle)
-    axes.errorbar(
+    drawn = axes.errorbar(
         [x], [y], xerr=ends if across else None, yerr=None if across else ends, fmt=marker, color=colour,
         markerfacecolor=face, markersize=5.5, elinewidth=1.4, capsize=2.5, zorder=3,
     )  # fmt: skip
+    # The page finds the mark of a number by this name.
+    drawn.lines[0].set_gid(n.anchor)
+
+
+def _marker(gallery: Gallery, n: Number) -> str:
+    """Return the shape of a stack; of numbers that were not measured here, that of their origin."""
+    return gallery.shapes[n.stack] if n.origin == "measured" else style.MARKERS[n.origin]
+
+
+def _dots(n: Number, divisor: float) -> list[float]:
+    """Return the repetitions that are drawn of a number, at most `_DOTS`: the extremes, the rest evenly."""
+    values = n.values
+    if len(values) > _DOTS:
+        values = sorted(values)
+        values = [values[round(i * (len(values) - 1) / (_DOTS - 1))] for i in range(_DOTS)]
+    return [v / divisor for v in values]
+
+
+def _rows(shown: Iterable[Number]) -> list[Record]:
+    return [{"number": n.anchor.removeprefix("number-"), **{k: n.row[k] for k in _DATA}} for n in shown]
 
 
 def _repetitions(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str) -> None:
@@ -347,7 +408,7 @@ def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
     handles = [
         Line2D(
             [], [], color=gallery.colours[n.stack], linestyle=cast(Any, style.LINES[n.origin]),
-            marker=style.MARKERS[n.origin], markersize=5.5, label=_line_label(gallery, n),
+            marker=_marker(gallery, n), markersize=5.5, label=_line_label(gallery, n),
         )
         for n in firsts
     ]  # fmt: skip
@@ -367,7 +428,7 @@ def _marks(panel: list[Number]) -> str:
     """Return the sentence that explains the marks that this panel really has."""
     sentences = []
     if any(not n.cold and not n.invalid for n in panel):
-        sentences.append("Hollow dots are not proven to come from the storage rather than a cache.")
+        sentences.append("Hollow marks are not proven to come from the storage rather than a cache.")
     if any(n.invalid for n in panel):
         sentences.append("Hollow crosses did not pass a validity check and enter no comparison.")
     others = sorted({n.origin for n in panel} - {"measured"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,8 +12,9 @@ import yaml
 
 import tiercel
 from tiercel.pages.environment import environment
-from tiercel.report import page_tables, words
+from tiercel.report import packing, page_tables, words
 from tiercel.report.data import Number, Record, Results
+from tiercel.report.evidence import pack
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
@@ -48,42 +49,59 @@ def page(
     pictures: list[Picture],
     findings: list[Finding],
     parts: Sequence[Section] = (),
+    evidence: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
     study, glance = results.study, page_tables.glance(results)
-    return (
-        environment("tiercel.report")
-        .get_template("report.html.j2")
-        .render(
-            title=study.title or study.study,
-            study=study,
-            site=site,
-            first=first,
-            results=results,
-            counts=_counts(results),
-            sampled=_sampled(results),
-            audiences=_audiences(findings),
-            severities=SEVERITIES,
-            shown=_SHOWN,
-            glance=glance,
-            glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
-            experiments=_figures(results, pictures),
-            parts=parts,
-            ratios=[p for p in pictures if not p.experiment],
-            numbers=page_tables.numbers(results),
-            comparisons=page_tables.comparisons(results),
-            floors=page_tables.floors(results),
-            agreement=page_tables.agreement(results),
-            checks=_checks(results),
-            failed=page_tables.failed(results),
-            storages=page_tables.storages(results, site),
-            machine=_machine(results, site),
-            conditions=page_tables.conditions(results),
-            provenance=_provenance(results, site),
-            definition=yaml.safe_dump(
-                study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
-            ),
-        )
+    made = environment("tiercel.report")
+    rows = made.get_template("rows.html.j2")
+    numbers, comparisons = (
+        packing.cut(table) if table else None
+        for table in (page_tables.numbers(results), page_tables.comparisons(results))
+    )
+    later = packing.later(pictures)
+    packed = {
+        **(evidence or {"numbers": {}, "runs": {}}),
+        "rows": {
+            name: rows.render(t=found.rest)
+            for name, found in (("numbers", numbers), ("comparisons", comparisons))
+            if found and found.rest.rows
+        },
+        "figures": {p.name: p.svg for p in pictures if p.name in later}
+        | {f"other-{p.name}": p.other for p in pictures if p.other and p.name not in later},
+    }
+    return made.get_template("report.html.j2").render(
+        title=study.title or study.study,
+        study=study,
+        site=site,
+        first=first,
+        results=results,
+        counts=_counts(results),
+        sampled=_sampled(results),
+        audiences=_audiences(findings),
+        severities=SEVERITIES,
+        shown=_SHOWN,
+        glance=glance,
+        glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
+        experiments=_figures(results, pictures),
+        parts=parts,
+        ratios=[p for p in pictures if not p.experiment],
+        numbers=numbers,
+        comparisons=comparisons,
+        later=later,
+        behind=packing.behind(results, pictures),
+        packed=pack(packed),
+        floors=page_tables.floors(results),
+        agreement=page_tables.agreement(results),
+        checks=_checks(results),
+        failed=page_tables.failed(results),
+        storages=page_tables.storages(results, site),
+        machine=_machine(results, site),
+        conditions=page_tables.conditions(results),
+        provenance=_provenance(results, site),
+        definition=yaml.safe_dump(
+            study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
+        ),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +26,21 @@ class Picture:
     caption: str
     svg: str
     wide: bool
+    drawn: Figure
+    """What was drawn, for other formats."""
+    other: str = ""
+    """The same for the page with the other kind of axis (see `other_axis`)."""
+    other_axis: str = ""
+    """What the axis of values is in `other`: ``logarithmic`` or ``linear``."""
+    data: Sequence[Mapping[str, Any]] = ()
+    """The numbers that the figure shows, one row each."""
+
+    def write_pdf(self, folder: Path) -> Path:
+        """Write ``folder/name.pdf``, with its text as text."""
+        path = folder / f"{self.name}.pdf"
+        with mpl.rc_context(cast(Any, {**style.parameters(), "pdf.fonttype": 42})):
+            self.drawn.savefig(path, format="pdf", metadata={"CreationDate": None})
+        return path
 
 
 def picture(
@@ -51,14 +66,28 @@ def picture_of(
     experiment: str = "",
 ) -> Picture:
     """As `picture`, for figures of several axes: `draw` gets the figure."""
+    figure, document = _drawn(title, size, draw)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.svg").write_text(document, encoding="utf-8")
+    inlined = svg.inline(document, f"figure-{name}", f"{title}. {caption}")
+    return Picture(name, experiment, title, caption, inlined, size[0] > 5, figure)
+
+
+def with_other_axis(
+    made: Picture, axis: str, size: tuple[float, float], draw: Callable[[Axes], None]
+) -> Picture:
+    """Return a picture that can also be shown with the other kind of `axis`, which `draw` draws."""
+    _, document = _drawn(made.title, size, lambda f: draw(f.add_subplot()))
+    label = f"{made.title}, {axis} axis. {made.caption}"
+    return replace(made, other=svg.inline(document, f"other-{made.name}", label), other_axis=axis)
+
+
+def _drawn(title: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> tuple[Figure, str]:
+    """Return a figure and its SVG document."""
     with mpl.rc_context(cast(Any, style.parameters())):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
         said = "\n".join(textwrap.wrap(title, int(size[0] * 10.5)))
         figure.suptitle(said, x=0.015, ha="left", fontsize=10, fontweight="bold")
-        document = svg.render(figure)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(document, encoding="utf-8")
-    inlined = svg.inline(document, f"figure-{name}", f"{title}. {caption}")
-    return Picture(name, experiment, title, caption, inlined, wide=size[0] > 5)
+        return figure, svg.render(figure)

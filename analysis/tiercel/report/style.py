@@ -14,13 +14,20 @@ PAPER = "#ffffff"
 #: M. Okabe and K. Ito, "Color Universal Design" (2008), without black and yellow, which need a background.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 
-#: Origin of a number: marker and line. Measured is the plain one.
+#: Origin of a number: marker and line. Measured is the plain one; where stacks are told apart, `shapes`.
 MARKERS = {"measured": "o", "imported": "s", "simulated": "D"}
+#: Seven, so that eight colours and seven shapes together tell 56 stacks apart.
+_SHAPES = ("o", "^", "v", "P", "p", "<", ">")
 LINES = {"measured": "-", "imported": "--", "simulated": ":"}
 
 
 def colours(stacks: Iterable[str]) -> dict[str, str]:
     return {stack: COLOURS[i % len(COLOURS)] for i, stack in enumerate(stacks)}
+
+
+def shapes(stacks: Iterable[str]) -> dict[str, str]:
+    """Return a marker for each stack, told apart without colour; none of those of other origins."""
+    return {stack: _SHAPES[i % len(_SHAPES)] for i, stack in enumerate(stacks)}
 
 
 def parameters() -> dict[str, Any]:

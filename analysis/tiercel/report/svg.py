@@ -10,6 +10,9 @@ from matplotlib.figure import Figure
 
 from tiercel.report.style import INK, PAPER
 
+#: What says where something is, in points: a hundredth of one cannot be seen, and six digits fill a page.
+_PLACES = re.compile(r'\s(?:d|x|y|points|transform)="[^"]*"')
+_FINE = re.compile(r"(\d+\.\d\d)\d+")
 _NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -29,6 +32,7 @@ def inline(document: str, prefix: str, label: str) -> str:
     body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)
     body = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", body)
+    body = _PLACES.sub(lambda found: _FINE.sub(r"\1", found[0]), body)
     body = body.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
     body = re.sub(r"<svg[^>]*?viewBox=\"([^\"]+)\"[^>]*>", r'<svg viewBox="\1" @>', body, count=1)
     return body.replace("@>", f'role="img" aria-label="{escape(label, quote=True)}">', 1)

@@ -19,7 +19,6 @@ from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import Standing
 
 #: One shape for each storage, so that colour is not needed to tell them apart.
-SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p")
 NAME = "verdict-factors"
 _WIDTH, _ROW = 5.0, 0.46
 _LABEL = 58
@@ -70,9 +69,7 @@ def _draw(
 ) -> None:
     stacks = list(results.stacks)
     colours = style.colours(stacks)
-    # Colours come round after as many stacks; then the shape is another one.
-    turn = len(style.COLOURS)
-    shape = {stack: SHAPES[(i + i // turn) % len(SHAPES)] for i, stack in enumerate(stacks)}
+    shape = style.shapes(stacks)
     edges = [1.0]
     shown: dict[str, None] = {}
     for y, (found, points) in enumerate(rows):

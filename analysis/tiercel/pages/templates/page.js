@@ -1,8 +1,9 @@
 "use strict";
-// Tables sort by a click on a heading. Without this script they are plain tables.
+// Tables sort by a click on a heading, filter, choose columns, and download. Without this they are plain tables.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const headings = [...table.tHead.rows[0].cells];
+  const names = headings.map((heading) => heading.textContent.trim());
   const key = (row, column) => {
     const cell = row.cells[column];
     return cell.dataset.sort ?? cell.textContent;
@@ -23,6 +24,67 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...rows);
     });
   });
+  if (body.rows.length < 6) continue;
+
+  const tools = document.createElement("div");
+  tools.className = "tools";
+  const words = document.createElement("input");
+  words.type = "search";
+  words.placeholder = "Rows with…";
+  words.setAttribute("aria-label", "Show only rows with these words");
+  words.addEventListener("input", () => {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of body.rows) {
+      const text = [...row.cells].map((cell) => cell.textContent).join(" ").toLowerCase();
+      row.classList.toggle("unlike", !wanted.every((word) => text.includes(word)));
+    }
+  });
+  const columns = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "Columns";
+  columns.append(summary);
+  const gone = new Set();
+  const hide = (row) => [...row.cells].forEach((cell, i) => { cell.hidden = gone.has(i); });
+  names.forEach((name, i) => {
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = true;
+    box.addEventListener("change", () => {
+      if (box.checked) gone.delete(i); else gone.add(i);
+      [table.tHead.rows[0], ...body.rows].forEach(hide);
+    });
+    label.append(box, ` ${name}`);
+    columns.append(label);
+  });
+  new MutationObserver((seen) => {
+    if (gone.size) seen.forEach((s) => s.addedNodes.forEach((row) => row.cells && hide(row)));
+  }).observe(body, { childList: true });
+  // Rows and columns that are shown, in their order; texts that a spreadsheet would run are quoted.
+  const download = document.createElement("button");
+  download.type = "button";
+  download.textContent = "CSV";
+  download.title = "Download the rows and columns that are shown";
+  download.addEventListener("click", () => {
+    const quoted = (text) => {
+      const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+      return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    };
+    const shown = names.map((_, i) => i).filter((i) => !gone.has(i));
+    const lines = [shown.map((i) => quoted(names[i]))];
+    for (const row of body.rows) {
+      if (row.classList.contains("unlike") || row.classList.contains("out")) continue;
+      lines.push(shown.map((i) => quoted(row.cells[i].textContent.trim())));
+    }
+    const text = lines.map((line) => line.join(",")).join("\r\n");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
+    link.download = `${table.caption.textContent.split(/[.:,]/)[0].trim().toLowerCase().replace(/[^a-z0-9]+/g, "-")}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  tools.append(words, columns, download);
+  table.closest(".scroll").before(tools);
 }
 // A link to a row inside a closed part opens it; so does printing.
 const open = () => {
@@ -31,4 +93,6 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 open();
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((d) => {
+  if (!d.closest(".tools, .behind")) d.open = true;
+}));

@@ -1,0 +1,110 @@
+"""What lies behind each number, for the page's own script: runs, their values, conditions and command lines.
+
+It is packed (JSON, gzip, base64), so that ten thousand runs fit a page: command lines differ in little.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tiercel.pages.words import seconds
+from tiercel.privacy import private
+from tiercel.report import words
+from tiercel.report.data import Number, Record, Results, records
+from tiercel.results.raw import RECORD, RawStore, read_json
+
+#: Stands for a run's own name in its command lines: what repeats is not packed ten thousand times.
+_SELF = "\x01"
+#: The points of a curve of latencies that are recorded of every run (column, share in percent).
+QUANTILES = (
+    ("latency_p50", 50.0), ("latency_p90", 90.0), ("latency_p99", 99.0), ("latency_p999", 99.9),
+    ("latency_max", 100.0),
+)  # fmt: skip
+#: What is shown of the conditions of a run: column, words.
+_CONDITIONS = (("load1_before", "load before"), ("others_cpu", "processors used by others"))
+
+
+def evidence(results: Results, folder: Path) -> dict[str, Any]:
+    """Return each number with its runs, and each of these runs, as plain values.
+
+    `folder` is the site's results. Latencies are seconds; everything else is words.
+    """
+    latencies = _latencies(results)
+    numbers = {n.anchor: _number(results, n, latencies) for n in results.numbers}
+    known = {str(row["run"]): row for row in records(results.runs)}
+    needed = dict.fromkeys(run for n in results.numbers for run in n.runs)
+    store = RawStore(folder)
+    return {"numbers": numbers, "runs": {run: _run(run, known.get(run, {}), store) for run in needed}}
+
+
+def pack(content: Mapping[str, Any]) -> str:
+    """Return values as the page holds them, without what is private."""
+    text = private().text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+    # A byte that no encoding has (a torn name) is replaced: the script could not read any of it.
+    data = gzip.compress(text.encode("utf-8", errors="replace"), compresslevel=9, mtime=0)
+    return base64.b64encode(data).decode("ascii")
+
+
+def _number(results: Results, n: Number, latencies: Mapping[tuple[str, str], list[float]]) -> Record:
+    quantiles = [latencies.get((run, n.operation), []) for run in n.runs]
+    return {
+        "title": n.title or n.workload,
+        "operation": words.operation(n.operation),
+        "storage": results.stacks[n.stack],
+        "scale": n.scale,
+        "engine": f"{n.engine} {n.engine_version}".strip(),
+        "origin": n.origin,
+        "value": n.value,
+        "interval": f"{n.interval} ({words.percent(n.coverage)})",
+        "flags": [flag.title for flag in n.flags.values()],
+        "runs": list(n.runs),
+        "values": [words.value(n.metric, v) for v in n.values],
+        "latencies": quantiles if any(quantiles) else [],
+    }
+
+
+def _latencies(results: Results) -> dict[tuple[str, str], list[float]]:
+    """Return the recorded points of the latencies of each run's measured operation, where all are there."""
+    columns = [name for name, _ in QUANTILES]
+    table = results.observations
+    table = table[table["role"] == "measured"]
+    values = table[columns].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+    found: dict[tuple[str, str], list[float]] = {}
+    for run, operation, row in zip(table["run"], table["operation"], values, strict=True):
+        if all(math.isfinite(v) and v > 0 for v in row):
+            found[str(run), str(operation)] = [float(f"{v:.4g}") for v in row]
+    return found
+
+
+def _run(run: str, row: Mapping[str, Any], store: RawStore) -> Record:
+    path = store.path(run) / RECORD
+    steps = read_json(path)["steps"] if path.is_file() else []
+    said = []
+    for column, meaning in _CONDITIONS:
+        value = row.get(column)
+        if value is not None and pd.notna(value):
+            said.append(f"{meaning} {float(value):.2f}")
+    started, duration = (float(row.get(name) or math.nan) for name in ("started", "duration"))
+    return {
+        "when": f"{datetime.fromtimestamp(started, UTC):%Y-%m-%d %H:%M:%S} UTC" if started > 0 else "",
+        "took": seconds(duration) if duration > 0 else "",
+        "conditions": "; ".join(said),
+        "folder": f"../raw/{run}/" if path.is_file() else "",
+        "commands": [_command(step).replace(run, _SELF) for step in steps],
+    }
+
+
+def _command(step: Mapping[str, Any]) -> str:
+    """Return a step as a line for a shell."""
+    set_first = [f"{name}={value}" for name, value in (step.get("environment") or {}).items()]
+    return shlex.join([*(["env", *set_first] if set_first else []), *map(str, step["argv"])])

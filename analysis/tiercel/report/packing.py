@@ -1,0 +1,100 @@
+"""What a page can hold: rows and figures beyond that are packed into it, and unpacked by its script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tiercel.pages.tables import Cell, Table
+from tiercel.pages.words import seconds
+from tiercel.report import words
+from tiercel.report.data import Results
+from tiercel.report.picture import Picture
+
+#: Rows of a table that are in the page as such.
+ROWS = 200
+#: Letters of figures that are in the page as such.
+_DRAWN = 500_000
+#: Rows of the tables behind all figures together that are in the page.
+_BEHIND = 600
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A table whose first rows the page shows; `rest` are packed."""
+
+    table: Table
+    rest: Table
+
+    @property
+    def total(self) -> int:
+        return len(self.table.rows) + len(self.rest.rows)
+
+
+def cut(table: Table) -> Cut:
+    """Return a table as its first rows, and the rest."""
+    first, rest = table.rows[:ROWS], table.rows[ROWS:]
+    return Cut(replace(table, rows=first), replace(table, rows=rest))
+
+
+def later(pictures: Sequence[Picture]) -> set[str]:
+    """Return the names of the figures that are too many for the page: past the first half million letters."""
+    found, letters = set(), 0
+    for picture in pictures:
+        letters += len(picture.svg)
+        if letters > _DRAWN:
+            found.add(picture.name)
+    return found
+
+
+def behind(results: Results, pictures: Sequence[Picture]) -> dict[str, Table]:
+    """Return the tables behind figures, by name; of too many rows together the later ones are left out."""
+    found: dict[str, Table] = {}
+    rows = 0
+    for picture in pictures:
+        rows += len(picture.data)
+        if picture.data and rows <= _BEHIND:
+            of_numbers = "median" in picture.data[0]
+            found[picture.name] = _numbers(results, picture) if of_numbers else _ratios(results, picture)
+    return found
+
+
+def _numbers(results: Results, picture: Picture) -> Table:
+    latency = picture.name.endswith(".latency")
+    rows = []
+    for row in picture.data:
+        stack = f"{row['storage']}+{row['layer']}" if row["layer"] != "none" else row["storage"]
+        cells = [
+            Cell(results.stacks[stack]),
+            Cell(words.operation(row["operation"])),
+            Cell(words.scale(row["nodes"], row["processes_per_node"])),
+            *_measured(row, latency=latency),
+        ]
+        rows.append(("", [Cell(str(row["number"]), href=f"number-{row['number']}"), *cells]))
+    last = ("p50", "p99") if latency else ("Median", "Interval")
+    columns = ("Number", "Storage", "Operation", "Scale", *last)
+    return Table(picture.title, columns, frozenset({"Number", *last}), rows)
+
+
+def _measured(row: Mapping[str, Any], *, latency: bool) -> list[Cell]:
+    if latency:
+        return [Cell(seconds(row[name])) for name in ("latency_p50", "latency_p99")]
+    metric = row["metric"]
+    said = words.interval(metric, row["median"], row["low"], row["high"])
+    return [Cell(words.value(metric, row["median"])), Cell(said)]
+
+
+def _ratios(results: Results, picture: Picture) -> Table:
+    rows = []
+    for row in picture.data:
+        cells = [
+            Cell(results.title(row["experiment"], row["workload"])),
+            Cell(words.operation(row["operation"])),
+            Cell(words.times(row["ratio"])),
+            Cell(words.factors(row["low"], row["high"])),
+            Cell("undecided" if row["verdict"] == "undecided" else "claimed"),
+        ]
+        rows.append(("", cells))
+    columns = ("Workload", "Operation", "Ratio", "Interval", "Verdict")
+    return Table(picture.title, columns, frozenset({"Ratio", "Interval"}), rows)

@@ -1,0 +1,288 @@
+// Figures that can be asked. What lies behind the numbers is packed in the page; without this script, or in
+// a browser that cannot unpack, the page is what it is on paper.
+(() => {
+  const held = document.getElementById("packed");
+  if (!held || typeof DecompressionStream === "undefined") return;
+  const make = (name, attributes = {}, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const unpack = async () => {
+    const bytes = Uint8Array.from(atob(held.content.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  unpack().then(begin);
+
+  function begin({ numbers, runs, rows, figures }) {
+    // Marks of numbers: "figure-<name>-number-<n>".
+    const anchorOf = (mark) => mark.id.match(/number-\d+$/)[0];
+    const marksIn = (where) => [...where.querySelectorAll('figure svg g[id*="-number-"]')];
+    let marks = [];
+    const collect = () => { marks = marksIn(document).filter((m) => numbers[anchorOf(m)]); };
+
+    // Figures and rows that the page holds packed, because there are many.
+    const svgOf = (text) => document.importNode(new DOMParser().parseFromString(text, "text/html").querySelector("svg"), true);
+    for (const place of document.querySelectorAll("[data-later]")) {
+      const watch = new IntersectionObserver((seen) => {
+        if (!seen.some((s) => s.isIntersecting)) return;
+        watch.disconnect();
+        show(place);
+      }, { rootMargin: "600px" });
+      watch.observe(place);
+    }
+    function show(place) {
+      if (!place.isConnected) return;
+      const svg = svgOf(figures[place.dataset.later]);
+      place.replaceWith(svg);
+      prepare(svg);
+      collect();
+      apply();
+    }
+    function expand(name) {
+      const button = document.querySelector(`[data-more="${name}"]`);
+      if (!button) return;
+      const table = document.getElementById(`table-${name}`);
+      const body = document.createElement("tbody");
+      body.innerHTML = rows[name];
+      askable(body);
+      table.tBodies[0].append(...body.rows);
+      button.closest("p").remove();
+      apply();
+    }
+    for (const button of document.querySelectorAll("[data-more]")) {
+      button.hidden = false;
+      button.addEventListener("click", () => expand(button.dataset.more));
+    }
+    addEventListener("beforeprint", () => document.querySelectorAll("[data-later]").forEach(show));
+    const hash = () => {
+      const id = location.hash.slice(1);
+      if (numbers[id] && !document.getElementById(id)) {
+        expand("numbers");
+        document.getElementById(id)?.scrollIntoView();
+      }
+    };
+    addEventListener("hashchange", hash);
+
+    // What is said of a number where it is pointed at.
+    const tip = make("div", { id: "tip", role: "status", hidden: "" });
+    document.body.append(tip);
+    let lit = null;
+    function light(mark) {
+      const anchor = mark ? anchorOf(mark) : null;
+      if (anchor === lit) return;
+      lit = anchor;
+      for (const other of marks) {
+        const it = anchorOf(other);
+        other.classList.toggle("lit", it === anchor);
+        other.classList.toggle("pale", Boolean(anchor) && numbers[it].storage !== numbers[anchor].storage);
+      }
+      document.querySelectorAll("tr.lit").forEach((row) => row.classList.remove("lit"));
+      tip.hidden = !anchor;
+      if (!anchor) return;
+      document.getElementById(anchor)?.classList.add("lit");
+      const n = numbers[anchor];
+      tip.replaceChildren(
+        make("b", {}, `${n.value}`), make("span", {}, ` ${n.interval}`),
+        make("div", {}, `${n.storage}, ${n.scale}`), make("div", {}, `${n.operation}: ${n.title}`),
+        make("div", { class: "note" }, `No. ${anchor.slice(7)}, ${n.runs.length} runs`
+          + `${n.origin === "measured" ? "" : `, ${n.origin}`}${n.flags.length ? `; ${n.flags.join(", ")}` : ""}`),
+      );
+      const box = mark.getBoundingClientRect();
+      const left = Math.min(Math.max(8, box.left + 14), document.documentElement.clientWidth - tip.offsetWidth - 8);
+      const below = box.bottom + 12;
+      tip.style.left = `${Math.max(8, left)}px`;
+      tip.style.top = `${below + tip.offsetHeight > innerHeight ? box.top - tip.offsetHeight - 12 : below}px`;
+    }
+
+    // A figure is one stop of the keyboard; arrows go from mark to mark, Enter opens.
+    function prepare(svg) {
+      const mine = () => marksIn(svg.parentNode).filter((m) => svg.contains(m) && !m.classList.contains("out") && numbers[anchorOf(m)]);
+      if (!mine().length) return;
+      svg.setAttribute("tabindex", "0");
+      svg.classList.add("asked");
+      const centre = (m) => { const b = m.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; };
+      const nearest = (event) => {
+        let best = null, least = 26;
+        for (const m of mine()) {
+          const [x, y] = centre(m), far = Math.hypot(event.clientX - x, event.clientY - y);
+          if (far < least) { least = far; best = m; }
+        }
+        return best;
+      };
+      svg.addEventListener("pointermove", (event) => {
+        const mark = nearest(event);
+        svg.style.cursor = mark ? "pointer" : "";
+        light(mark);
+      });
+      svg.addEventListener("pointerleave", () => light(null));
+      svg.addEventListener("blur", () => light(null));
+      svg.addEventListener("click", (event) => { const mark = nearest(event); if (mark) open(anchorOf(mark)); });
+      svg.addEventListener("keydown", (event) => {
+        const all = mine(), at = all.findIndex((m) => anchorOf(m) === lit);
+        const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        if (step) {
+          event.preventDefault();
+          light(all[at < 0 ? (step > 0 ? 0 : all.length - 1) : (at + step + all.length) % all.length]);
+        } else if (event.key === "Enter" && at >= 0) open(lit);
+        else if (event.key === "Escape") light(null);
+      });
+    }
+
+    // The other kind of axis.
+    for (const button of document.querySelectorAll("[data-other]")) {
+      button.hidden = false;
+      const name = button.dataset.other, [one, two] = [button.textContent, button.dataset.back];
+      let other = null;
+      button.addEventListener("click", () => {
+        const figure = button.closest("figure");
+        const now = figure.querySelector("svg");
+        if (!now) return;
+        if (!other) { other = svgOf(figures[`other-${name}`]); now.replaceWith(other); prepare(other); }
+        else now.replaceWith(other);
+        other = now;
+        button.textContent = button.textContent === one ? two : one;
+        collect();
+        apply();
+      });
+    }
+
+    // From a number to its runs.
+    const dialog = make("dialog", { id: "evidence", "aria-labelledby": "evidence-title" });
+    document.body.append(dialog);
+    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+    const commandsOf = (id) => (runs[id]?.commands ?? []).map((c) => c.replaceAll("\u0001", id));
+    function open(anchor) {
+      const n = numbers[anchor];
+      light(null);
+      const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
+      close.addEventListener("click", () => dialog.close());
+      const only = [["storage", n.storage], ["workload", n.title], ["scale", n.scale]].map(([key, value]) => {
+        const button = make("button", { type: "button" }, `Only ${value}`);
+        button.addEventListener("click", () => { chosen[key].value = value; apply(); dialog.close(); });
+        return button;
+      });
+      const link = make("a", { href: `#${anchor}` }, "its row in the table");
+      link.addEventListener("click", () => dialog.close());
+      const list = make("ol", { class: "runs" });
+      n.runs.forEach((id, i) => {
+        const run = runs[id] ?? {};
+        const item = make("li", {}, make("div", {}, make("b", {}, n.values[i] ?? ""),
+          ` ${[run.when, run.took && `took ${run.took}`, run.conditions].filter(Boolean).join("; ")}`),
+          make("div", { class: "note" }, ...(run.folder ? [make("a", { href: run.folder.split("/").map(encodeURIComponent).join("/") }, id)] : [id])));
+        const lines = commandsOf(id);
+        if (lines.length) {
+          const copy = make("button", { type: "button" }, "Copy");
+          copy.addEventListener("click", async () => {
+            copy.textContent = (await copied(lines.join("\n"))) ? "Copied" : "Cannot copy: select it";
+          });
+          item.append(make("details", {}, make("summary", {}, lines.length > 1 ? "Command lines" : "Command line"), make("pre", {}, lines.join("\n")), copy));
+        }
+        list.append(item);
+      });
+      dialog.replaceChildren(
+        close,
+        make("h2", { id: "evidence-title" }, `${n.value}: ${n.operation}, ${n.title}`),
+        make("p", {}, `${n.storage}, ${n.scale}, ${n.engine}${n.origin === "measured" ? "" : ` (${n.origin})`}. `
+          + `Number ${anchor.slice(7)}: median of ${n.runs.length}, interval ${n.interval}. `, link),
+        ...(n.flags.length ? [make("p", { class: "flagged" }, `Checks: ${n.flags.join(", ")}`)] : []),
+        make("p", { class: "only" }, ...only),
+        ...(n.latencies.some((l) => l.length) ? [curves(n)] : []),
+        make("h3", {}, "Runs"), list,
+      );
+      dialog.showModal();
+    }
+    // A page from a file may have no clipboard of the browser's: then the older way.
+    async function copied(text) {
+      try { await navigator.clipboard.writeText(text); return true; } catch { /* the older way */ }
+      const area = make("textarea", {}, text);
+      dialog.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+    // Each run's time of one operation: what share of the operations took at most so long.
+    function curves(n) {
+      const shares = ["50 %", "90 %", "99 %", "99.9 %", "all"];
+      const some = n.latencies.filter((l) => l.length);
+      const [least, most] = [Math.min(...some.flat()), Math.max(...some.flat())];
+      const said = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
+      const low = Math.log10(least), high = Math.max(Math.log10(most), low + 0.3);
+      const x = (i) => 70 + i * 95, y = (v) => 150 - 130 * (Math.log10(v) - low) / (high - low);
+      const ns = svgOf("<svg></svg>").namespaceURI;
+      const draw = (name, attributes, text) => {
+        const made = document.createElementNS(ns, name);
+        for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+        if (text) made.textContent = text;
+        return made;
+      };
+      const label = `Time of one operation: from ${said(least)} to ${said(most)}`;
+      const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": label });
+      for (const share of [0, 0.5, 1]) {
+        const v = 10 ** (low + share * (high - low));
+        svg.append(draw("line", { x1: 62, x2: 460, y1: y(v), y2: y(v), class: "grid" }), draw("text", { x: 56, y: y(v) + 4, "text-anchor": "end" }, said(v)));
+      }
+      shares.forEach((share, i) => svg.append(draw("text", { x: x(i), y: 172, "text-anchor": "middle" }, share)));
+      some.forEach((line) => svg.append(draw("polyline", { points: line.map((v, i) => `${x(i)},${y(v)}`).join(" "), class: "curve" })));
+      const table = make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Run"), ...shares.map((s) => make("th", { scope: "col", class: "number" }, s)))));
+      const body = make("tbody");
+      n.latencies.forEach((line, i) => line.length && body.append(make("tr", {}, make("td", {}, `${i + 1}`), ...line.map((v) => make("td", { class: "number" }, said(v))))));
+      table.append(body);
+      return make("figure", {}, svg, make("figcaption", {}, "How long one operation took, a line for each run: what share of the operations took at most so long. Logarithmic axis."),
+        make("details", {}, make("summary", {}, "As a table"), table));
+    }
+
+    // Buttons in the table of numbers.
+    function askable(where) {
+      for (const row of where.querySelectorAll('tr[id^="number-"]')) {
+        if (!numbers[row.id]) continue;
+        const button = make("button", { type: "button", class: "ask", title: "Runs and command lines" }, row.cells[0].textContent);
+        button.addEventListener("click", () => open(row.id));
+        row.cells[0].replaceChildren(button);
+      }
+    }
+
+    // One choice for the whole page: figures, and the table of numbers.
+    const chosen = {};
+    const bar = make("form", { class: "choose", "aria-label": "Show only" }, "Show only ");
+    bar.addEventListener("submit", (event) => event.preventDefault());
+    for (const [key, field, word] of [["storage", "storage", "storage"], ["workload", "title", "workload"], ["scale", "scale", "scale"]]) {
+      const values = [...new Set(Object.values(numbers).map((n) => n[field]))];
+      chosen[key] = make("select", { "aria-label": word, id: `choose-${key}` }, make("option", { value: "" }, `any ${word}`), ...values.map((v) => make("option", { value: v }, v)));
+      chosen[key].addEventListener("change", apply);
+      bar.append(chosen[key]);
+    }
+    const count = make("output");
+    const all = make("button", { type: "reset" }, "All");
+    bar.addEventListener("reset", () => setTimeout(apply));
+    bar.append(all, count);
+    document.querySelector("nav")?.after(bar);
+    function apply() {
+      const [storage, workload, scale] = ["storage", "workload", "scale"].map((k) => chosen[k].value);
+      const some = Boolean(storage || workload || scale);
+      const fits = (n) => (!storage || n.storage === storage) && (!workload || n.title === workload) && (!scale || n.scale === scale);
+      const kept = new Set(Object.keys(numbers).filter((k) => fits(numbers[k])));
+      bar.classList.toggle("some", some);
+      all.hidden = !some;
+      count.textContent = some ? `${kept.size} of ${Object.keys(numbers).length} numbers` : "";
+      const figuresOf = new Map();
+      for (const mark of marks) {
+        const out = !kept.has(anchorOf(mark));
+        mark.classList.toggle("out", out);
+        const figure = mark.closest("figure");
+        figuresOf.set(figure, (figuresOf.get(figure) ?? true) && out);
+      }
+      figuresOf.forEach((gone, figure) => { figure.hidden = gone; });
+      for (const row of document.querySelectorAll('tr[id^="number-"]')) row.classList.toggle("out", numbers[row.id] !== undefined && !kept.has(row.id));
+    }
+    askable(document);
+    document.querySelectorAll("figure svg").forEach(prepare);
+    collect();
+    apply();
+    hash();
+    document.documentElement.dataset.asked = "ready";
+  }
+})();

@@ -1,0 +1,64 @@
+"""Tables for a paper: what LaTeX would make of them, and figures as PDF."""
+
+import re
+
+from tests.report.synthetic import MIB, Synthetic, site, study
+
+from tiercel.report.build import build
+from tiercel.report.latex import escaped
+from tiercel.results.validity import FLAGS
+
+
+def _built(data, tmp_path):
+    folder = data.write(tmp_path / "results")
+    return build(folder, site(), study(), FLAGS, latex=True).parent
+
+
+def _numbers(storages, values, title="Write"):
+    data = Synthetic(storages=storages)
+    for storage in storages:
+        for i, value in enumerate(values):
+            data.add(
+                "scaling", "scientific", title, storage, 1, i, "a", [], operation="write",
+                bandwidth=value * MIB, operation_rate=value,
+            )  # fmt: skip
+    return data
+
+
+def test_a_small_table_is_a_booktabs_table_with_hand_computed_medians(tmp_path):
+    text = (_built(_numbers(("nvme",), (100, 102, 101)), tmp_path) / "latex" / "numbers.tex").read_text()
+    order = [text.index(word) for word in (r"\toprule", r"\midrule", r"\bottomrule")]
+    assert order == sorted(order)
+    assert r"\begin{tabular}{llllrrr}" in text
+    # The median of 100, 101 and 102, and of three the range with 75 %.
+    row = next(line for line in text.splitlines() if line.startswith("Write & write"))
+    assert row == r"Write & write & Node-local NVMe & 1 process & 3 & 101 MiB/s & 100--102 MiB/s (75 \%) \\"
+
+
+def test_a_table_of_many_rows_goes_over_pages(tmp_path):
+    folder = _built(Synthetic().whole(), tmp_path) / "latex"
+    text = (folder / "numbers.tex").read_text()
+    assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 1
+    body = text.partition(r"\endfoot")[2].partition(r"\end{longtable}")[0].strip().splitlines()
+    # 4 workloads x 3 storages x 4 scales, and 7 metadata operations x 3 storages x 2 scales.
+    assert len(body) == 4 * 3 * 4 + 7 * 3 * 2
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {6}
+
+
+def test_every_figure_is_there_as_pdf_and_old_ones_are_gone(tmp_path):
+    report = _built(Synthetic().whole(), tmp_path)
+    (report / "latex" / "figures" / "old.pdf").write_bytes(b"")
+    report = _built(Synthetic().whole(), tmp_path)
+    drawn = {path.stem for path in (report / "figures").glob("*.svg")}
+    printed = list((report / "latex" / "figures").glob("*.pdf"))
+    assert {path.stem for path in printed} == drawn
+    assert all(path.read_bytes().startswith(b"%PDF-") for path in printed)
+
+
+def test_names_cannot_be_commands(tmp_path):
+    title = r"50% of $x$_{a} & \input{/etc/passwd} [1]" + "\n#"
+    text = (_built(_numbers(("nvme",), (100,), title), tmp_path) / "latex" / "numbers.tex").read_text()
+    assert r"\input" not in text
+    row = next(line for line in text.splitlines() if line.startswith("50"))
+    assert len(re.findall(r"(?<!\\)&", row)) == 6
+    assert escaped(title) == (r"50\% of \$x\$\_\{a\} \& \textbackslash{}input\{/etc/passwd\} {[}1] \#")
