@@ -11,6 +11,7 @@ from pathlib import Path
 LAYERS = (
     {
         "errors",
+        "extras",
         "children",
         "units",
         "quantities",
