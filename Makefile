@@ -10,6 +10,7 @@ SITE ?= local
 STUDY ?= quick
 
 LOCKS := requirements-bootstrap.lock requirements.lock
+WHEEL_TOOLS := $(VENV)-wheel
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
 # Native parts that `make setup` builds, and the layers, which `make layers` builds where their tools are.
@@ -27,7 +28,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack lock clean distclean
+.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -42,6 +43,7 @@ help:
 	@echo 'make test-nightly  the long tests too'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
 	@echo 'make attack        fairshare, as a second user attacks it for MINUTES (1); one JSON object; as root'
+	@echo 'make wheel         dist/: a wheel with all native parts inside, for x86-64 Linux, and the sources'
 	@echo 'make lock          resolve the lock files anew'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
@@ -144,13 +146,23 @@ attack: setup
 	@$(NATIVE_MAKE)/fairshare install >&2
 	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
 
+# The wheel holds what setup.py builds; tools/wheel says how old a Linux may be, from the symbols that it needs.
+wheel: $(PACKAGES) $(WHEEL_TOOLS)/.done
+	@tools/wheel dist "$(MPI_COMPILER)"
+
+$(WHEEL_TOOLS)/.done: requirements-wheel.lock | $(PACKAGES)
+	@$(PYTHON) -m venv --without-pip $(WHEEL_TOOLS)
+	@$(SYNC) --python $(WHEEL_TOOLS)/bin/python $<
+	@touch $@
+
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
   --python-version 3.11
 
 lock: $(PACKAGES)
 	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
-	@$(COMPILE) pyproject.toml -o requirements.lock
-	@$(COMPILE) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) --extra evaluate pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) requirements-wheel.in -o requirements-wheel.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \
 	  -o workflows/dlio/requirements-tensorflow.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt --override workflows/dlio/overrides-torch.txt \
@@ -161,4 +173,4 @@ clean:
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean
-	@rm -rf $(VENV) $(DLIO) $(DLIO)-torch $(PARALLEL_HDF5)
+	@rm -rf $(VENV) $(WHEEL_TOOLS) $(DLIO) $(DLIO)-torch $(PARALLEL_HDF5)

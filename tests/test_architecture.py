@@ -16,6 +16,7 @@ LAYERS = (
         "errors",
         "clock",
         "columns",
+        "extras",
         "children",
         "units",
         "quantities",

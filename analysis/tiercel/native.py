@@ -7,6 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+#: Where libraries of native parts are installed: by `make setup`, and inside the package by its wheel.
+LIBRARIES = (Path(sys.prefix) / "lib", Path(__file__).resolve().parent / "builtin" / "lib")
+
 
 def load_library(part: str, abi: int) -> ctypes.CDLL | None:
     """Return ``lib<part>.so`` of native/<part>, or None: each of its users also works without.
@@ -31,4 +34,4 @@ def places(part: str) -> list[Path]:
         return []
     name = f"lib{part}.so"
     checkout = Path(__file__).resolve().parents[2] / "native" / part / "build"
-    return [Path(named)] if named else [Path(sys.prefix) / "lib" / name, checkout / name]
+    return [Path(named)] if named else [*(folder / name for folder in LIBRARIES), checkout / name]

@@ -1,4 +1,5 @@
-"""Finds programs: in the site's stack first, then beside this Python (the virtual environment), then on PATH.
+"""Finds programs: in the site's stack first, then beside this Python (the virtual environment),
+then in the package (a wheel's native parts), then on PATH.
 
 The stack's folders are in ``TIERCEL_STACK`` (as PATH has them), so that every process that tiercel starts
 finds the same programs.
@@ -25,6 +26,8 @@ class Installation:
     programs: Mapping[str, Path]
 
 
+#: The programs inside an installed package.
+_PACKAGED = Path(__file__).resolve().parent / "builtin" / "bin"
 #: In ``results/<site>/stack/``, written when the stack is built: the folders that hold its programs.
 STACK_FILE = "programs.json"
 
@@ -51,6 +54,7 @@ def program(name: str) -> Path | None:
     places = [
         os.environ.get("TIERCEL_STACK"),
         str(Path(sys.executable).parent),
+        str(_PACKAGED),
         os.environ.get("PATH", os.defpath),
     ]
     search = os.pathsep.join(place for place in places if place)

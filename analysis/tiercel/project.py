@@ -1,22 +1,59 @@
-"""Where the project lies: the folder with Snakefile, site-configs/ and workflows/."""
+"""Where the project lies, and what comes with tiercel: the only place that knows.
+
+A project is a folder with site-configs/, workflows/ and results/. There are three kinds: a checkout of
+tiercel (the project and the program at once), a project of one's own (`tiercel init`), and any folder at all
+where tiercel was installed as a package. What a project has not itself comes from tiercel
+(`provided`, `names`).
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tiercel.errors import UserError
+_PACKAGE = Path(__file__).resolve().parent
+#: In an installed package: what a checkout has in its root (setup.py puts it there).
+BUILT_IN = _PACKAGE / "builtin"
 
 
 def project_root() -> Path:
-    """Return the checkout: the current folder or one above it, else the one that this package is from."""
+    """Return the project: the current folder or one above it, else the checkout that this package is from,
+    else (an installed package) the current folder as it is."""
     here = Path.cwd()
-    package = Path(__file__).resolve()
-    for folder in (here, *here.parents, *package.parents):
+    for folder in (here, *here.parents):
         if (folder / "Snakefile").is_file() and (folder / "site-configs").is_dir():
             return folder
-    raise UserError(f"{here}: not inside a checkout of tiercel: change to the folder with its Snakefile")
+    checkout = _checkout()
+    return here if checkout is None else checkout
+
+
+def built_in() -> Path:
+    """Return the folder with the Snakefile, site-configs/ and workflows/ that come with tiercel."""
+    return _checkout() or BUILT_IN
+
+
+def provided(root: Path, name: str) -> Path:
+    """Return the project's own file or folder `name` (relative to its root), else the one of tiercel."""
+    own = root / name
+    return own if own.exists() or _whole(root) else built_in() / name
+
+
+def names(root: Path, pattern: str) -> set[Path]:
+    """Return what matches `pattern` in the project or in tiercel, each relative to where it was found."""
+    places = [root] if _whole(root) else [root, built_in()]
+    return {found.relative_to(place) for place in places for found in place.glob(pattern)}
 
 
 def results_folder(root: Path, site: str) -> Path:
     """Return the folder that holds everything a site's studies gave."""
     return root / "results" / site
+
+
+def _checkout() -> Path | None:
+    """Return the checkout that this package is from; None for an installed package."""
+    root = _PACKAGE.parents[1]  # exactly: an environment inside a checkout holds an installed package, too
+    return root if _whole(root) else None
+
+
+def _whole(root: Path) -> bool:
+    """Return whether `root` is a checkout: it brings everything itself, nothing is added from elsewhere."""
+    return (root / "pyproject.toml").is_file() and (root / "workflows" / "common.smk").is_file()

@@ -23,7 +23,7 @@ import tiercel
 from tiercel.checklist.guard import end_jobs, guarded
 from tiercel.launchers import resolve
 from tiercel.pages.words import count
-from tiercel.project import results_folder
+from tiercel.project import provided, results_folder
 from tiercel.runs.controller import take_over
 from tiercel.runs.execute import last_line
 from tiercel.runs.lock import EvaluationLock
@@ -31,6 +31,7 @@ from tiercel.runs.workflow import run_workflow
 from tiercel.schedulers import Request, Scheduler, scheduler_of
 from tiercel.site.facts import Found, Measured
 from tiercel.site.model import Site
+from tiercel.site.profile import profile_of
 from tiercel.site.scheduler import SchedulerSettings
 
 FOLDER = "check"
@@ -136,8 +137,17 @@ class _Waiting:
 
 
 def _workflow(site: Site, root: Path, folder: Path, plan: Path, waiting: _Waiting) -> None:
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / WORKFLOW)]
-    command += ["--profile", site.site, "--retries", "0", "--quiet", "host", "--config", f"jobs={plan}"]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, WORKFLOW))]
+    command += [
+        "--profile",
+        profile_of(site.site, root),
+        "--retries",
+        "0",
+        "--quiet",
+        "host",
+        "--config",
+        f"jobs={plan}",
+    ]
     with (folder / "snakemake.log").open("wb") as log:
         run_workflow(command, root, log.fileno(), waiting.enough)
 

@@ -18,6 +18,7 @@ from tiercel.cli import (
     artifact,
     compare,
     engines,
+    init,
     measure,
     panels,
     papers,
@@ -29,6 +30,7 @@ from tiercel.cli import (
     trace_survey,
 )
 from tiercel.errors import Interrupted, UserError, one_line
+from tiercel.extras import missing
 from tiercel.subjects import load
 
 app = typer.Typer(
@@ -39,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 measure.register(app)
+app.command(rich_help_panel=panels.EVALUATE)(init.init)
 app.add_typer(site.app, name="site", rich_help_panel=panels.EVALUATE)
 app.add_typer(stack.app, name="stack", rich_help_panel=panels.EVALUATE)
 app.add_typer(engines.app, name="engines", rich_help_panel=panels.EVALUATE)
@@ -113,6 +116,9 @@ def run(command: Callable[..., object]) -> int:
             return _defect()
         where = f"{error.filename}: " if error.filename is not None else ""
         return _end(f"{where}{error.strerror or error}", MISTAKE)
+    except ModuleNotFoundError as error:
+        said = missing(error.name)
+        return _end(said, MISTAKE) if said else _defect()
     except Exception:  # a defect must not look like an answer
         return _defect()
 

@@ -19,7 +19,8 @@ from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.panels import EVALUATE
 from tiercel.cli.results import show
 from tiercel.errors import UserError
-from tiercel.project import project_root, results_folder
+from tiercel.extras import need
+from tiercel.project import project_root, provided, results_folder
 from tiercel.units import format_size
 
 if TYPE_CHECKING:
@@ -51,16 +52,18 @@ def evaluate(
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
-    from tiercel.site.profile import check_profile
+    from tiercel.site.profile import check_profile, profile_of
     from tiercel.stack import prepare
 
+    need("snakemake")
     root = project_root()
     load_site(site, root)  # an unknown one is told with those that there are
     check_profile(site, root)
     prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
-    command = [sys.executable, "-m", "snakemake", "--profile", site, "--quiet", "all"]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, "Snakefile"))]
+    command += ["--profile", profile_of(site, root), "--quiet", "all"]
     command += ["--config", f"study={study}"]
     with EvaluationLock(results_folder(root, site)):
         if retry:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError, suggest
 from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.native import LIBRARIES
 from tiercel.programs import Installation, program
 from tiercel.site.model import Site
 from tiercel.study.workloads import Workload
@@ -33,15 +34,15 @@ Options = Mapping[str, bool | int | float | str]
 
 def connector() -> Path | None:
     """Return the connector's file: in the environment's lib/cachevol, or in HDF5_PLUGIN_PATH."""
-    folders = [Path(sys.prefix) / "lib" / "cachevol"]
+    folders = [library / "cachevol" for library in LIBRARIES]
     folders += [Path(p) for p in os.environ.get("HDF5_PLUGIN_PATH", "").split(":") if p]
     return next((f / "libcachevol.so" for f in folders if (f / "libcachevol.so").is_file()), None)
 
 
 def throttle() -> Path | None:
     """Return the library that makes a folder as slow as a given storage, or None."""
-    path = Path(sys.prefix) / "lib" / "libcachevol-throttle.so"
-    return path if path.is_file() else None
+    places = (library / "libcachevol-throttle.so" for library in LIBRARIES)
+    return next((place for place in places if place.is_file()), None)
 
 
 def log_program() -> Path | None:

@@ -16,7 +16,7 @@ from tiercel.runs.history import History
 from tiercel.runs.planning import Project
 from tiercel.runs.scheduling import resources_of
 from tiercel.schedulers import scheduler_of
-from tiercel.site.profile import check_profile
+from tiercel.site.profile import check_profile, profile_of
 from tiercel.study.plan import Batch
 
 
@@ -38,7 +38,7 @@ def print_jobs(project: Project, root: Path, results: Path) -> None:
             f"site {site.site}: has no scheduler: its runs go on this machine, and no job is submitted"
         )
     check_profile(site.site, root)
-    profile = read_yaml(root / site.site / "config.yaml")
+    profile = read_yaml(root / profile_of(site.site, root) / "config.yaml")
     store = RawStore(results)
     history, done = History.load(project.plan, store), set(store.ids())
     variables = "".join(f"{name}={value} " for name, value in scheduler.environment().items())

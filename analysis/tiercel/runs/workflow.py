@@ -12,12 +12,14 @@ from types import FrameType
 
 from tiercel.children import killed_with_parent
 from tiercel.errors import Interrupted
+from tiercel.extras import need
 
 
 def run_workflow(
     command: list[str], root: Path, output: int | None = None, enough: Callable[[], bool] | None = None
 ) -> int:
-    """Run Snakemake in folder `root` and return its exit code; Interrupted where a signal ended it.
+    """Run Snakemake in folder `root` and return its exit code; Interrupted where a signal ended it, UserError
+    where Snakemake is not installed.
 
     `output`: a descriptor for what it says (None: where tiercel's own goes). `enough` is asked every second;
     once it is true the workflow is ended as by Ctrl-C, and its exit code returned.
@@ -28,6 +30,7 @@ def run_workflow(
     Where this process is killed, so is Snakemake, and with it what it runs on this machine (`tiercel batch`);
     jobs of a scheduler go on, and the next Snakemake waits for them (runs.controller).
     """
+    need("snakemake")
     process: subprocess.Popen[bytes] | None = None
     asked = False
 

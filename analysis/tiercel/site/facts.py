@@ -17,6 +17,7 @@ from pydantic import Field
 
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
+from tiercel.project import provided
 from tiercel.site.model import Site
 from tiercel.units import format_latency, format_size
 
@@ -124,7 +125,7 @@ def facts_path(site: str, root: Path) -> Path:
 
 def read_facts(site: str, root: Path) -> Measured | None:
     """Return what was measured, or None where nothing was; UserError for a file that is no such thing."""
-    path = facts_path(site, root)
+    path = provided(root, f"site-configs/{site}/{FACTS_FILE}")
     return parse(Measured, read_yaml(path), str(path)) if path.exists() else None
 
 
@@ -135,6 +136,7 @@ def write_facts(measured: Measured, root: Path) -> Path:
     text = _HEAD.format(site=measured.site) + yaml.safe_dump(content, sort_keys=False, width=110)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)  # a site of tiercel's own, in somebody's project
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
     except OSError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
+from tiercel.project import names, provided
 from tiercel.site.discover import discover
 from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
@@ -13,8 +14,8 @@ from tiercel.site.model import Site
 
 
 def known_sites(root: Path) -> list[str]:
-    """Return the names of the sites that `root`/site-configs describes."""
-    return sorted(p.parent.name for p in (root / "site-configs").glob("*/site.yaml"))
+    """Return the names of the sites that the project or tiercel itself describes."""
+    return sorted(path.parent.name for path in names(root, "site-configs/*/site.yaml"))
 
 
 def load_site(name: str, root: Path) -> Site:
@@ -26,7 +27,7 @@ def load_site(name: str, root: Path) -> Site:
     known = known_sites(root)
     if name not in known:
         raise UserError(f"no site named {name!r} under site-configs/: {suggest(name, known)}")
-    path = root / "site-configs" / name / "site.yaml"
+    path = provided(root, f"site-configs/{name}/site.yaml")
     content = read_yaml(path)
     site = parse(Site, content, str(path))
     if site.site != name:

@@ -26,9 +26,13 @@ def new_site(name: str, root: Path, found: Survey) -> Path:
     folder, link = root / "site-configs" / name, root / name
     if folder.exists() or link.is_symlink() or link.exists():
         raise UserError(f"{folder if folder.exists() else link}: is there already: name another site")
+    if not folder.parent.exists() and os.access(root, os.W_OK):
+        folder.parent.mkdir()
     for place in (folder.parent, root):
         if not os.access(place, os.W_OK):
-            raise UserError(f"{place}: cannot be written to: a new site needs a checkout of your own")
+            raise UserError(
+                f"{place}: cannot be written to: a new site needs a project of your own (`tiercel init`)"
+            )
     scheduler = "slurm" if found.scheduler == "sbatch" else found.scheduler
     storages = dict(found.storages) if scheduler else {}
     if scheduler and not storages:

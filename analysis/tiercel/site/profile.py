@@ -14,18 +14,25 @@ from typing import Any
 
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
+from tiercel.project import provided
 from tiercel.site.load import known_sites
 
 
+def profile_of(site: str, root: Path) -> str:
+    """Return what ``snakemake --profile`` is told: the site's name, or the folder of a site of tiercel's."""
+    own = provided(root, f"site-configs/{site}")
+    return site if own.parent.parent == root else str(own)
+
+
 def check_profile(site: str, root: Path) -> None:
-    """Raise UserError unless `root`/`site` is a profile that measures `site`, with scripts that are there."""
-    path = root / site / "config.yaml"
+    """Raise UserError unless `root` has a profile that measures `site`, with scripts that are there."""
+    path = root / profile_of(site, root) / "config.yaml"
     if not path.is_file():
         raise UserError(
             f"no Snakemake profile {site}/config.yaml in {root}: "
             f"link it with `ln -s site-configs/{site} {site}`"
         )
-    profile, own = read_yaml(path), root / "site-configs" / site
+    profile, own = read_yaml(path), provided(root, f"site-configs/{site}")
     if (own / "site.yaml").resolve() not in {file.resolve() for file in _files(profile, path.parent, root)}:
         named = profile.get("configfile", "nothing")
         raise UserError(f"{path}: configfile: must be site.yaml, the site's own (it names {named})")
@@ -36,6 +43,8 @@ def check_profile(site: str, root: Path) -> None:
         command = str(profile.get(f"cluster-generic-{key}-cmd", "")).split()
         if not command:
             continue
+        if own.parent.parent != root:  # the profile calls its scripts from the project's folder
+            raise UserError(f"site {site}: its scripts must lie in a project: `tiercel init --site {site}`")
         script = _file(command[0], path.parent, root)
         if script.resolve().parent != own.resolve():
             raise UserError(

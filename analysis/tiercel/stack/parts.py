@@ -37,6 +37,8 @@ def check_parts(parts: Sequence[str]) -> list[str]:
 def scope_folder(root: Path, site: str) -> Path:
     """Return the site's Spack scope; UserError where the site has none."""
     folder = root / "site-configs" / site / "spack"
+    if not (root / "spack.yaml").is_file() and not folder.is_dir():
+        raise UserError(f"{root}: no spack.yaml: the stack is built from a checkout of tiercel")
     if not folder.is_dir():
         having = sorted(p.parent.parent.name for p in root.glob("site-configs/*/spack/packages.yaml"))
         raise UserError(f"site {site}: no folder {folder}: {suggest(site, having)}")

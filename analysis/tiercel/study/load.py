@@ -6,12 +6,13 @@ from pathlib import Path
 
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
+from tiercel.project import names, provided
 from tiercel.study.model import Study
 
 
 def known_studies(root: Path) -> list[str]:
-    """Return the names of the studies that `root` holds."""
-    return sorted(p.stem for p in (root / "workflows" / "studies").glob("*.yaml"))
+    """Return the names of the studies that the project or tiercel itself holds."""
+    return sorted(path.stem for path in names(root, "workflows/studies/*.yaml"))
 
 
 def study_path(name: str, root: Path) -> Path:
@@ -21,7 +22,7 @@ def study_path(name: str, root: Path) -> Path:
     known = known_studies(root)
     if name not in known:
         raise UserError(f"no study named {name!r} under workflows/studies/: {suggest(name, known)}")
-    return root / "workflows" / "studies" / f"{name}.yaml"
+    return provided(root, f"workflows/studies/{name}.yaml")
 
 
 def load_study(name: str, root: Path) -> Study:

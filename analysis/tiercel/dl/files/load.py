@@ -11,7 +11,7 @@ import yaml
 from tiercel.dl.files.model import DLWorkload
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
-from tiercel.project import project_root
+from tiercel.project import names, project_root, provided
 
 FOLDER = Path("workflows") / "dl-workloads"
 _CREDENTIALS = ("access_key_id", "secret_access_key")
@@ -19,8 +19,8 @@ _VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 
 def known_workloads(root: Path | None = None) -> list[str]:
-    """Return the names of the workload files of the project."""
-    return sorted(p.stem for p in ((root or project_root()) / FOLDER).glob("*.yaml"))
+    """Return the names of the workload files of the project and of tiercel itself."""
+    return sorted(path.stem for path in names(root or project_root(), f"{FOLDER}/*.yaml"))
 
 
 def workload_path(name: str, root: Path | None = None) -> Path:
@@ -31,7 +31,7 @@ def workload_path(name: str, root: Path | None = None) -> Path:
     known = known_workloads(root)
     if name not in known:
         raise UserError(f"no workload named {name!r} under {FOLDER}/: {suggest(name, known)}")
-    return root / FOLDER / f"{name}.yaml"
+    return provided(root, f"{FOLDER}/{name}.yaml")
 
 
 def overrides_of(words: Iterable[str]) -> dict[str, Any]:
