@@ -30,15 +30,6 @@ COUNTED = {
 #: Statements of each paper: 68 in all.
 STATEMENTS = {"000": 12, "001": 16, "002": 12, "003": 10, "004": 18}
 
-#: Commands that the parser may not know yet: `site ceilings`, `evaluate --simulate`. This must become empty.
-NOT_YET = {
-    "tiercel site ceilings lassen --study vast-2024",
-    "tiercel site ceilings summit --study cachevol-2022",
-    "tiercel evaluate --site lassen --study vast-2024 --simulate",
-    "tiercel evaluate --site wombat --study vast-2024 --simulate",
-    "tiercel evaluate --site theta --study dlio-2021-scaling --simulate",
-}
-
 
 def items() -> Iterator[tuple[str, Item]]:
     for paper in load_papers():
@@ -85,8 +76,6 @@ def test_no_item_of_a_paper_is_missing() -> None:
 @pytest.mark.parametrize("command", all_commands())
 def test_a_command_parses_and_plans(command: str, checkout: Path) -> None:
     known = parsed(command)
-    if known is None and command in NOT_YET:
-        pytest.skip("the parser does not know it yet")
     assert known is not None, "tiercel has no such command, or it lacks an option"
     path, options = known
     if "site" in options:
@@ -121,10 +110,6 @@ def test_the_parser_knows_no_command_that_is_not_there() -> None:
             "jobs": False,
         },
     )
-
-
-def test_commands_that_are_not_there_yet_are_wanted() -> None:
-    assert set(all_commands()) >= NOT_YET
 
 
 def test_a_study_at_paper_size_is_on_the_papers_site(checkout: Path) -> None:
