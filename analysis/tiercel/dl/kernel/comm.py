@@ -130,9 +130,12 @@ class MPI(Comm):
     def fail(self) -> None:
         sys.stderr.flush()
         sys.stdout.flush()
+        time.sleep(_TOLD_S)
         self._comm.Abort(1)
 
 
+#: After an abort mpiexec reads no more of what a rank has written: so long it has to read why (s).
+_TOLD_S = 0.5
 #: Variables in which launchers say how many processes they started: MPICH and its kin, Open MPI, Slurm.
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 

@@ -21,11 +21,15 @@ import json
 import os
 import re
 import sys
+import time
 import traceback
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+#: After an abort mpiexec reads no more of what a rank has written: so long it has to read why (s).
+_TOLD_S = 0.5
 
 
 def versions() -> dict[str, Any]:
@@ -152,6 +156,7 @@ def all_or_none() -> Iterator[None]:
                 traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(_TOLD_S)
             mpi.COMM_WORLD.Abort(1)
         raise
 
