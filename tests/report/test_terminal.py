@@ -60,3 +60,14 @@ def test_names_are_no_markup(tmp_path, storage):
         row["storage"] = row["storage_label"] = storage
     text = printed(data, tmp_path, io.StringIO())
     assert storage.replace("\n", "\\n") in text
+
+
+def test_other_causes_of_failures_are_told_or_counted(tmp_path):
+    data = Synthetic(repetitions=1, processes=(1,)).whole()  # one has failed: no space
+    for reason in ("ended with code 1", "ended with code 2", "ended with code 2", "ended by signal 9"):
+        data.fail("nvme", reason)
+    text = " ".join(printed(data, tmp_path, io.StringIO()).split())
+    assert "failed: 2 runs failed on Node-local NVMe: ended with code 2" in text  # the commonest is first
+    assert "failed: 1 run failed on Node-local NVMe: ended with code 1" in text
+    assert "ended by signal 9" not in text  # the fourth
+    assert "failed for one other reason as well: `tiercel status" in text

@@ -14,6 +14,7 @@ import pandas as pd
 import psutil
 import pytest
 import xarray as xr
+import yaml
 
 from tiercel.results.raw import RawStore, read_json
 from tiercel.study.looks import read_looks, write_look
@@ -24,6 +25,22 @@ pytestmark = needs_iokernel
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=tiny"]
 EVALUATE = [sys.executable, "-m", "tiercel", "evaluate", "--study", "tiny"]
+
+DECIDING = """
+    study: deciding
+    title: Which of two folders
+    stacks: all
+    repetitions: {minimum: 5, maximum: 5}
+    decide: 6s
+    experiments:
+      data:
+        workloads:
+          write:
+            operation: write
+            transfer_size: 64KiB
+            data_per_process: 4MiB
+            fsync: phase
+"""
 
 
 def snakemake(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -77,6 +94,31 @@ def test_a_further_look_is_measured_and_told_apart(project: Project) -> None:
     asked = project.tiercel("evaluate", "--study", "tiny", "--decide", "--minutes", "1")
     assert asked.returncode == 0 and "nothing is undecided" in asked.stdout
     assert len(read_looks(project.results, "tiny")) == 1
+
+
+def test_a_study_decides_by_itself_within_its_time(project: Project) -> None:
+    """Two folders of one disk under two names: whatever is undecided, looks end within their time."""
+    other = project.root.parent / "other"
+    other.mkdir()
+    path = project.root / "site-configs" / "local" / "site.yaml"
+    site = yaml.safe_load(path.read_text())
+    (one,) = site["storages"].values()
+    site["storages"]["other"] = {**one, "label": "Other folder", "scratch": str(other)}
+    project.site(yaml.safe_dump(site))
+    project.study("deciding", DECIDING)
+    assert "Then at most 6 s more" in project.tiercel("plan", "--study", "deciding").stdout
+    done = project.tiercel("evaluate", "--study", "deciding")
+    assert done.returncode == 0, done.stderr
+    looks = read_looks(project.results, "deciding")
+    runs = pd.read_parquet(project.results / "runs.parquet")
+    assert len(looks) <= 3 and set(runs["look"]) <= {0, *(look.number for look in looks)}
+    for look in looks:
+        of = runs[runs["look"] == look.number]
+        assert 0 < len(of) <= sum(look.repetitions.values())
+        assert of["duration"].sum() - of["duration"].max() <= look.seconds
+    assert runs.loc[runs["look"] > 0, "duration"].sum() <= 6 + len(looks) * runs["duration"].max()
+    again = project.tiercel("evaluate", "--study", "deciding", "--minutes", "1")
+    assert again.returncode == 2 and "--minutes is for --decide" in again.stderr
 
 
 def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:

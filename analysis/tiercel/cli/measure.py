@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,9 +21,6 @@ from tiercel.errors import UserError
 from tiercel.extras import need
 from tiercel.project import project_root, provided, results_folder
 from tiercel.units import format_size
-
-if TYPE_CHECKING:
-    from tiercel.runs.planning import Project
 
 #: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
 TRY_AGAIN = 75
@@ -44,9 +40,12 @@ def evaluate(
         bool,
         typer.Option("--decide", help="Then measure further what is undecided, where that decides it."),
     ] = False,
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="With --decide: for so long.")] = 10.0,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.1, help="With --decide: for so long (10).")
+    ] = None,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
+    from tiercel.cli.deciding import left_to_decide, look_further
     from tiercel.runs.batch import retry_failed
     from tiercel.runs.lock import EvaluationLock
     from tiercel.runs.planning import check_site, make_plan
@@ -55,6 +54,8 @@ def evaluate(
     from tiercel.site.profile import check_profile, profile_of
     from tiercel.stack import prepare
 
+    if minutes is not None and not decide:
+        raise UserError("--minutes is for --decide: give both")
     need("snakemake")
     root = project_root()
     load_site(site, root)  # an unknown one is told with those that there are
@@ -69,8 +70,16 @@ def evaluate(
         if retry:
             retry_failed(project, results_folder(root, site))
         code = run_workflow([*command, "announce=false"], root)
-        if decide and not code and _decide(project, root, minutes):
-            code = run_workflow([*command, "announce=false"], root)
+        if decide:
+            if not code and look_further(project, root, 60 * (minutes or 10.0), asked=True):
+                code = run_workflow([*command, "announce=false"], root)
+        else:
+            while (
+                not code
+                and (seconds := left_to_decide(project, root))
+                and look_further(project, root, seconds, asked=False)
+            ):
+                code = run_workflow([*command, "announce=false"], root)
     if code < 0:
         raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
     if code:
@@ -101,49 +110,6 @@ def status(
         print_json({"site": site, "study": study, **asdict(found)})
     else:
         print("\n".join(words_of(found, site, study)))
-
-
-def _decide(project: Project, root: Path, minutes: float) -> bool:
-    """Plan more repetitions for what is undecided, and say so; return whether there are any."""
-    from tiercel.report.classes import classes
-    from tiercel.report.data import Results
-    from tiercel.report.deciding import further, open_answers
-    from tiercel.results.validity import FLAGS
-    from tiercel.study.looks import first_after, read_looks, write_look
-    from tiercel.units import format_duration
-
-    study = project.plan.study
-    folder = results_folder(root, project.plan.site.site)
-    results = Results.from_folder(folder, study, FLAGS).named()
-    answers = open_answers(results, classes(results))
-    chosen = further(answers, results, minutes * 60)
-    open_ones = f"{len(answers)} {'answer is' if len(answers) == 1 else 'answers are'} undecided"
-    if not answers:
-        print("tiercel: nothing is undecided")
-        return False
-    if not chosen.answers:
-        least = min(each.seconds for each in answers)
-        why = (
-            f"the quickest of them takes about {format_duration(least)} (--minutes)"
-            if math.isfinite(least)
-            else "more repetitions would decide none of them: placements differ as much"
-        )
-        print(f"tiercel: {open_ones}; {why}")
-        return False
-    planned = max(study.repetitions_of(c.experiment).maximum for c in project.plan.configurations)
-    looks = read_looks(folder, study.study)
-    write_look(folder, study.study, first_after(planned, looks), chosen.repetitions, minutes * 60)
-    get = "gets" if len(chosen.answers) == 1 else "get"
-    print(
-        f"tiercel: {open_ones}; {len(chosen.answers)} of them {get} {sum(chosen.repetitions.values())} more "
-        f"runs, about {format_duration(chosen.seconds)}:"
-    )
-    for each in chosen.answers:
-        print(
-            f"  {each.workload}: {results.name(each.stack)} against {results.name(each.against)}, "
-            f"{each.repetitions} more on each side"
-        )
-    return True
 
 
 def plan(

@@ -18,6 +18,7 @@ from tiercel.errors import UserError, suggest
 from tiercel.results import schema
 from tiercel.results.current import current_runs
 from tiercel.results.raw import RawStore
+from tiercel.results.reasons import by_reason
 from tiercel.results.validity import TOO_FEW
 from tiercel.statistics import noise
 from tiercel.statistics.select import flag_list
@@ -187,10 +188,9 @@ def _failures(runs: pd.DataFrame) -> str:
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
         return ""
-    reasons = failed["reason"].fillna("").map(str).value_counts()
-    most = str(reasons.index[0]) or "no reason recorded"
-    often = "" if len(reasons) == 1 else "most often: "
-    return f"{_count(len(failed), 'run')} failed: {often}{most}"
+    causes = by_reason(zip(failed["run"].map(str), failed["reason"].fillna("").map(str), strict=True))
+    often = "" if len(causes) == 1 else "most often: "
+    return f"{_count(len(failed), 'run')} failed: {often}{causes[0].reason}"
 
 
 def _notes(

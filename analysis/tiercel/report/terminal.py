@@ -16,7 +16,7 @@ from tiercel.report import words
 from tiercel.report.classes import WorkloadClass, classes
 from tiercel.report.data import Number, Results
 from tiercel.report.figures import largest
-from tiercel.report.findings import find, top
+from tiercel.report.findings import find
 from tiercel.report.html import SEVERITIES
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
@@ -25,7 +25,8 @@ from tiercel.study.model import Study
 from tiercel.units import format_latency
 
 _WIDTH = 80
-
+#: Causes of failures that are told here.
+_REASONS = 3
 
 #: Cautions on numbers; those for users are in the verdict.
 _CAUTION = ("caution", "engineer")
@@ -52,11 +53,7 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
         if marks:
             console.print(Text("; ".join(f"{mark} {_MARKS[mark]}" for mark in marks), style="dim"))
         console.print()
-    # What the verdict says (and what it leaves open) is not said twice.
-    worth = [f for f in find(results) if f.severity == "failure" or (f.severity, f.audience) == _CAUTION]
-    for finding in top(worth, 2):
-        line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
-        console.print(line.append(one_line(finding.sentence), style="not bold"))
+    _warnings(results, site, console)
     _verdict(everything, site, console)
     traced = f"{results.traced} traced, " if results.traced else ""
     runs = f"{words.count(results.ok, 'run')} gave numbers, {traced}{len(results.failed)} failed."
@@ -65,6 +62,21 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
     if page.is_file():
         # Not wrapped: a path in two lines cannot be opened.
         console.print(Text(f"Report: {page}"), soft_wrap=True)
+
+
+def _warnings(results: Results, site: Site, console: Console) -> None:
+    """Print why runs failed and the first caution; the verdict says the rest, and nothing twice."""
+    found = find(results)
+    failures = [f for f in found if f.severity == "failure"]
+    cautions = [f for f in found if (f.severity, f.audience) == _CAUTION]
+    for finding in (*failures[:_REASONS], *cautions[:1]):
+        line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
+        console.print(line.append(one_line(finding.sentence), style="not bold"))
+    more = len(failures) - _REASONS
+    if more > 0:
+        command = f"tiercel status --site {site.site} --study {results.study.study} --json"
+        reasons = "one other reason" if more == 1 else f"{more} other reasons"
+        console.print(f"failed for {reasons} as well: `{command}`")
 
 
 def _verdict(results: Results, site: Site, console: Console) -> None:

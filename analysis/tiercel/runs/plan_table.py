@@ -13,6 +13,7 @@ from rich.table import Table
 from tiercel.runs.planning import Project, certain
 from tiercel.site.facts import standing_of
 from tiercel.study.plan import Configuration
+from tiercel.units import format_duration
 
 
 def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> None:
@@ -58,6 +59,9 @@ def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> No
     console.print(
         f"{sum(least.values())} runs, {sum(most.values())} at most (repetitions follow the spread)."
     )
+    if plan.study.decide is not None:
+        time = format_duration(plan.study.decide)
+        console.print(f"Then at most {time} more, where that decides what is undecided (decide).")
 
 
 def _folded(

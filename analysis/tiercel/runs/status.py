@@ -11,6 +11,7 @@ from typing import Literal
 
 from tiercel.project import results_folder
 from tiercel.results.raw import RawStore
+from tiercel.results.reasons import Failure, by_reason
 from tiercel.runs.estimate import seconds_of
 from tiercel.runs.history import History
 from tiercel.runs.lock import EvaluationLock, SiteLock
@@ -32,14 +33,6 @@ class Current:
     words: str
     seconds: float
     """Since it began."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Runs that failed for one reason."""
-
-    reason: str
-    runs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,14 +60,14 @@ def status_of(project: Project, root: Path) -> Status:
     store = RawStore(results)
     finished = set(store.ids())
     history = History.load(plan, store)
-    failed: dict[str, list[str]] = {}
+    failed: list[tuple[str, str]] = []
     done = 0
     for run in plan.runs:
         raw = store.read(run.id) if run.id in finished else None
         if raw is not None and raw.ok:
             done += 1
         elif raw is not None:
-            failed.setdefault(str(raw.record["reason"]), []).append(run.id)
+            failed.append((run.id, str(raw.record["reason"])))
     left = [r for r in plan.runs if r.id not in finished and certain(project, r) and history.wanted(r)]
     scheduler = scheduler_of(plan.site)
     jobs = None if scheduler is None or scheduler.missing() else scheduler.left_behind(plan.site.site, root)
@@ -90,11 +83,10 @@ def status_of(project: Project, root: Path) -> Status:
         state = "stopped" if done or failed or begun else "not begun"
     else:
         state = "done"
-    failures = sorted(failed.items(), key=lambda item: -len(item[1]))
     return Status(
         state,
         done,
-        failures=tuple(Failure(reason, tuple(runs)) for reason, runs in failures),
+        failures=tuple(by_reason(failed)),
         left=len(left),
         seconds_left=sum(seconds_of(run, history) for run in left),
         current=begun if state == "measuring" else (),

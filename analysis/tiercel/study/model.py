@@ -131,6 +131,11 @@ class Study(Document):
     budget: Duration | None = Field(
         default=None, gt=0, description="engine time after which no more repetitions are added"
     )
+    decide: Duration | None = Field(
+        default=None,
+        gt=0,
+        description="time for further repetitions of what the plan leaves undecided, in up to three looks",
+    )
     seed: int = Field(default=1, ge=0, lt=2**31)
     experiments: dict[Name, Experiment]
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from tiercel.report.data import Results
 from tiercel.report.findings import for_engineers, for_researchers, for_users
-from tiercel.report.findings.finding import AUDIENCES, Evidence, Finding, Rule, Severity
+from tiercel.report.findings.finding import AUDIENCES, Evidence, Finding, Rule
 from tiercel.subjects import load
 
-__all__ = ["AUDIENCES", "RULES", "Evidence", "Finding", "find", "top"]
+__all__ = ["AUDIENCES", "RULES", "Evidence", "Finding", "find"]
 
 RULES: tuple[Rule, ...] = (
     *for_users.RULES,
@@ -27,14 +27,3 @@ RULES: tuple[Rule, ...] = (
 def find(results: Results) -> list[Finding]:
     """Return the findings of all rules, in the order of the rules."""
     return [finding for rule in RULES for finding in rule(results)]
-
-
-def top(findings: list[Finding], most: int = 5) -> list[Finding]:
-    """Return the few that matter first: failures, then a share for each audience."""
-    order: list[Severity] = ["claim", "hint", "caution", "open", "fact"]
-    failures = [f for f in findings if f.severity == "failure"][:1]
-    rest = sorted(
-        (f for f in findings if f.severity != "failure"),
-        key=lambda f: (f.audience != "user", order.index(f.severity)),
-    )
-    return [*failures, *rest][:most]

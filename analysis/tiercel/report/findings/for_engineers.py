@@ -12,6 +12,7 @@ from tiercel.report import words
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule
 from tiercel.report.findings.phrases import few, is_hint, number_evidence, of_origin, row_evidence
+from tiercel.results.reasons import by_reason
 from tiercel.units import format_latency
 
 #: Above this coefficient of variation a number is not steady.
@@ -19,22 +20,20 @@ _STEADY = 0.2
 
 
 def failures(results: Results) -> Iterable[Finding]:
-    """Say which runs failed, one sentence for each reason."""
-    reasons: dict[tuple[str, str], list[Record]] = {}
+    """Say which runs failed: one sentence for each storage and cause, the commonest first."""
+    places: dict[str, list[tuple[str, str]]] = {}
     for run in results.failed:
         label = words.stack(run["storage_label"] or run["storage"], run["layer"])
-        reasons.setdefault((label, _text(run["reason"])), []).append(run)
-    for (label, reason), runs in reasons.items():
+        reason: Any = run["reason"]
+        places.setdefault(label, []).append((str(run["run"]), "" if pd.isna(reason) else str(reason)))
+    found = [(label, cause) for label, failed in places.items() for cause in by_reason(failed)]
+    for label, cause in sorted(found, key=lambda each: -len(each[1].runs)):
         yield Finding(
             "engineer",
             "failure",
-            f"{words.count(len(runs), 'run')} failed on {label}: {reason or 'no reason recorded'}",
-            (Evidence("failed runs", "failed", tuple(run["run"] for run in runs)),),
+            f"{words.count(len(cause.runs), 'run')} failed on {label}: {cause.reason}",
+            (Evidence("failed runs", "failed", cause.runs),),
         )
-
-
-def _text(value: Any) -> str:
-    return "" if pd.isna(value) else str(value)
 
 
 def gains(results: Results) -> Iterable[Finding]:
