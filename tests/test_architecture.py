@@ -39,7 +39,7 @@ LAYERS = (
     },
     {"site"},
     {"study"},
-    {"launchers", "schedulers", "engines", "layers"},
+    {"launchers", "schedulers", "engines", "layers", "simulation"},
     {"results"},
     {"statistics", "traces"},
     {"runs"},
