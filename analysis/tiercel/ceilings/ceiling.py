@@ -87,6 +87,8 @@ def ceiling_for(storage: Storage, demand: Demand) -> Ceiling | None:
 
 def missing(storage: Storage, operation: Operation) -> tuple[str, ...]:
     """Return the stages whose bandwidth the site file does not give, with the label of those that it has."""
+    if any(stage.whole and stage.one_carries(operation) is not None for stage in storage.topology):
+        return ()
     silent = [_words(stage) for stage in storage.topology if stage.carries(operation, 1) is None]
     named = {stage.stage for stage in storage.topology}
     kinds = _OVER_NETWORK if storage.medium == "network" else ("media",)

@@ -5,7 +5,8 @@ Source of the stages: paper 004, section IV.B and figure 1, which explains its r
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +15,9 @@ from tiercel.quantities import Duration, Rate
 
 StageKind = Literal["client", "connection", "gateway", "server", "fabric", "media"]
 Direction = Literal["read", "write"]
+Action = Literal["create", "stat", "read", "rename", "remove"]
+Spread = Literal["stripes", "nodes", "processes"]
+Each = Annotated[float, Field(gt=0)]
 
 
 class Stage(Document):
@@ -29,15 +33,27 @@ class Stage(Document):
     read_bandwidth: Rate | None = Field(default=None, gt=0)
     write_bandwidth: Rate | None = Field(default=None, gt=0)
     operations: float | None = Field(default=None, gt=0, description="per second, of one unit")
+    metadata: Each | dict[Action, Each] | None = Field(
+        default=None,
+        description="creates, stats... of files or folders per second, of one unit; or of each kind",
+    )
     latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
     units: int = Field(default=1, ge=1, description="how many there are (in a node, or in all)")
     per_node: bool = Field(default=False, description="every node has its own")
+    spread: Spread = Field(
+        default="stripes", description="what goes over one unit: stripes of everything, a node, or a process"
+    )
+    whole: bool = Field(
+        default=False, description="its figures were found from end to end: they stand for all stages"
+    )
     source: str = Field(default="", description="where the numbers come from")
 
     @model_validator(mode="after")
     def _one_bandwidth(self) -> Stage:
         if self.bandwidth is not None and (self.read_bandwidth or self.write_bandwidth):
             raise ValueError("give bandwidth, or read_bandwidth and write_bandwidth, not both")
+        if self.per_node and self.spread == "nodes":
+            raise ValueError("spread: nodes is for units that nodes share: per_node gives each its own")
         return self
 
     @property
@@ -45,11 +61,25 @@ class Stage(Document):
         return self.label or self.stage
 
     def count(self, nodes: int) -> int:
-        """Return how many units `nodes` nodes share."""
-        return self.units * (nodes if self.per_node else 1)
+        """Return how many units `nodes` nodes have the use of."""
+        if self.per_node:
+            return self.units * nodes
+        return min(self.units, nodes) if self.spread == "nodes" else self.units
 
     def carries(self, operation: Direction, nodes: int) -> float | None:
         """Return bytes per second that the stage carries for `nodes` nodes, or None where nobody says."""
-        one = self.read_bandwidth if operation == "read" else self.write_bandwidth
-        one = self.bandwidth if one is None else one
+        one = self.one_carries(operation)
         return None if one is None else one * self.count(nodes)
+
+    def one_carries(self, operation: Direction) -> float | None:
+        """Return bytes per second that one unit carries, or None where nobody says."""
+        one = self.read_bandwidth if operation == "read" else self.write_bandwidth
+        return self.bandwidth if one is None else one
+
+    def does(self, action: Action) -> float | None:
+        """Return how many metadata operations of a kind one unit does per second, None where nobody says.
+
+        Where only operations are given, these are operations like others.
+        """
+        told = self.metadata.get(action) if isinstance(self.metadata, Mapping) else self.metadata
+        return self.operations if told is None else told
