@@ -105,10 +105,9 @@ class _Ways:
     storage: Storage
     layout: Layout
 
-    @property
-    def latency(self) -> float:
-        """What all stages add to one operation, in seconds."""
-        return sum(stage.latency or 0.0 for stage in self.storage.topology)
+    def latency(self, direction: Direction) -> float:
+        """Return what all stages add to one read or write, in seconds."""
+        return sum(stage.adds(direction) or 0.0 for stage in self.storage.topology)
 
     def capacities(self, of: Mapping[int, tuple[float | None, str]]) -> dict[str, float]:
         """Return the capacity of each class of units; `of`: by stage what one unit does, and what that is."""
@@ -141,14 +140,15 @@ def _data(w: DataWorkload, over: _Ways, processes_per_node: int) -> Phase:
     stages = over.storage.topology
     amount = w.bytes_per_process(processes_per_node)
     carried = over.capacities({n: (s.one_carries(w.operation), "bandwidth") for n, s in enumerate(stages)})
-    begun = over.capacities({n: (s.operations, "operations") for n, s in enumerate(stages)})
+    begun = over.capacities({n: (s.begins(w.operation), "operations") for n, s in enumerate(stages)})
     # Read ahead and written later, nobody waits for each operation; nothing is read ahead in random order.
     waits = (
         w.direct
         or (w.operation == "write" and w.fsync == "write")
         or (w.operation == "read" and w.pattern == "random")
     )
-    one = over.latency + w.transfer_size / over.alone(w.operation)
+    wait = over.latency(w.operation)
+    one = wait + w.transfer_size / over.alone(w.operation)
     limit = w.queue_depth * w.transfer_size / one if waits and one > 0 else math.inf
     works = []
     for group in over.layout.groups:
@@ -164,7 +164,7 @@ def _data(w: DataWorkload, over: _Ways, processes_per_node: int) -> Phase:
         course = simulate([Work(work.flows, most) for work in works], {**carried, **begun})
         moved = most * sum(counts)
     processes = sum(counts)
-    seconds = course.end + over.latency
+    seconds = course.end + wait
     each = course.end * processes * w.queue_depth / (moved / w.transfer_size) if moved else 0.0
     return Phase(
         w.operation, moved * w.repeats, amount * processes * w.repeats, seconds * w.repeats, each,
@@ -195,12 +195,12 @@ def _metadata(
         if size
         else {}
     )
-    one = over.latency + (size / over.alone(direction) if size else 0.0)
+    one = sum(stage.takes(action) or 0.0 for stage in stages)
+    limit = 1 / one if one else math.inf
     works = []
     for group, each in zip(over.layout.groups, items, strict=True):
         uses = {r: 1.0 for r in done_each if _goes_over(group.units, r)}
         uses |= {r: float(size) for r in carried if _goes_over(group.units, r)}
-        limit = 1 / one if one > 0 else math.inf
         works.append(Work(Flows(group.count, uses, limit), each))
     until = w.stonewall if w.stonewall is not None and action == "create" else math.inf
     course = simulate(works, {**done_each, **carried}, until)

@@ -17,7 +17,10 @@ StageKind = Literal["client", "connection", "gateway", "server", "fabric", "medi
 Direction = Literal["read", "write"]
 Action = Literal["create", "stat", "read", "rename", "remove"]
 Spread = Literal["stripes", "nodes", "processes"]
+#: Figures that a stage has for reads and writes alike, or for each of them (`read_latency`).
+FOR_EACH_DIRECTION = ("bandwidth", "operations", "latency")
 Each = Annotated[float, Field(gt=0)]
+Wait = Annotated[Duration, Field(gt=0)]
 
 
 class Stage(Document):
@@ -32,12 +35,20 @@ class Stage(Document):
     bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads and writes alike")
     read_bandwidth: Rate | None = Field(default=None, gt=0)
     write_bandwidth: Rate | None = Field(default=None, gt=0)
-    operations: float | None = Field(default=None, gt=0, description="per second, of one unit")
+    operations: Each | None = Field(default=None, description="per second, of one unit")
+    read_operations: Each | None = None
+    write_operations: Each | None = None
     metadata: Each | dict[Action, Each] | None = Field(
         default=None,
         description="creates, stats... of files or folders per second, of one unit; or of each kind",
     )
     latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
+    read_latency: Duration | None = Field(default=None, gt=0)
+    write_latency: Duration | None = Field(default=None, gt=0)
+    metadata_latency: Wait | dict[Action, Wait] | None = Field(
+        default=None,
+        description="what a create, stat... takes its process where it is alone; or of each kind",
+    )
     units: int = Field(default=1, ge=1, description="how many there are (in a node, or in all)")
     per_node: bool = Field(default=False, description="every node has its own")
     spread: Spread = Field(
@@ -49,9 +60,11 @@ class Stage(Document):
     source: str = Field(default="", description="where the numbers come from")
 
     @model_validator(mode="after")
-    def _one_bandwidth(self) -> Stage:
-        if self.bandwidth is not None and (self.read_bandwidth or self.write_bandwidth):
-            raise ValueError("give bandwidth, or read_bandwidth and write_bandwidth, not both")
+    def _one_of_each(self) -> Stage:
+        for figure in FOR_EACH_DIRECTION:
+            own = [f"{direction}_{figure}" for direction in ("read", "write")]
+            if getattr(self, figure) is not None and any(getattr(self, name) for name in own):
+                raise ValueError(f"give {figure}, or {' and '.join(own)}, not both")
         if self.per_node and self.spread == "nodes":
             raise ValueError("spread: nodes is for units that nodes share: per_node gives each its own")
         return self
@@ -76,6 +89,16 @@ class Stage(Document):
         one = self.read_bandwidth if operation == "read" else self.write_bandwidth
         return self.bandwidth if one is None else one
 
+    def begins(self, operation: Direction) -> float | None:
+        """Return reads or writes per second that one unit begins, or None where nobody says."""
+        one = self.read_operations if operation == "read" else self.write_operations
+        return self.operations if one is None else one
+
+    def adds(self, operation: Direction) -> float | None:
+        """Return the seconds that the stage adds to one read or write, or None where nobody says."""
+        one = self.read_latency if operation == "read" else self.write_latency
+        return self.latency if one is None else one
+
     def does(self, action: Action) -> float | None:
         """Return how many metadata operations of a kind one unit does per second, None where nobody says.
 
@@ -83,3 +106,12 @@ class Stage(Document):
         """
         told = self.metadata.get(action) if isinstance(self.metadata, Mapping) else self.metadata
         return self.operations if told is None else told
+
+    def takes(self, action: Action) -> float | None:
+        """Return the seconds that one metadata operation of a kind takes, or None where nobody says.
+
+        Where only a latency is given, each of them waits for that.
+        """
+        found = self.metadata_latency
+        told = found.get(action) if isinstance(found, Mapping) else found
+        return self.latency if told is None else told
