@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tiercel.ceilings.ceiling import missing
+from tiercel.ceilings.study import waits
 from tiercel.simulation.events import Course, Work, simulate
 from tiercel.simulation.fair import Flows
 from tiercel.simulation.layout import Layout, layout
@@ -140,16 +141,16 @@ def _data(w: DataWorkload, over: _Ways, processes_per_node: int) -> Phase:
     stages = over.storage.topology
     amount = w.bytes_per_process(processes_per_node)
     carried = over.capacities({n: (s.one_carries(w.operation), "bandwidth") for n, s in enumerate(stages)})
-    begun = over.capacities({n: (s.begins(w.operation), "operations") for n, s in enumerate(stages)})
-    # Read ahead and written later, nobody waits for each operation; nothing is read ahead in random order.
-    waits = (
-        w.direct
-        or (w.operation == "write" and w.fsync == "write")
-        or (w.operation == "read" and w.pattern == "random")
+    # Nothing of use is read ahead in random order.
+    alone = waits(w) or (w.operation == "read" and w.pattern == "random")
+    begun = (
+        over.capacities({n: (s.begins(w.operation), "operations") for n, s in enumerate(stages)})
+        if alone
+        else {}
     )
     wait = over.latency(w.operation)
     one = wait + w.transfer_size / over.alone(w.operation)
-    limit = w.queue_depth * w.transfer_size / one if waits and one > 0 else math.inf
+    limit = w.queue_depth * w.transfer_size / one if alone and one > 0 else math.inf
     works = []
     for group in over.layout.groups:
         uses = {r: 1.0 for r in carried if _goes_over(group.units, r)}

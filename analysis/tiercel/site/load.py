@@ -7,6 +7,7 @@ from pathlib import Path
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
 from tiercel.project import names, provided
+from tiercel.site.calibrated import with_calibration
 from tiercel.site.discover import discover
 from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
@@ -54,4 +55,4 @@ def load_site(name: str, root: Path) -> Site:
     if not site.storages:
         raise UserError(f"{path}: storages: at least one is required")
     check_sources(site, str(path))
-    return site
+    return with_calibration(site, root)
