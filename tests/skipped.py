@@ -20,6 +20,7 @@ _RULES = (
     (r"`?(make gateway)", INSTALLED, r"\1"),
     (r"gluster", INSTALLED, "apt-get install glusterfs-server iproute2"),
     (r"fusermount3", INSTALLED, "apt-get install fuse3"),
+    (r"SimGrid", INSTALLED, "apt-get install python3-simgrid"),
     (r"\b(strace|fio|git|tar|gcc) is not installed|no (chromium)", INSTALLED, r"apt-get install \1\2"),
     (r"C compiler|C library|sanitizer|shared libraries", INSTALLED, "apt-get install gcc libc6-dev"),
     (r"TIERCEL_\w+|SPACK_ROOT", INSTALLED, "what the variables name that the reasons above name"),

@@ -65,6 +65,7 @@ _ENGINES = {
             "build hpc/ior with the site's MPI and put it on PATH, or `tiercel stack install`"),
     "mdtest": ("mdtest beside iokernel, paired", "comes with IOR"),
     "fio": ("fio beside iokernel, on one node", "Debian: apt install fio"),
+    "simulation": ("a study without its machine (`tiercel evaluate --simulate`)", "part of tiercel"),
     "dlio": ("upstream's DLIO: `tiercel dl verify`", "make dlio (TensorFlow, about 2 GB)"),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from tiercel.errors import UserError
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item
 from tiercel.runs.planning import make_plan
+from tiercel.site.simulated import simulated_name
 
 from ..cli.test_bad_input import asked
 
@@ -38,7 +39,7 @@ def items() -> Iterator[tuple[str, Item]]:
 
 
 def all_commands() -> list[str]:
-    found = [c for _, i in items() for c in (*i.paper_size, *i.quick)]
+    found = [c for _, i in items() for c in (*i.paper_size, *i.quick, *i.simulated)]
     found += [s.answer.command for p in load_papers() for s in p.statements if s.answer.command]
     return sorted(set(found))
 
@@ -82,7 +83,8 @@ def test_a_command_parses_and_plans(command: str, checkout: Path) -> None:
         assert (checkout / "site-configs" / options["site"] / "site.yaml").is_file()
     if path == ["evaluate"]:
         try:
-            found = make_plan(options["site"], options["study"], checkout)
+            site = simulated_name(options["site"]) if options["simulate"] else options["site"]
+            found = make_plan(site, options["study"], checkout)
         except UserError as error:
             if "not installed" in str(error):
                 pytest.skip(str(error))
@@ -119,6 +121,8 @@ def test_a_study_at_paper_size_is_on_the_papers_site(checkout: Path) -> None:
                 assert "--site" in command, command
         for command in item.quick:
             assert "--site" not in command, command
+        for command in item.simulated:
+            assert command.endswith(" --simulate"), command
         if item.site:
             assert (checkout / "site-configs" / item.site / "site.yaml").is_file()
 
@@ -128,5 +132,7 @@ def test_the_command_prints_one_paper_all_of_them_and_no_other() -> None:
     assert code == 0 and out.count("Figure 1 ") == 5
     code, out, _ = asked(["papers", "vast"])
     assert code == 0 and "tiercel evaluate --site wombat --study vast-2024\n" in out
+    assert "simulated   tiercel evaluate --site lassen --study vast-2024 --simulate\n" in out
+    assert "2 of the measured ones can be simulated" in out
     code, out, err = asked(["papers", "005"])
     assert code == 2 and out == "" and err.count("\n") == 1 and "004" in err

@@ -87,6 +87,8 @@ def ceiling_for(storage: Storage, demand: Demand) -> Ceiling | None:
 
 def missing(storage: Storage, operation: Operation) -> tuple[str, ...]:
     """Return the stages whose bandwidth the site file does not give, with the label of those that it has."""
+    if any(stage.whole and stage.one_carries(operation) is not None for stage in storage.topology):
+        return ()
     silent = [_words(stage) for stage in storage.topology if stage.carries(operation, 1) is None]
     named = {stage.stage for stage in storage.topology}
     kinds = _OVER_NETWORK if storage.medium == "network" else ("media",)
@@ -98,16 +100,17 @@ def _words(stage: Stage) -> str:
 
 
 def _limits(storage: Storage, demand: Demand) -> Iterator[Limit]:
-    waited = [stage for stage in storage.topology if stage.latency is not None]
+    waits = {n: stage.adds(demand.operation) for n, stage in enumerate(storage.topology)}
     for stage in storage.topology:
         bandwidth = stage.carries(demand.operation, demand.nodes)
         if bandwidth is not None:
             yield Limit(bandwidth, stage, "bandwidth")
-        if stage.operations is not None and demand.transfer_size is not None:
-            each_second = stage.operations * stage.count(demand.nodes)
+        one = stage.begins(demand.operation)
+        if one is not None and demand.transfer_size is not None:
+            each_second = one * stage.count(demand.nodes)
             yield Limit(each_second * demand.transfer_size, stage, "operations")
-    if waited and demand.outstanding is not None and demand.transfer_size is not None:
+    whole = sum(each for each in waits.values() if each is not None)
+    if whole and demand.outstanding is not None and demand.transfer_size is not None:
         # Little's law: operations under way, divided by what each of them takes.
-        whole = sum(stage.latency or 0.0 for stage in waited)
-        slowest = max(waited, key=lambda stage: stage.latency or 0.0)
+        slowest = storage.topology[max(waits, key=lambda n: waits[n] or 0.0)]
         yield Limit(demand.outstanding * demand.transfer_size / whole, slowest, "latency")

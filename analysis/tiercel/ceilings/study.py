@@ -75,10 +75,17 @@ def demand_of(workload: Workload, nodes: int, processes: int) -> Demand | None:
     """Return what reads or writes with so many processes on each node ask; None for other workloads."""
     if not isinstance(workload, DataWorkload):
         return None
-    # Without these two the page cache reads ahead and writes later: no process waits for each operation.
-    waits = workload.direct or (workload.operation == "write" and workload.fsync == "write")
-    outstanding = nodes * processes * workload.queue_depth if waits else None
-    return Demand(workload.operation, nodes, workload.transfer_size, outstanding)
+    if not waits(workload):
+        return Demand(workload.operation, nodes)
+    return Demand(workload.operation, nodes, workload.transfer_size, nodes * processes * workload.queue_depth)
+
+
+def waits(workload: DataWorkload) -> bool:
+    """Return whether a process waits for each of its operations, and each reaches the storage by itself.
+
+    Else the page cache reads ahead, writes later, and makes few operations of many.
+    """
+    return workload.direct or (workload.operation == "write" and workload.fsync == "write")
 
 
 def _row(c: Configuration, storage: Storage) -> Row:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from tiercel.documents import parse
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import Site, Storage
-from tiercel.site.topology import Stage, StageKind
+from tiercel.site.topology import FOR_EACH_DIRECTION, Stage, StageKind
 
 #: The source of every figure that a change gives.
 SOURCE = "what if"
@@ -60,11 +60,13 @@ def _with(storage: Storage, kind: str, key: str, value: str, change: str, name: 
     if len(at) > 1:
         raise UserError(f"--set {change}: {name} has {len(at)} stages {kind}: which one is not said")
     content: dict[str, Any] = storage.topology[at[0]].model_dump() if at else {"stage": kind}
-    if key == "bandwidth":  # it stands for both directions
-        content = {**content, "read_bandwidth": None, "write_bandwidth": None}
-    elif key.endswith("_bandwidth") and content.get("bandwidth") is not None:
-        both = content.pop("bandwidth")
-        content = {**content, "read_bandwidth": both, "write_bandwidth": both}
+    figure = key.removeprefix("read_").removeprefix("write_")
+    if figure in FOR_EACH_DIRECTION:
+        if key == figure:  # it stands for both directions
+            content = {**content, f"read_{figure}": None, f"write_{figure}": None}
+        elif content.get(figure) is not None:
+            both = content.pop(figure)
+            content = {**content, f"read_{figure}": both, f"write_{figure}": both}
     stage = parse(Stage, {**content, key: value, "source": SOURCE}, f"--set {change}")
     stages = list(storage.topology)
     if at:

@@ -24,6 +24,11 @@ from tiercel.units import format_size
 
 #: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
 TRY_AGAIN = 75
+#: What a profile says of a site without a scheduler.
+_ON_THIS_MACHINE = (
+    "--cores", "all", "--resources", "measuring=1", "--nolock", "--rerun-incomplete", "--keep-going",
+    "--scheduler", "greedy",
+)  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +48,10 @@ def evaluate(
     minutes: Annotated[
         float | None, typer.Option("--minutes", min=0.1, help="With --decide: for so long (10).")
     ] = None,
+    simulate: Annotated[
+        bool,
+        typer.Option("--simulate", help="Without the machine: by its topology. Results of SITE-simulated."),
+    ] = False,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
     from tiercel.cli.deciding import left_to_decide, look_further
@@ -52,20 +61,28 @@ def evaluate(
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
     from tiercel.site.profile import check_profile, profile_of
+    from tiercel.site.simulated import is_simulated, simulated_name
     from tiercel.stack import prepare
 
     if minutes is not None and not decide:
         raise UserError("--minutes is for --decide: give both")
     need("snakemake")
     root = project_root()
+    site = simulated_name(site) if simulate else site
     load_site(site, root)  # an unknown one is told with those that there are
-    check_profile(site, root)
-    prepare(site, study, root)
+    if decide and is_simulated(site):
+        raise UserError("--decide is for what is measured: a simulation gives the same number again")
+    if not is_simulated(site):
+        check_profile(site, root)
+        prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, "Snakefile"))]
-    command += ["--profile", profile_of(site, root), "--quiet", "all"]
-    command += ["--config", f"study={study}"]
+    if is_simulated(site):  # a profile is of a machine
+        command += [*_ON_THIS_MACHINE, "--quiet", "all", "--config", f"site={site}", f"study={study}"]
+        print("\n".join(f"tiercel: {note}" for note in project.notes), file=sys.stderr)
+    else:
+        command += ["--profile", profile_of(site, root), "--quiet", "all", "--config", f"study={study}"]
     with EvaluationLock(results_folder(root, site)):
         if retry:
             retry_failed(project, results_folder(root, site))

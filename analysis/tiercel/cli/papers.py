@@ -45,6 +45,8 @@ def papers(
     counts = Counter(_HOW.get(i.how, i.how) for p in found for i in p.items)
     states = Counter(i.state for p in found for i in p.items)
     print(f"{counts.total()} items: {_counted(counts)}; of them {_counted(states)}")
+    if also := sum(bool(i.simulated) for p in found for i in p.items):
+        print(f"{also} of the measured ones can be simulated at the paper's size, too: counted nowhere")
     if paper is None:
         print("`tiercel papers NAME` has the commands, parameters and what is missing of each")
 
@@ -112,6 +114,7 @@ def _print_items(paper: Any, all_of_it: bool) -> None:
             ("parameters", i.parameters),
             *(("paper size", command) for command in i.paper_size),
             *(("quick", command) for command in i.quick),
+            *(("simulated", command) for command in i.simulated),
             ("drawn", i.figure),
             ("lacks", i.lacks),
         ]

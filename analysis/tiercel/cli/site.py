@@ -149,6 +149,56 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
 
 
 @app.command()
+def calibrate(
+    site: Annotated[str, typer.Argument()] = "local",
+    storages: Annotated[
+        list[str] | None, typer.Option("--storage", help="Only this; more than once.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="What one of some 30 measurements takes.")
+    ] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Measure what this machine's storages carry, and keep it as stages of their topologies."""
+    from datetime import UTC, datetime
+
+    import tiercel
+    from tiercel.checklist.stages import calibrate as measure
+    from tiercel.cli.site_ceilings import print_stages
+    from tiercel.errors import UserError
+    from tiercel.project import results_folder
+    from tiercel.runs.lock import SiteLock
+    from tiercel.site import load_site
+    from tiercel.site.calibrated import Calibration, read_calibration, write_calibration
+    from tiercel.site.simulated import is_simulated
+
+    root = project_root()
+    if is_simulated(site):
+        raise UserError(f"site {site}: is simulated: there is nothing to measure")
+    loaded, results = load_site(site, root), results_folder(root, site)
+    with SiteLock(results):  # a study that measures at the same time would be disturbed, and disturb
+        found, left_out = measure(
+            loaded, results / "calibration", storages or [], seconds,
+            lambda name: print(f"tiercel: measuring {name}", file=sys.stderr),
+        )  # fmt: skip
+    if not found:
+        raise UserError(f"site {site}: nothing could be calibrated: {'; '.join(left_out)}")
+    before = read_calibration(site, root) if storages else None
+    kept = before.storages if before else {}
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    written = Calibration(site=site, date=date, tiercel=tiercel.__version__, storages={**kept, **found})
+    path = write_calibration(written, root)
+    if as_json:
+        rows = {name: [s.model_dump(exclude_none=True) for s in stages] for name, stages in found.items()}
+        print_json({"site": site, "date": date, "storages": rows, "left_out": left_out})
+        return
+    print_stages(found)
+    for sentence in left_out:
+        print(f"left out: {sentence}")
+    print(f"wrote {path.relative_to(root)}")
+
+
+@app.command()
 def ceilings(
     site: Annotated[str, typer.Argument()] = "local", study: Study = "quick", as_json: Json = False
 ) -> None:

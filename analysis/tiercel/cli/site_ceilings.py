@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar, get_args
 
 from rich import box
 from rich.console import Console
@@ -12,9 +12,11 @@ from rich.table import Table
 from tiercel.ceilings import Ceiling
 from tiercel.ceilings.study import Row
 from tiercel.site.model import Site
-from tiercel.units import format_bandwidth
+from tiercel.site.topology import Action, Direction, Stage
+from tiercel.units import format_bandwidth, format_latency
 
 R = TypeVar("R")
+ACTIONS: tuple[Action, ...] = get_args(Action)
 Cells = tuple[str, ...]
 
 
@@ -31,6 +33,36 @@ def print_ceilings(rows: Sequence[Row], site: Site) -> None:
 
     _print_tables(rows, lambda row: row, cells, ("ceiling", "set by", "next"), site)
     print("\n".join(lacking(rows, site)))
+
+
+def print_stages(found: Mapping[str, Sequence[Stage]]) -> None:
+    """Print what was measured of each storage's stages."""
+    console = Console()
+    for name, stages in found.items():
+        table = Table(title=name, title_justify="left", box=box.SIMPLE)
+        for heading in ("stage", "figure", "read", "write"):
+            table.add_column(heading, justify="left" if heading in ("stage", "figure") else "right")
+        for stage in stages:
+            for figure, row in _figures(stage):
+                table.add_row(stage.name, figure, *row)
+        console.print(table)
+
+
+def _figures(stage: Stage) -> Iterator[tuple[str, tuple[str, str]]]:
+    def both(of: Callable[[Direction], float | None], show: Callable[[float], str]) -> tuple[str, str] | None:
+        read, write = of("read"), of("write")
+        return (show(read), show(write)) if read is not None and write is not None else None
+
+    shown = {
+        "bandwidth": both(stage.one_carries, format_bandwidth),
+        "operations": both(stage.begins, lambda rate: f"{rate:,.0f}/s"),
+        "latency": both(stage.adds, format_latency),
+    }
+    yield from ((figure, row) for figure, row in shown.items() if row)
+    for action in ACTIONS:
+        rate, alone = stage.does(action), stage.takes(action)
+        if isinstance(stage.metadata, Mapping) and rate is not None and alone:
+            yield f"{action} of files: all, one process", (f"{rate:,.0f}/s", f"{1 / alone:,.0f}/s")
 
 
 def pair(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, Row]]:

@@ -1,6 +1,6 @@
 """Engines: the programs that do the I/O. One adapter file each, here or in the folder of a subject."""
 
-from tiercel.engines import fio, iokernel, ior, mdtest, training
+from tiercel.engines import fio, iokernel, ior, mdtest, simulation, training
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.measurement import CORE, metrics
 
@@ -17,5 +17,6 @@ __all__ = [
     "ior",
     "mdtest",
     "metrics",
+    "simulation",
     "training",
 ]

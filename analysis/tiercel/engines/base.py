@@ -81,6 +81,8 @@ class Engine(ABC):
     """Whether its parallel steps need an MPI launcher; otherwise it can start its processes itself."""
     own_processes: bool = False
     """Whether the workload alone says how many processes there are: `processes_per_node` must be 1."""
+    measures: bool = True
+    """Whether it does any I/O: a simulation is no engine of a real site."""
 
     @abstractmethod
     def find(self) -> Installation | None:

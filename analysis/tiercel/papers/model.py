@@ -27,6 +27,8 @@ class Item(Document):
     """Commands at the paper's parameters, on its site."""
     quick: list[str] = []
     """The same at a size that a laptop bears, in minutes."""
+    simulated: list[str] = []
+    """Commands that simulate it at the paper's parameters on any machine: told beside, never counted."""
     figure: str = "none"
     """Where what comes out is drawn."""
     state: Literal["whole", "part", "missing"]
@@ -37,6 +39,8 @@ class Item(Document):
     def _says_what_it_lacks(self) -> Item:
         if (self.state == "whole") == bool(self.lacks):
             raise ValueError(f"{self.item}: lacks is for state part or missing, and both need it")
+        if self.simulated and self.how == "simulated":
+            raise ValueError(f"{self.item}: simulated is beside what is measured; how: simulated says it all")
         if self.how == "none" and (self.paper_size or self.quick):
             raise ValueError(f"{self.item}: how: none excludes commands")
         if self.how != "none" and not (self.paper_size or self.quick):

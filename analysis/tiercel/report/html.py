@@ -20,6 +20,7 @@ from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
 from tiercel.report.verdict import Verdict
 from tiercel.site.model import Site
+from tiercel.site.simulated import is_simulated, real_name
 from tiercel.units import format_duration, format_size
 
 #: Words for the severity of a finding, in the order in which the page shows them.
@@ -74,6 +75,7 @@ def page(
         title=study.title or study.study,
         study=study,
         site=site,
+        simulated=is_simulated(site.site),
         first=first,
         results=results,
         counts=_counts(results),
@@ -192,7 +194,7 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
     facts = [
         ("Made by", f"tiercel {tiercel.__version__}"),
         ("Engines", words.listed(engines)),
-        ("Measured", _time_range(results)),
+        ("Simulated" if is_simulated(site.site) else "Measured", _time_range(results)),
         (
             "Runs",
             f"{words.count(results.ok, 'run')} gave numbers, {results.traced} were traced, "
@@ -206,10 +208,16 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
             if results.superseded
             else "",
         ),
-        ("Measure again", f"snakemake --profile {site.site} --config study={results.study.study}"),
+        _again(site.site, results.study.study),
         ("Make this page again", f"tiercel report --site {site.site} --study {results.study.study}"),
     ]  # fmt: skip
     return [(name, value) for name, value in facts if value]
+
+
+def _again(site: str, study: str) -> tuple[str, str]:
+    if is_simulated(site):
+        return "Simulate again", f"tiercel evaluate --site {real_name(site)} --study {study} --simulate"
+    return "Measure again", f"snakemake --profile {site} --config study={study}"
 
 
 def _texts(values: Iterable[Any]) -> list[str]:

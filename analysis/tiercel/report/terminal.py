@@ -21,6 +21,7 @@ from tiercel.report.html import SEVERITIES
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
+from tiercel.site.simulated import is_simulated
 from tiercel.study.model import Study
 from tiercel.units import format_latency
 
@@ -47,6 +48,8 @@ def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None =
 
 def _print(results: Results, site: Site, console: Console, folder: Path) -> None:
     everything, results = results, results.named()
+    if is_simulated(site.site):
+        console.print(Text(f"{site.site}: simulated by its topology, nothing was measured", style="bold"))
     if results.numbers:
         console.print(_table(results))
         marks = [mark for mark in _MARKS if any(mark in _marks(n) for n in results.numbers)]

@@ -343,7 +343,8 @@ def _where(results: Results, found: Sequence[WorkloadClass]) -> str:
         return f"{only}{_through(results, found)}"
     best, anywhere = _places(found, lasting)
     if not best and not anywhere:
-        if not any(c.ranking.standings[s].rows for c in found for s in lasting):
+        # A storage may have no number of some class.
+        if not any(of.rows for c in found for s, of in c.ranking.standings.items() if s in lasting):
             return "No place can be named: nothing that keeps files could be compared."
         avoided = _avoided(results, found, lasting)
         if not avoided:

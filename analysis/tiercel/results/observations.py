@@ -15,7 +15,7 @@ import pandas as pd
 
 from tiercel.columns import COUNT, WORD, Column
 from tiercel.engines import Measurement
-from tiercel.errors import RunFailed
+from tiercel.errors import RunFailed, UserError
 from tiercel.results import code, schema
 from tiercel.results.behind import judge
 from tiercel.results.measured import measurements_of, workload_of
@@ -51,6 +51,7 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
             rows, run = _rows(raw)
             observations += rows
             runs.append({**run, _STAMP: stamps[run_id], _CODE: code.of_engine(run["engine"])})
+    _check_origins(runs, store.folder)
     _mark_too_few(observations)
     _mark_one_cache(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
@@ -110,7 +111,7 @@ def identity_of(run: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of ``schema.IDENTITY`` of the run in a ``run.json``."""
     storage, workload = run["storage"], run["workload"]
     return {
-        "run": run["run"], "configuration": run["configuration"], "origin": "measured",
+        "run": run["run"], "configuration": run["configuration"], "origin": run.get("origin", "measured"),
         "site": run["site"], "study": run["study"], "experiment": run["experiment"],
         "workload": run["name"], "title": workload.get("title") or run["name"],
         "storage": storage["name"], "storage_label": storage["label"] or storage["name"],
@@ -123,6 +124,17 @@ def identity_of(run: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _check_origins(runs: list[dict[str, Any]], folder: Path) -> None:
+    """Raise UserError where what was simulated lies among what was measured."""
+    first = {str(run["origin"]): str(run["run"]) for run in runs}
+    if "simulated" in first and len(first) > 1:
+        other = next(name for origin, name in first.items() if origin != "simulated")
+        raise UserError(
+            f"{folder}: {first['simulated']} is simulated and {other} is not: move one of them away "
+            "(simulated results have a folder of their own)"
+        )
+
+
 def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:
     """Set or clear the flag that hangs on all repetitions of a configuration."""
     counts: dict[tuple[str, str, str], int] = {}
@@ -132,7 +144,9 @@ def _mark_too_few(observations: list[dict[str, Any]], least: int = 3) -> None:
             counts[key] = counts.get(key, 0) + 1
     for row in observations:
         few = (
-            not row["traced"] and counts.get((row["configuration"], row["operation"], row["role"]), 0) < least
+            row["origin"] != "simulated"  # a model gives the same number again
+            and not row["traced"]
+            and counts.get((row["configuration"], row["operation"], row["role"]), 0) < least
         )
         others = [f for f in row["flags"] if f != TOO_FEW]
         row["flags"] = [*others, TOO_FEW] if few else others

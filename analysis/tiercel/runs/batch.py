@@ -19,13 +19,15 @@ from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.calibrate import amount_of, calibrate
 from tiercel.runs.estimate import seconds_of
-from tiercel.runs.execute import Equipment, Outcome, execute
+from tiercel.runs.execute import Equipment, Outcome, execute, recorded
 from tiercel.runs.history import History
 from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
+from tiercel.runs.simulated import simulation_of
 from tiercel.runs.stamps import carry_out_again
+from tiercel.site.simulated import is_simulated
 from tiercel.study.plan import Batch, Run
 
 
@@ -99,6 +101,8 @@ def _with_calibration(project: Project, run: Run, store: RawStore) -> list[Run]:
 
 
 def _carry_out(project: Project, run: Run, equipment: Equipment) -> Outcome:
+    if is_simulated(run.configuration.site):
+        return recorded(run, equipment, simulation_of(run))
     if run.calibration:
         return calibrate(run, equipment, seconds_of_a_run(project))
     if run.configuration.phase_time is None:

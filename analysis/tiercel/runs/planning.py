@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tiercel.engines import Engine, Installation, engines
+from tiercel.engines.simulation import NAME, Simulation
 from tiercel.errors import UserError
 from tiercel.launchers import Launcher, launchers, resolve
 from tiercel.layers import Layer, layers
@@ -19,12 +20,14 @@ from tiercel.runs.datasets import dataset_problem
 from tiercel.runs.execute import last_line
 from tiercel.runs.objects import check_storage
 from tiercel.runs.scratch import space_problem
+from tiercel.runs.simulated import in_one_batch, once, simulated_configurations
 from tiercel.runs.tracing import preload_library
 from tiercel.schedulers import scheduler_of
 from tiercel.schedulers.base import account
 from tiercel.site import load_site
 from tiercel.site.model import Site, Stack
 from tiercel.site.mounts import read_mounts
+from tiercel.site.simulated import is_simulated
 from tiercel.study.assumptions import assumed_seconds
 from tiercel.study.expand import expand
 from tiercel.study.load import load_study
@@ -63,6 +66,11 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
     notes: list[str] = []
+    if is_simulated(site.site):
+        study = once(study)
+        configurations, nothing = simulated_configurations(site, study, launcher.name, notes)
+        plan = in_one_batch(order_runs(site, study, configurations, PART_SIZE))
+        return Project(plan, {NAME: Simulation()}, {NAME: nothing}, launcher, tuple(notes))
     adapters: dict[str, Engine] = {}
     found: dict[str, Installation] = {}
     for name in dict.fromkeys([*study.engines, *study.engines_where_found]):
@@ -70,6 +78,8 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
             adapter = engines.get(name)()
         except UserError as error:
             raise UserError(f"study {study.study}: engines: {error}") from None
+        if not adapter.measures:
+            raise UserError(f"study {study.study}: engines: {name} is for simulated sites: --simulate")
         installation = adapter.find()
         if installation:
             adapters[name], found[name] = adapter, installation
@@ -173,6 +183,8 @@ def check_site(project: Project) -> None:
     rest when the job has its nodes (runs.job).
     """
     plan = project.plan
+    if is_simulated(plan.site.site):  # nothing of it is touched
+        return
     scheduler = scheduler_of(plan.site)
     stacks = {c.stack.name: c.stack for c in plan.configurations}
     if scheduler is None:

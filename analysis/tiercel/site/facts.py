@@ -7,7 +7,7 @@ It holds no names of hosts, users or accounts, so that it can be committed with 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -174,8 +174,15 @@ def _source(site: Site, name: str) -> str:
 
 
 def _rates(stage: dict[str, Any]) -> str:
-    keys = ("bandwidth", "read_bandwidth", "write_bandwidth")
-    said = [f"{stage[key] / 1e9:g} GB/s x {stage['units']}" for key in keys if stage[key]]
-    said += [f"{stage['operations']:g} op/s x {stage['units']}"] if stage["operations"] else []
-    said += [format_latency(stage["latency"])] if stage["latency"] else []
+    def of(figure: str, show: Callable[[float], str]) -> list[str]:
+        keys = (figure, f"read_{figure}", f"write_{figure}")
+        return [show(stage[key]) for key in keys if stage[key]]
+
+    said = of("bandwidth", lambda each: f"{each / 1e9:g} GB/s x {stage['units']}")
+    said += of("operations", lambda each: f"{each:g} op/s x {stage['units']}")
+    said += of("latency", format_latency)
+    if stage["metadata"] is not None:
+        given = stage["metadata"]
+        each = [f"{k} {v:g}" for k, v in given.items()] if isinstance(given, dict) else [f"{given:g}"]
+        said.append(f"metadata {', '.join(each)} op/s x {stage['units']}")
     return ", ".join(said) or f"{stage['units']}, bandwidth unknown"

@@ -7,10 +7,12 @@ from pathlib import Path
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
 from tiercel.project import names, provided
+from tiercel.site.calibrated import with_calibration
 from tiercel.site.discover import discover
 from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
 from tiercel.site.model import Site
+from tiercel.site.simulated import SUFFIX, is_simulated, real_name, without_machine
 
 
 def known_sites(root: Path) -> list[str]:
@@ -21,10 +23,16 @@ def known_sites(root: Path) -> list[str]:
 def load_site(name: str, root: Path) -> Site:
     """Return site `name`; one with ``discover: true`` gets this machine's storages, cores and memory.
 
-    Storages of the file win over discovered ones of the same name. UserError for anything wrong,
-    a site without storages included.
+    ``NAME-simulated`` is site NAME without its machine. Storages of the file win over discovered ones of the
+    same name. UserError for anything wrong, a site without storages included.
     """
     known = known_sites(root)
+    if is_simulated(name):
+        if name in known:
+            raise UserError(
+                f"site-configs/{name}: names with {SUFFIX} are of simulated sites: name it otherwise"
+            )
+        return without_machine(load_site(real_name(name), root))
     if name not in known:
         raise UserError(f"no site named {name!r} under site-configs/: {suggest(name, known)}")
     path = provided(root, f"site-configs/{name}/site.yaml")
@@ -47,4 +55,4 @@ def load_site(name: str, root: Path) -> Site:
     if not site.storages:
         raise UserError(f"{path}: storages: at least one is required")
     check_sources(site, str(path))
-    return site
+    return with_calibration(site, root)

@@ -15,6 +15,7 @@ from tiercel.quantities import Size
 from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
+from tiercel.site.simulated import is_simulated
 from tiercel.site.topology import Stage
 from tiercel.site.variables import expand
 
@@ -149,8 +150,9 @@ class Site(Document):
         return self.cores_per_node or self.processes_per_node
 
     def node_local(self, storage: Storage) -> bool:
-        """Return whether a storage is another one on each of the nodes that a scheduler gives."""
-        return not storage.shared and self.scheduler is not None
+        """Return whether a storage is another one on each of the nodes (one alone has no scheduler)."""
+        several = self.scheduler is not None or (is_simulated(self.site) and self.nodes > 1)
+        return several and not storage.shared
 
     @field_validator("exclude")
     @classmethod

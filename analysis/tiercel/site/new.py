@@ -11,6 +11,7 @@ from pathlib import Path
 from tiercel.errors import UserError
 from tiercel.site.folder import render, site_files, write_folder
 from tiercel.site.model import Storage, check_name
+from tiercel.site.simulated import SUFFIX, is_simulated
 from tiercel.site.survey import Survey
 
 #: Without an answer of the scheduler.
@@ -23,6 +24,8 @@ def new_site(name: str, root: Path, found: Survey) -> Path:
         check_name(name)
     except ValueError as error:
         raise UserError(f"site {error}") from None
+    if is_simulated(name):
+        raise UserError(f"site {name}: names with {SUFFIX} are of simulated sites: name it otherwise")
     folder, link = root / "site-configs" / name, root / name
     if folder.exists() or link.is_symlink() or link.exists():
         raise UserError(f"{folder if folder.exists() else link}: is there already: name another site")

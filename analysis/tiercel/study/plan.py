@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from tiercel.errors import UserError
 from tiercel.site.model import Site, Stack
+from tiercel.site.simulated import is_simulated
 from tiercel.study.looks import Look
 from tiercel.study.model import Study
 from tiercel.study.workloads import Workload
@@ -181,6 +182,7 @@ class Run:
             "look": self.look,
             "traced": self.traced,
             "run_seed": self.seed,
+            "origin": "simulated" if is_simulated(c.site) else "measured",
             "calibration": self.calibration,
             "amount": asdict(self.amount) if self.amount else None,
         }

@@ -1,6 +1,6 @@
 """Sections of the report. One file each, here or in the folder of a subject."""
 
-from tiercel.report.sections import ceilings, facts, recommendations, traces
+from tiercel.report.sections import ceilings, facts, recommendations, simulated, traces
 from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "make_sections",
     "recommendations",
     "sections",
+    "simulated",
     "traces",
 ]

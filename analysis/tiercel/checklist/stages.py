@@ -1,0 +1,209 @@
+"""What the storages of this machine carry, found by small runs: ``tiercel site calibrate``.
+
+The figures are of the whole way from a process to the media and back, as processes see it, so they stand for
+all stages (`Stage.whole`). The runs are runs as any; raw folders stay below ``results/<site>/calibration``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tiercel.engines import Measurement, engines
+from tiercel.errors import UserError
+from tiercel.launchers import resolve
+from tiercel.results.raw import RawStore
+from tiercel.runs.execute import Equipment, execute
+from tiercel.site.model import Site, Stack
+from tiercel.site.topology import Stage
+from tiercel.study.plan import Configuration, Run, digest
+from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
+
+MIB = 1024**2
+#: How often each thing is measured; the median counts.
+REPETITIONS = 3
+#: Small transfers: what a device calls an operation.
+SMALL = 4096
+#: Of a trial whose speed tells how much is measured.
+_TRIAL, _FEW = 8 * MIB, 64
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and how runs are measured."""
+
+    site: Site
+    stack: Stack
+    results: Path
+    seconds: float
+    """What one measurement aims at."""
+
+    def measure(self, workload: Workload, processes: int, repetition: int = 0) -> list[Measurement]:
+        """Carry out one run on this machine and return what it measured; UserError for a failed one."""
+        engine = engines.get("iokernel")()
+        installation = engine.find()
+        if installation is None or "fork" not in installation.programs:
+            raise UserError("engine iokernel: not installed: make setup builds it")
+        # Of its own name each time: nothing measured before counts again.
+        name = f"c{digest([time.time_ns(), workload.model_dump(mode='json')])}"
+        run = Run(
+            Configuration(
+                self.site.site, "calibration", "calibration", name, workload, self.stack, "iokernel",
+                installation.version, "fork", 1, processes, 1,
+            ),
+            repetition,
+        )  # fmt: skip
+        equipment = Equipment(engine, installation, resolve("fork"), RawStore(self.results), 600.0)
+        outcome = execute(run, equipment)
+        if outcome.status != "ok":
+            raise UserError(f"{self.stack.name}: {outcome.reason}")
+        return [m for m in outcome.measurements if m.role == "measured"]
+
+    def bandwidth(self, operation: str, processes: int, **keys: Any) -> Measurement:
+        """Return the median of runs that last about `seconds`, by a trial's speed."""
+
+        def of(amount: int) -> DataWorkload:
+            given = {"operation": operation, "transfer_size": MIB, "data_per_process": amount, **keys}
+            if operation == "read":
+                given = {"reorder": "none", **given}
+            return DataWorkload.model_validate(given)
+
+        size = keys.get("transfer_size", MIB)
+        trial = self.measure(of(_TRIAL if size >= MIB else _FEW * size), processes)[-1]
+        assert trial.bandwidth is not None
+        amount = max(size, int(trial.bandwidth * self.seconds / processes) // size * size)
+        most = (self.site.memory_per_node or 8 * 1024**3) // 4 // processes
+        workload = of(min(amount, max(size, most // size * size)))
+        found = [self.measure(workload, processes, n)[-1] for n in range(REPETITIONS)]
+        return sorted(found, key=lambda m: m.bandwidth or 0.0)[len(found) // 2]
+
+    def metadata(self, processes: int) -> dict[str, float]:
+        """Return creates, stats... of files per second, by their kind."""
+
+        def of(items: int) -> MetadataWorkload:
+            return MetadataWorkload(
+                operation="metadata", items_per_process=items, directories=False, reorder="none",
+                phases=["create", "stat", "read", "rename", "remove"],
+            )  # fmt: skip
+
+        def rates(items: int) -> dict[str, float]:
+            found = self.measure(of(items), processes)
+            return {m.operation.removeprefix("file-"): m.operation_rate or 0.0 for m in found}
+
+        trial = rates(_FEW)
+        items = max(_FEW, min(20_000, int(trial["create"] * self.seconds / processes)))
+        several = [rates(items) for _ in range(REPETITIONS)]
+        return {action: median(each[action] for each in several) for action in trial}
+
+
+def calibrate(
+    site: Site, results: Path, names: list[str], seconds: float, say: Callable[[str], None]
+) -> tuple[dict[str, list[Stage]], list[str]]:
+    """Return the stages that were found for each storage, and a sentence for each that was left out.
+
+    `names`: the storages; all of the site for none. UserError for an unknown one.
+    """
+    if unknown := [name for name in names if name not in site.storages]:
+        raise UserError(
+            f"site {site.site}: no storage {unknown[0]!r} (there are: {', '.join(site.storages)})"
+        )
+    stages: dict[str, list[Stage]] = {}
+    left_out: list[str] = []
+    source = f"measured here, {datetime.now(UTC):%Y-%m-%d} (tiercel site calibrate)"
+    copies = memory_copy()
+    several = site.nodes > 1 or site.scheduler is not None
+    for name in names or site.storages:
+        storage = site.storages[name]
+        if storage.objects:
+            left_out.append(f"{name}: object storage is not calibrated")
+            continue
+        if several and storage.shared:
+            left_out.append(
+                f"{name}: all nodes share it, and one node does not reach what it carries for all"
+            )
+            continue
+        say(name)
+        try:
+            found = storage_stage(
+                Bench(site, Stack(name, storage), results, seconds), site.processes_per_node
+            )
+        except UserError as error:
+            left_out.append(str(error))
+            continue
+        memory = {
+            "stage": "client", "label": "memory copy of the node", "bandwidth": copies, "per_node": True,
+            "source": source,
+        }  # fmt: skip
+        stages[name] = [
+            Stage.model_validate(memory),
+            Stage.model_validate({**found, "per_node": several, "source": source}),
+        ]
+    return stages, left_out
+
+
+def storage_stage(bench: Bench, processes: int) -> dict[str, Any]:
+    """Return the figures of a storage as keys of a stage."""
+    write = bench.bandwidth("write", processes, fsync="phase")
+    read = bench.bandwidth("read", processes)
+    small = {"transfer_size": SMALL}
+    synced = bench.bandwidth("write", 1, fsync="write", **small)
+    direct = _direct(bench)
+    waited = bench.bandwidth("read", 1, pattern="random", **direct, **small)
+    # All processes at once: what the storage begins when it never has to wait for one of them.
+    many_synced = bench.bandwidth("write", processes, fsync="write", **small)
+    many = bench.bandwidth("read", processes, pattern="random", **direct, **small)
+    together, alone = bench.metadata(processes), bench.metadata(1)
+    return {
+        "stage": "media",
+        "label": "as processes see it",
+        "whole": True,
+        "write_bandwidth": write.bandwidth,
+        "read_bandwidth": read.bandwidth,
+        "write_latency": _latency(synced, write),
+        "read_latency": _latency(waited, read),
+        "write_operations": many_synced.operation_rate,
+        "read_operations": many.operation_rate,
+        "metadata": together,
+        "metadata_latency": {action: 1 / rate for action, rate in alone.items()},
+    }
+
+
+def memory_copy(size: int = 256 * MIB) -> float:
+    """Return bytes per second of a copy in memory by one process, the best of five."""
+    source, target = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        ctypes.memmove(target, source, size)
+        times.append(time.perf_counter() - began)
+    return size / min(times)
+
+
+def _direct(bench: Bench) -> dict[str, Any]:
+    """Return the keys of reads past the page cache, where the storage allows them; else cold ones it is."""
+    probe = DataWorkload.model_validate(
+        {
+            "operation": "read",
+            "direct": True,
+            "transfer_size": SMALL,
+            "data_per_process": SMALL,
+            "reorder": "none",
+        }
+    )
+    try:
+        bench.measure(probe, 1)
+    except UserError:
+        return {}
+    return {"direct": True}
+
+
+def _latency(small: Measurement, large: Measurement) -> float:
+    """Return what one operation takes beside moving its bytes."""
+    assert small.operation_rate and large.bandwidth
+    return max(1e-7, 1 / small.operation_rate - SMALL / large.bandwidth)

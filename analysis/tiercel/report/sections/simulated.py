@@ -1,0 +1,60 @@
+"""The section on a simulation: by what each number is bound, which are bounds only, and what is unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tiercel.errors import UserError
+from tiercel.pages.tables import table
+from tiercel.report.sections.base import Context, Section, sections
+from tiercel.runs.simulated import once, simulated_configurations
+from tiercel.site.simulated import is_simulated
+from tiercel.units import format_bandwidth
+
+_HEADS = ("Storage", "Experiment", "Workload", "Operation", "Nodes", "Processes a node", "Simulated", "Full")
+
+
+@sections.register("simulated")
+def simulated(context: Context) -> Section | None:
+    """Return the section of a simulated site; None for others."""
+    if not is_simulated(context.site.site):
+        return None
+    found = context.results.observations
+    found = found[found["origin"] == "simulated"].sort_values(
+        ["storage", "experiment", "workload", "operation", "nodes", "processes_per_node"]
+    )
+    rows = [_row(row) for row in found.to_dict("records")]
+    unknown: list[str] = []
+    try:
+        simulated_configurations(context.site, once(context.results.study), "", unknown)
+    except UserError:  # all that is here was simulated with a topology that the site file had
+        unknown.append("The topology of the site file does not allow any of this any longer.")
+    bounds = int(found["figures_missing"].notna().sum())
+    paragraphs = [
+        "Nothing here was measured: flows of bytes and operations share the stages of the site file's "
+        "topology max-min fairly. Protocols, locks, caches and other users take their part of a real one.",
+    ]
+    if bounds:
+        paragraphs.append(
+            f"{bounds} of {len(found)} numbers are bounds, and no more: figures of stages are missing. They "
+            "enter no comparison."
+        )
+    return Section(
+        "simulated",
+        "How this was simulated",
+        tuple(paragraphs),
+        tables=(table("What was full for the longest time", _HEADS, rows, ("Nodes", "Processes a node")),),
+        notes=tuple(unknown),
+        early=True,
+    )
+
+
+def _row(row: dict[Any, Any]) -> list[Any]:
+    rate = row["bandwidth"] == row["bandwidth"] and row["bandwidth"] is not None
+    number = row["bandwidth"] if rate else row["operation_rate"]
+    shown = format_bandwidth(number) if rate else f"{number:,.0f}/s"
+    most = "at most " if isinstance(row["figures_missing"], str) else ""
+    return [
+        row["storage_label"], row["experiment"], row["title"], row["operation"], row["nodes"],
+        row["processes_per_node"], (f"{most}{shown}", number), row["bound_by"],
+    ]  # fmt: skip

@@ -1,0 +1,109 @@
+"""The plan of a simulated site, and its runs: the same plan as for the machine, but for what repeats.
+
+A model gives the same number again, so there is one run of each configuration: neither repetitions nor twins
+nor traces, and no calibrations (the amounts are the study's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tiercel.engines import Installation, Measurement, Task
+from tiercel.engines.simulation import NAME, Simulation
+from tiercel.errors import UserError
+from tiercel.runs.execute import Deed
+from tiercel.simulation.phases import lacking, unknown
+from tiercel.site.model import LayerChoice, Site
+from tiercel.study.expand import expand, note
+from tiercel.study.model import Repetitions, Study
+from tiercel.study.plan import Amount, Batch, Configuration, Plan, Run
+from tiercel.study.workloads import Workload
+
+ONCE = Repetitions(minimum=1, maximum=1)
+
+
+def once(study: Study) -> Study:
+    """Return a study of one run for each configuration, which goes on without what cannot be simulated."""
+    of_its_own: dict[str, Any] = {"repetitions": None, "twins": None, "trace": None, "engines": [],
+                                  "phase_time": None, "optional": True}  # fmt: skip
+    experiments = {name: e.model_copy(update=of_its_own) for name, e in study.experiments.items()}
+    update = {"repetitions": ONCE, "twins": False, "trace": False, "decide": None, "experiments": experiments}
+    return study.model_copy(update=update)
+
+
+def simulated_configurations(
+    site: Site, study: Study, launcher: str, notes: list[str]
+) -> tuple[list[Configuration], Installation]:
+    """Return what of a study can be simulated on a site; a sentence in `notes` says what cannot, and why.
+
+    UserError where nothing can be.
+    """
+    engine = Simulation()
+    installation = engine.of_storages(site.storages.values())
+
+    def unsupported(_engine: str, workload: Workload, nodes: int, _processes: int) -> str | None:
+        return engine.unsupported(workload, nodes)
+
+    layers = {choice.layer: "" for choice in _layers(study)}
+    planned = expand(
+        study, site, {NAME: installation.version}, launcher, unsupported, layers,
+        objects_unsupported=lambda _engine, _workload: None, notes=notes,
+    )  # fmt: skip
+    found = [c for c in planned if not _left_out(c, notes)]
+    for c in found:
+        if some := unknown(c.stack.storage, c.workload):
+            note(
+                notes,
+                f"{c.stack.storage.label or c.stack.name}, {c.workload.operation}: unknown, at most what is "
+                f"told: no figure is given for {', '.join(some)}",
+            )
+    if not found:
+        raise UserError(
+            f"site {site.site}: nothing of study {study.study} can be simulated: {'; '.join(notes)}"
+        )
+    return found, installation
+
+
+def in_one_batch(plan: Plan) -> Plan:
+    """Return a plan with all runs in one job: there are no nodes to ask for, and a job takes longer to start
+    than all runs to compute."""
+    most = max(batch.nodes for batch in plan.batches)
+    return replace(plan, batches=(Batch(0, most, 0, tuple(plan.runs)),))
+
+
+def simulation_of(run: Run) -> Deed:
+    """Return what carries out a simulated run: its numbers by the topology of its storage."""
+    c = run.configuration
+
+    def do(folder: Path, _steps: list[dict[str, Any]]) -> tuple[list[Measurement], Amount | None]:
+        engine = Simulation()
+        task = Task(c.workload, c.nodes, c.processes_per_node, folder, folder, run.seed, c.launcher)
+        engine.simulate(task, c.stack.storage)
+        return engine.parse(task, folder), None
+
+    return do
+
+
+def _left_out(c: Configuration, notes: list[str]) -> bool:
+    name = c.stack.storage.label or c.stack.name
+    if c.stack.layers:
+        note(notes, f"{c.experiment} on {name} with {c.stack.layer}: layers are not simulated")
+        return True
+    if lacks := lacking(c.stack.storage, c.workload):
+        note(
+            notes,
+            f"{name}, {c.workload.operation}: not simulated: the topology gives no {', no '.join(lacks)}",
+        )
+        return True
+    return False
+
+
+def _layers(study: Study) -> Iterator[LayerChoice]:
+    for name in study.experiments:
+        stacks = study.stacks_of(name)
+        for stack in [] if stacks == "all" else stacks:
+            if not isinstance(stack, str):
+                yield from stack.choices()

@@ -1,0 +1,143 @@
+"""Workloads on topologies, each figure worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tiercel.simulation.phases import Phase, lacking, phases, simulated, unknown
+from tiercel.site.model import Storage
+from tiercel.study.workloads import DataWorkload, MetadataWorkload
+
+LINK = {"stage": "client", "bandwidth": "10GB/s", "per_node": True}
+GATEWAY = {"stage": "gateway", "label": "the gateways", "bandwidth": "5GB/s", "units": 6}
+MEDIA = {"stage": "media", "label": "the disks", "bandwidth": "1GB/s", "units": 25}
+
+
+def storage(*stages: dict[str, Any], medium: str = "network") -> Storage:
+    return Storage.model_validate(
+        {"type": "nfs", "mount": "/v", "scratch": "/v/x", "medium": medium, "topology": list(stages)}
+    )
+
+
+def data(operation: str = "write", **keys: Any) -> DataWorkload:
+    given = {"operation": operation, "transfer_size": 10**6, "data_per_process": 10**9, **keys}
+    return DataWorkload.model_validate(given)
+
+
+def one(workload: DataWorkload, of: Storage, nodes: int, processes: int) -> Phase:
+    (found,) = phases(workload, of, nodes, processes)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "seconds", "full"),
+    [
+        (1, 4 / 10, "client"),  # 4 GB over the node's link of 10 GB/s
+        (3, 12 / 25, "the disks"),  # links 30, gateways 30, disks 25
+        (128, 512 / 25, "the disks"),
+    ],
+)
+def test_the_narrowest_stage_sets_the_time(nodes: int, seconds: float, full: str) -> None:
+    found = one(data(), storage(LINK, GATEWAY, MEDIA), nodes, 4)
+    assert found.seconds == pytest.approx(seconds)
+    assert (found.moved, found.bound_by) == (nodes * 4e9, full)
+
+
+def test_uneven_gateways_make_the_run_as_slow_as_the_fuller_one() -> None:
+    # Three nodes, two gateways of 5 GB/s: two nodes of 1 GB each share one of them: 2 / 5 s. By the sum of
+    # both (10 GB/s for 3 GB) it would be 0.3 s.
+    of = storage(LINK, {**GATEWAY, "units": 2, "spread": "nodes"})
+    assert one(data(), of, 3, 1).seconds == pytest.approx(0.4)
+
+
+def test_a_process_that_waits_for_each_operation() -> None:
+    # 1 MB takes 1 ms to answer and 0.1 ms to pass (10 GB/s): 1,000 operations take 1.1 s. Two at once: half.
+    slow = storage({**LINK, "latency": "1ms"}, {**MEDIA, "units": 100})
+    assert one(data(direct=True), slow, 1, 1).seconds == pytest.approx(1.1 + 0.001)
+    assert one(data(direct=True, queue_depth=2), slow, 1, 1).seconds == pytest.approx(0.55 + 0.001)
+    assert one(data(fsync="write"), slow, 1, 1).seconds == pytest.approx(1.101)
+    assert one(data("read", pattern="random"), slow, 1, 1).seconds == pytest.approx(1.101)
+    # Written later, read ahead: only the first of them is waited for.
+    assert one(data(), slow, 1, 1).seconds == pytest.approx(0.1 + 0.001)
+    found = one(data(direct=True), slow, 1, 1)
+    assert found.waited == pytest.approx(0.0011)
+    assert "waits" in found.bound_by
+
+
+def test_operations_bound_small_transfers() -> None:
+    # 4 processes x 1,000 operations of 1 MB on servers that begin 2 x 500 a second: 4 s.
+    server = {"stage": "server", "label": "servers", "bandwidth": "100GB/s", "operations": 500, "units": 2}
+    found = one(data(direct=True), storage(LINK, server), 1, 4)
+    assert (found.seconds, found.bound_by) == (pytest.approx(4), "servers (operations)")
+    # The page cache makes few of many: 4 GB over the link of 10 GB/s.
+    assert one(data(), storage(LINK, server), 1, 4).seconds == pytest.approx(0.4)
+
+
+def test_the_time_limit_cuts_and_wear_out_levels() -> None:
+    # As above: on gateway 0 two nodes of 2.5 GB/s each, on gateway 1 one of 5 GB/s. After 0.1 s: 0.25 GB,
+    # 0.25 and 0.5.
+    of = storage(LINK, {**GATEWAY, "units": 2, "spread": "nodes"})
+    cut = one(data(stonewall="0.1s"), of, 3, 1)
+    assert (cut.moved, cut.seconds) == (pytest.approx(1e9), pytest.approx(0.1))
+    # All go on to 0.5 GB: the two on gateway 0 take 1 GB / 5 GB/s.
+    worn = one(data(stonewall="0.1s", wear_out=True), of, 3, 1)
+    assert (worn.moved, worn.seconds) == (pytest.approx(1.5e9), pytest.approx(0.2))
+
+
+def test_metadata_goes_by_operations_and_by_what_files_hold() -> None:
+    server = {
+        "stage": "server",
+        "bandwidth": "1MB/s",
+        "metadata": {"create": 1000, "stat": 4000, "remove": 500},
+    }
+    workload = MetadataWorkload(
+        operation="metadata", items_per_process=100, directories=False, phases=["create", "stat", "remove"],
+        write_bytes=10_000,
+    )  # fmt: skip
+    found = phases(workload, storage(server), 2, 5)
+    # 1,000 files of 10 kB at 1 MB/s take 10 s, longer than the 1 s of their creates; then 1,000 / 4,000 and
+    # 1,000 / 500.
+    assert [(p.operation, pytest.approx(p.seconds)) for p in found] == [
+        ("file-create", 10), ("file-stat", 0.25), ("file-remove", 2),
+    ]  # fmt: skip
+    assert found[0].bound_by == "server"
+
+
+def test_a_time_limit_of_creates_leaves_fewer_for_the_others() -> None:
+    server = {"stage": "server", "metadata": 1000}
+    workload = MetadataWorkload(
+        operation="metadata", items_per_process=10**6, directories=False, phases=["create", "remove"],
+        stonewall=2,
+    )  # fmt: skip
+    create, remove = phases(workload, storage(server), 1, 4)
+    assert (create.moved, create.asked) == (2000, 4_000_000)
+    assert (remove.moved, remove.seconds) == (2000, pytest.approx(2))
+
+
+def test_what_is_lacking_is_named_and_nothing_is_made_up() -> None:
+    links = storage(LINK, {"stage": "server", "label": "16 servers", "units": 16})
+    needed = ("bandwidth of server (16 servers)", "bandwidth of gateway", "bandwidth of fabric",
+              "bandwidth of media")  # fmt: skip
+    assert lacking(links, data()) == needed
+    with pytest.raises(ValueError, match="not known: bandwidth of server"):
+        phases(data(), links, 1, 1)
+    some = MetadataWorkload(operation="metadata", phases=["create", "stat"])
+    server = {"stage": "server", "metadata": {"create": 5}}
+    assert lacking(storage(server), some) == ("metadata operations per second (stat)",)
+    assert (
+        lacking(storage({"stage": "media", "bandwidth": "1GB/s", "per_node": True}, medium="disk"), data())
+        == ()
+    )
+
+
+def test_a_bound_by_some_stages_is_told_from_a_number() -> None:
+    assert unknown(storage(LINK, GATEWAY), data()) == ("server", "fabric", "media")
+    # Found from end to end, it stands for all of them.
+    assert unknown(storage({**MEDIA, "whole": True}), data()) == ()
+
+
+def test_what_a_cache_may_serve_and_what_is_no_data_is_refused() -> None:
+    assert "page cache" in (simulated(data("read", access="RAW")) or "")
+    assert simulated(data("read")) is None and simulated(data("read", access="RAW", direct=True)) is None
