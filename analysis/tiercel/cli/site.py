@@ -36,14 +36,19 @@ def list_sites(as_json: Json = False) -> None:
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")]) -> None:
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")],
+    scheduler: Annotated[str, typer.Option(help="The scheduler; else it is looked for.")] = "",
+) -> None:
     """Write a site folder for this machine from what is found; questions stay in it as comments."""
+    from tiercel.schedulers import schedulers
     from tiercel.site import load_site
     from tiercel.site.new import new_site
     from tiercel.site.survey import survey
 
-    root, found = project_root(), survey()
-    folder = new_site(name, root, found)
+    scripts = schedulers.get(scheduler).scripts if scheduler else {}
+    root, found = project_root(), survey(scheduler)
+    folder = new_site(name, root, found, scripts)
     load_site(name, root)
     print(f"wrote {folder.relative_to(root)} and the link {name}")
     for question in found.questions:

@@ -10,9 +10,9 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_v
 from tiercel.documents import Document
 from tiercel.quantities import Duration
 from tiercel.site.model import LayerChoice, Name
+from tiercel.study.any_workload import AnyWorkload
 from tiercel.study.sweep import Sweep
 from tiercel.study.workloads import Workload
-from tiercel.study.workloads.every import AnyWorkload
 
 Count = Annotated[int, Field(ge=1)]
 Processes = Literal["half", "max"] | Count

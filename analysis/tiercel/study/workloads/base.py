@@ -1,7 +1,7 @@
 """What a workload is to the rest of the project: what I/O looks like, in words that adapters understand.
 
 There are several kinds (data, metadata, ...), told apart by their key `operation`. To add one, write a file
-with a class under ``@workload_kinds.register("operation", ...)`` and import it in ``__init__``, or name it in
+with a class under ``@workload_kinds.register("operation", ...)`` in this folder, or name it in
 a subject (`tiercel.subjects`). Nothing here knows an engine's options.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tiercel.documents import Document
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
 
 class Workload(Document):
@@ -83,7 +83,7 @@ class WorkloadKinds:
         """Import the kinds that subjects bring; of itself, when the kinds are first asked for."""
         if not self._filled:
             self._filled = True
-            load("workloads")
+            fill("workloads", __name__)
 
     def register(self, *operations: str) -> Callable[[W], W]:
         """Return a decorator that files a kind under its operations."""
