@@ -58,7 +58,7 @@ def new(
 
 @app.command()
 def check(
-    site: Annotated[str, typer.Argument()] = "local",
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
     submit: Annotated[
         bool,
         typer.Option(
@@ -119,7 +119,9 @@ def check_job(
 
 
 @app.command()
-def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
+def show(
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local", as_json: Json = False
+) -> None:
     """Show a site: nodes, launcher, storage systems, and how sure each fact is; for a discovered one what was
     left out and why."""
     from rich.console import Console
@@ -155,7 +157,9 @@ def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False
 
 @app.command()
 def ceilings(
-    site: Annotated[str, typer.Argument()] = "local", study: Study = "quick", as_json: Json = False
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    study: Study = "quick",
+    as_json: Json = False,
 ) -> None:
     """Say what a site's topology allows each workload of a study, and which stage sets it."""
     from tiercel.ceilings.study import rows_of
@@ -172,7 +176,7 @@ def ceilings(
 
 @app.command()
 def whatif(
-    site: Annotated[str, typer.Argument()] = "local",
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="[STORAGE.]STAGE.KEY=VALUE, or [STORAGE.]STAGE=none; more than once."),

@@ -23,11 +23,11 @@ class Stage(Document):
     as what is missing.
     """
 
-    stage: StageKind
-    label: str = ""
+    stage: StageKind = Field(description="its kind")
+    label: str = Field(default="", description="its name in sentences")
     bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads and writes alike")
-    read_bandwidth: Rate | None = Field(default=None, gt=0)
-    write_bandwidth: Rate | None = Field(default=None, gt=0)
+    read_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads")
+    write_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, writes")
     operations: float | None = Field(default=None, gt=0, description="per second, of one unit")
     latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
     units: int = Field(default=1, ge=1, description="how many there are (in a node, or in all)")

@@ -11,6 +11,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from pydantic import Field
+
 from tiercel.documents import Document
 from tiercel.subjects import fill
 
@@ -19,7 +21,7 @@ class Workload(Document):
     """Base of the kinds. A kind adds its own keys, and narrows `operation` to its operations."""
 
     operation: str
-    title: str = ""
+    title: str = Field(default="", description="for figures and tables; default: the name")
 
     @abstractmethod
     def footprint(self, nodes: int, processes_per_node: int) -> int:
