@@ -9,8 +9,10 @@ error.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pictures
@@ -27,6 +29,9 @@ PAGES = (
     "CHANGELOG.md",
     "native/*/README.md",
 )
+_PICTURE = re.compile(
+    r"^```\{image\} pictures/(?P<name>\S+)\n:alt: (?P<words>.+)\n(?::.*\n)*```$", re.MULTILINE
+)
 #: What pages link to beside pages.
 FILES = ("LICENSE", "CITATION.cff")
 
@@ -42,19 +47,26 @@ def lay_out(source: Path, picture_folder: Path) -> None:
         shutil.copyfile(page, target)
     reference.write(source / "docs" / "reference")
     shutil.copytree(picture_folder, source / "docs" / "pictures", dirs_exist_ok=True)
+    start = source / "docs" / "index.md"
+    start.write_text(_PICTURE.sub(partial(_words, picture_folder), start.read_text()))
+
+
+def _words(there: Path, shown: re.Match[str]) -> str:
+    """Return a picture as it is written in a page, or its words where nothing could draw it."""
+    return shown[0] if (there / shown["name"]).is_file() else f"*(A picture: {shown['words']}.)*"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("output", type=Path)
-    parser.add_argument("--keep-pictures", action="store_true", help="take those that are there")
+    parser.add_argument("--pictures", type=Path, help="take these, instead of measuring anew")
     given = parser.parse_args()
     output = given.output.resolve()
     source, shots = output.parent / f"{output.name}-source", output.parent / f"{output.name}-pictures"
-    if not (given.keep_pictures and shots.is_dir()):
+    if not given.pictures:
         shutil.rmtree(shots, ignore_errors=True)
         pictures.make(shots)
-    lay_out(source, shots)
+    lay_out(source, given.pictures or shots)
     shutil.rmtree(output, ignore_errors=True)
     code = sphinx(["-b", "html", "-q", "-W", "--keep-going", "-n", "-E", "-d", str(source / ".doctrees"),
                    "-c", str(ROOT / "docs"), str(source), str(output)])  # fmt: skip

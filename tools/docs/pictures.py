@@ -50,8 +50,7 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def make(folder: Path) -> None:
-    """Write the pictures into `folder`. RuntimeError with what was said where the evaluation fails."""
-    folder.mkdir(parents=True)
+    """Measure, and draw. RuntimeError with what was said where the evaluation fails."""
     with (
         tempfile.TemporaryDirectory(prefix="tiercel-docs-") as scratch,
         tempfile.TemporaryDirectory(prefix="tiercel-docs-", dir="/dev/shm") as memory,
@@ -64,18 +63,21 @@ def make(folder: Path) -> None:
             _SITE.format(type=disk.type, mount=disk.point, medium=disk.medium, scratch=scratch, memory=memory)
         )
         (project / "workflows" / "studies" / "first.yaml").write_text(_STUDY)
-        said = _tiercel(project, "evaluate", "--study", "first")
-        _terminal(folder / "terminal.svg", "tiercel evaluate", said.replace(scratch, "~"))
-        report = project / "results" / "local" / "report" / "index.html"
-        _page(report, folder / "report.png", 1280, 1150)
-        trace = next((project / "results" / "local" / "raw").glob("*small-files*/trace"))
-        _terminal(
-            folder / "explain.svg",
-            "tiercel trace summary TRACE",
-            _tiercel(project, "trace", "summary", str(trace)),
-        )
-        _tiercel(project, "trace", "report", str(trace), "--output", str(project / "trace.html"))
-        _page(project / "trace.html", folder / "trace.png", 1280, 1000)
+        _tiercel(project, "evaluate", "--study", "first")
+        draw(project, "first", folder)
+
+
+def draw(project: Path, study: str, folder: Path) -> None:
+    """Draw what a project's results look like, of a study that was evaluated on site local and traced."""
+    folder.mkdir(parents=True)
+    results = project / "results" / "local"
+    said = _tiercel(project, "show", "--study", study)
+    _terminal(folder / "terminal.svg", "tiercel evaluate", said.replace(str(project.parent), "~"))
+    _page(results / "report" / "index.html", folder / "report.png", 1280, 1150)
+    trace = sorted(results.glob("raw/*small-files*/trace"))[0]
+    _tiercel(project, "trace", "report", str(trace), "--output", str(folder.parent / "trace.html"))
+    _page(folder.parent / "trace.html", folder / "trace.png", 1280, 1000)
+    (folder.parent / "trace.html").unlink()
 
 
 def _tiercel(folder: Path, *words: str) -> str:
