@@ -28,7 +28,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan test test-nightly lint bench attack wheel lock clean distclean
+.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly lint bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -39,6 +39,7 @@ help:
 	@echo 'make parallel-hdf5 an HDF5 with MPI, for the tests of cachevol that need one (minutes; cargo, cmake)'
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
+	@echo 'make docs          the documentation as a site: build/docs/index.html (opens offline, with search)'
 	@echo 'make test          lint, type checks, tests'
 	@echo 'make test-nightly  the long tests too'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
@@ -123,6 +124,10 @@ evaluate: setup
 
 plan: setup
 	@$(BIN)/tiercel plan --site $(SITE) --study $(STUDY)
+
+# Its pictures are of a small evaluation that it makes, its reference is made from the code.
+docs: setup $(DEV_PACKAGES)
+	@$(BIN)/python tools/docs/build.py build/docs
 
 lint: setup $(DEV_PACKAGES)
 	@$(BIN)/ruff format --check .

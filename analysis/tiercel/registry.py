@@ -1,7 +1,8 @@
 """One way to add a thing in one file: a class under ``@registry.register``.
 
-Engines, launchers and validity checks are found by name in such a registry; adding one means writing its file
-and naming it in the package's ``__init__``, or in a subject (`tiercel.subjects`).
+Engines, launchers, trace formats and the like are found by name in such a registry; adding one means writing
+its file beside the others, or naming it in a subject (`tiercel.subjects`). Nothing lists the files:
+`subjects.fill` imports them when the registry is first asked.
 """
 
 from __future__ import annotations

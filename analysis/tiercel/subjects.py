@@ -9,7 +9,8 @@ The folder's file ``subject.py`` is its one registration. It names modules by wh
 
 They are imported when a registry that they fill is first asked. A module named under `workloads` may import
 what the layer ``study`` may, one under `engines` what ``engines`` may, and so on (docs/architecture.md). A
-package that is no part of tiercel registers its subject as an entry point of the group ``tiercel.subjects``.
+package that is no part of tiercel registers its subject as an entry point of the group ``tiercel.subjects``;
+it may bring a single launcher or trace format and nothing else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Literal
 
@@ -26,7 +28,10 @@ from tiercel.errors import UserError
 
 _GROUP = "tiercel.subjects"
 
-Part = Literal["workloads", "engines", "sections", "findings", "commands"]
+Part = Literal[
+    "workloads", "engines", "launchers", "schedulers", "layers", "readers", "rules", "sections", "findings",
+    "commands",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,16 @@ class Subject:
     """Kinds of workloads (`study.workloads.base.workload_kinds`) and their features."""
     engines: tuple[str, ...] = ()
     """Engines (`engines.base.engines`) and the metrics that they measure."""
+    launchers: tuple[str, ...] = ()
+    """Launchers (`launchers.base.launchers`)."""
+    schedulers: tuple[str, ...] = ()
+    """Schedulers (`schedulers.base.schedulers`)."""
+    layers: tuple[str, ...] = ()
+    """Layers (`layers.base.layers`)."""
+    readers: tuple[str, ...] = ()
+    """Trace formats (`traces.readers.base.readers`)."""
+    rules: tuple[str, ...] = ()
+    """Rules that make findings of traces (`traces.findings.base.rules`)."""
     sections: tuple[str, ...] = ()
     """Sections of the report (`report.sections.base.sections`)."""
     findings: tuple[str, ...] = ()
@@ -76,6 +91,14 @@ def load(part: Part) -> list[ModuleType]:
                 raise
             raise UserError(_cannot(name, name, error)) from error
     return found
+
+
+def fill(part: Part, module: str) -> list[ModuleType]:
+    """Import everything of a kind, and return it: the modules beside `module` (given by its ``__name__``), in
+    the order of their names, then those that subjects bring."""
+    package = import_module(module.rpartition(".")[0])
+    beside = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
+    return beside + load(part)
 
 
 def _cannot(name: str, module: str, error: Exception) -> str:

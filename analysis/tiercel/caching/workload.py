@@ -19,9 +19,9 @@ class CheckpointWorkload(Workload):
     """
 
     operation: Literal["hdf5-checkpoint"]
-    steps: int = Field(default=4, ge=1, le=10_000)
+    steps: int = Field(default=4, ge=1, le=10_000, description="checkpoints written, one after the other")
     datasets: int = Field(default=8, ge=1, le=1000, description="written in each step, in a group of its own")
-    dataset_size: Size = Field(default=4 * 1024**2, ge=4, multiple_of=4)
+    dataset_size: Size = Field(default=4 * 1024**2, ge=4, multiple_of=4, description="bytes of a dataset")
     compute: Duration = Field(default=0.0, ge=0, description="computation of all steps together")
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
@@ -43,10 +43,10 @@ class StreamWorkload(Workload):
     """All samples of one shared HDF5 file read once an epoch by each process, batch by batch."""
 
     operation: Literal["hdf5-stream"]
-    samples: int = Field(default=1024, ge=1)
-    sample_size: Size = Field(default=128 * 1024, ge=1)
-    batch: int = Field(default=16, ge=1)
-    epochs: int = Field(default=4, ge=2, le=1000)
+    samples: int = Field(default=1024, ge=1, description="in the file")
+    sample_size: Size = Field(default=128 * 1024, ge=1, description="bytes of a sample")
+    batch: int = Field(default=16, ge=1, description="samples of one read")
+    epochs: int = Field(default=4, ge=2, le=1000, description="how often all samples are read")
     pattern: Literal["sequential", "random"] = Field(default="sequential", description="order of the batches")
     compute: Duration = Field(default=0.0, ge=0, description="computation after each batch")
 

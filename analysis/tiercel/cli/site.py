@@ -36,14 +36,19 @@ def list_sites(as_json: Json = False) -> None:
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")]) -> None:
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")],
+    scheduler: Annotated[str, typer.Option(help="The scheduler; else it is looked for.")] = "",
+) -> None:
     """Write a site folder for this machine from what is found; questions stay in it as comments."""
+    from tiercel.schedulers import schedulers
     from tiercel.site import load_site
     from tiercel.site.new import new_site
     from tiercel.site.survey import survey
 
-    root, found = project_root(), survey()
-    folder = new_site(name, root, found)
+    scripts = schedulers.get(scheduler).scripts if scheduler else {}
+    root, found = project_root(), survey(scheduler)
+    folder = new_site(name, root, found, scripts)
     load_site(name, root)
     print(f"wrote {folder.relative_to(root)} and the link {name}")
     for question in found.questions:
@@ -53,7 +58,7 @@ def new(name: Annotated[str, typer.Argument(help="Lower-case letters, digits, da
 
 @app.command()
 def check(
-    site: Annotated[str, typer.Argument()] = "local",
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
     submit: Annotated[
         bool,
         typer.Option(
@@ -114,7 +119,9 @@ def check_job(
 
 
 @app.command()
-def show(site: Annotated[str, typer.Argument()] = "local", as_json: Json = False) -> None:
+def show(
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local", as_json: Json = False
+) -> None:
     """Show a site: nodes, launcher, storage systems, and how sure each fact is; for a discovered one what was
     left out and why."""
     from rich.console import Console
@@ -200,7 +207,9 @@ def calibrate(
 
 @app.command()
 def ceilings(
-    site: Annotated[str, typer.Argument()] = "local", study: Study = "quick", as_json: Json = False
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    study: Study = "quick",
+    as_json: Json = False,
 ) -> None:
     """Say what a site's topology allows each workload of a study, and which stage sets it."""
     from tiercel.ceilings.study import rows_of
@@ -217,7 +226,7 @@ def ceilings(
 
 @app.command()
 def whatif(
-    site: Annotated[str, typer.Argument()] = "local",
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", help="[STORAGE.]STAGE.KEY=VALUE, or [STORAGE.]STAGE=none; more than once."),

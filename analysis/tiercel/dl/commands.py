@@ -224,7 +224,7 @@ def optimise(
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
     folder: Folder = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=3)] = 5,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=3, help="Of each measurement.")] = 5,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
@@ -267,7 +267,7 @@ def _verdict(better: bool, high: float) -> str:
 @app.command()
 def bench(
     folder: Folder = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1)] = 3,
+    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Of each measurement.")] = 3,
     as_json: Json = False,
 ) -> None:
     """Benchmark dlkernel: start-up, reading against upstream DLIO, generating against plain writing."""

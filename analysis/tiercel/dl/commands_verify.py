@@ -27,7 +27,9 @@ def verify(
         Path | None,
         typer.Option("--folder", help="Keep datasets, traces and logs here; default: a temporary folder."),
     ] = None,
-    repetitions: Annotated[int | None, typer.Option("--repetitions", min=1)] = None,
+    repetitions: Annotated[
+        int | None, typer.Option("--repetitions", min=1, help="Of each measurement.")
+    ] = None,
     tracer: Annotated[
         str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
     ] = "auto",

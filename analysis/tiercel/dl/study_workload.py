@@ -56,7 +56,9 @@ class DeepLearningWorkload(Workload):
     grow_with: Literal["none", "nodes", "processes"] = Field(
         default="none", description="weak scaling: the dataset is the file's for each of them"
     )
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, Any] = Field(
+        default={}, description="keys of the workload file, with dots, and what they are here"
+    )
     cold: Literal["none", "first", "every"] = Field(
         default="first", description="epochs that begin with nothing of the dataset in the page cache"
     )

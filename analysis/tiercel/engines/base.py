@@ -2,7 +2,7 @@
 
 An engine is the program that does the I/O. Its adapter renders command lines from a workload and
 parses what they left behind; nothing else in the project knows an engine's options. To add one,
-write a file with a class under ``@engines.register("name")`` and import it in ``__init__``, or name it in a
+write a file with a class under ``@engines.register("name")`` in this folder, or name it in a
 subject (`tiercel.subjects`).
 """
 
@@ -22,7 +22,7 @@ from tiercel.registry import Registry
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import ONLY_DL
 from tiercel.study.workloads import Workload
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
 __all__ = ["Engine", "Installation", "Measurement", "Role", "Step", "Task", "engines"]
 
@@ -116,4 +116,4 @@ class Engine(ABC):
         """
 
 
-engines: Registry[type[Engine]] = Registry("engine", partial(load, "engines"))
+engines: Registry[type[Engine]] = Registry("engine", partial(fill, "engines", __name__))

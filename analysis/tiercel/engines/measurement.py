@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from tiercel.columns import COUNT, FLAG, NUMBER, WORD, Column, Declared
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
 Role = Literal["measured", "setup"]
 
@@ -84,4 +84,4 @@ class Measurement:
 #: The columns that every phase may have.
 CORE = tuple(Column(f.name, **f.metadata) for f in fields(Measurement) if f.metadata)
 #: What subjects measure beside.
-metrics = Declared("metric", partial(load, "engines"))
+metrics = Declared("metric", partial(fill, "engines", __name__))

@@ -29,7 +29,7 @@ class KVCacheWorkload(Workload):
     skew: float = Field(default=1.0, ge=0, le=5, description="Zipf exponent of which one asks; 0: all alike")
     context_blocks: int = Field(default=16, ge=1, description="blocks at which a conversation ends")
     new_blocks: int = Field(default=2, ge=1, description="added by each request")
-    requests: int = Field(default=200, ge=1)
+    requests: int = Field(default=200, ge=1, description="how many are answered")
     cold: bool = Field(default=True, description="a block is made durable, and read from the storage again")
 
     @model_validator(mode="after")
@@ -73,7 +73,7 @@ class VectorSearchWorkload(Workload):
     degree: int = Field(default=64, ge=2, le=4096, description="edges of a node")
     beam: int = Field(default=4, ge=1, le=1024, description="nodes that are read at once")
     hops: int = Field(default=25, ge=1, le=10_000, description="reads of a query that wait for each other")
-    nodes_in_memory: int = Field(default=0, ge=0)
+    nodes_in_memory: int = Field(default=0, ge=0, description="of the graph, kept in the process' memory")
     queries: int = Field(default=200, ge=1, description="of each process")
     cold: bool = Field(default=True, description="no node stays in the page cache")
 

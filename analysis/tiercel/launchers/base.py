@@ -1,13 +1,19 @@
-"""What a launcher is, and which one a site gets when it says ``auto``."""
+"""What a launcher is, and which one a site gets when it says ``auto``.
+
+To add one, write a file with a class under ``@launchers.register("name")`` in this folder, or name it in a
+subject (`tiercel.subjects`).
+"""
 
 from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tiercel.registry import Registry
 from tiercel.site.variables import expand
+from tiercel.subjects import fill
 
 
 class Launcher(ABC):
@@ -41,7 +47,7 @@ class Launcher(ABC):
         return {}
 
 
-launchers: Registry[type[Launcher]] = Registry("launcher")
+launchers: Registry[type[Launcher]] = Registry("launcher", partial(fill, "launchers", __name__))
 
 
 def resolve(name: str, options: Sequence[str] = ()) -> Launcher:

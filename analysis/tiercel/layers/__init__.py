@@ -1,6 +1,5 @@
 """Layers: what stands in front of a storage. One file each."""
 
-from tiercel.layers import cachevol, fairshare
 from tiercel.layers.base import Layer, Place, View, layers, merged
 
-__all__ = ["Layer", "Place", "View", "cachevol", "fairshare", "layers", "merged"]
+__all__ = ["Layer", "Place", "View", "layers", "merged"]

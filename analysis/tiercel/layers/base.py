@@ -1,8 +1,8 @@
 """What a layer is to the rest of the project.
 
 A layer is put in front of a storage without changing the program: every experiment of every study can
-run through it. To add one, write a file with a class under ``@layers.register("name")`` and import it
-in ``__init__``.
+run through it. To add one, write a file with a class under ``@layers.register("name")`` in this folder, or
+name it in a subject (`tiercel.subjects`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tiercel.programs import Installation
 from tiercel.registry import Registry
 from tiercel.site.model import Site, Storage
 from tiercel.study.workloads import Workload
+from tiercel.subjects import fill
 
 #: Lists of libraries and folders: what a layer and a tracer set both counts.
 _JOINED = {"LD_PRELOAD": ":", "HDF5_PLUGIN_PATH": ":", "PYTHONPATH": ":"}
@@ -81,7 +83,7 @@ class Layer(ABC):
         """
 
 
-layers: Registry[type[Layer]] = Registry("layer")
+layers: Registry[type[Layer]] = Registry("layer", partial(fill, "layers", __name__))
 
 
 def merged(*environments: Mapping[str, str]) -> dict[str, str]:

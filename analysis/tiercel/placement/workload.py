@@ -17,7 +17,9 @@ class ReplayWorkload(Workload):
 
     operation: Literal["replay"]
     trace: str = Field(min_length=1, description="file or folder; a relative one starts at the project")
-    think_time: Literal["none", "recorded"] = "none"
+    think_time: Literal["none", "recorded"] = Field(
+        default="none", description="computation between the calls: left out, or as long as recorded"
+    )
     largest: Size = Field(default=1024**3, gt=0, description="refuse traces whose files need more than this")
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:

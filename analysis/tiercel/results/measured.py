@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from tiercel.engines import Measurement, Task, engines
 from tiercel.errors import RunFailed
 from tiercel.results.raw import RawRun
+from tiercel.study.any_workload import AnyWorkload
 from tiercel.study.workloads import Workload
-from tiercel.study.workloads.every import AnyWorkload
 
 _WORKLOAD: TypeAdapter[Workload] = TypeAdapter(AnyWorkload)
 

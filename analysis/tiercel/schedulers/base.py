@@ -2,7 +2,8 @@
 
 Snakemake submits the jobs: to Slurm by its Slurm executor, to the others by its cluster-generic executor
 and the site's own scripts (``site-configs/<site>/submit``, ``status``, ``cancel``). An adapter says which
-Snakemake resources make the right job, and finds jobs that a killed Snakemake left behind.
+Snakemake resources make the right job, and finds jobs that a killed Snakemake left behind. To add one, write
+a file with a class under ``@schedulers.register("name")`` in this folder, or name it in a subject.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
 
 from tiercel.registry import Registry
 from tiercel.site.model import Site
 from tiercel.site.scheduler import SchedulerSettings
 from tiercel.site.variables import expand
+from tiercel.subjects import fill
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,9 @@ class Scheduler(ABC):
     name: str
     programs: tuple[str, ...]
     """What must be on PATH where jobs are submitted; the first one submits."""
+    scripts: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What `tiercel site new --scheduler` writes into a site's folder: the shell scripts submit, status and
+    cancel (see `schedulers.scripts`). None for Slurm, and for those with templates in site/templates."""
     poll_seconds: float = 3.0
     """How often the scheduler is asked about jobs that are waited for."""
 
@@ -74,7 +82,7 @@ class Scheduler(ABC):
         raise NotImplementedError
 
 
-schedulers: Registry[type[Scheduler]] = Registry("scheduler")
+schedulers: Registry[type[Scheduler]] = Registry("scheduler", partial(fill, "schedulers", __name__))
 
 
 def scheduler_of(site: Site) -> Scheduler | None:

@@ -3,6 +3,10 @@
 The profile hands the resources to ``site-configs/<site>/submit`` as words. It notes each job's number in
 ``.snakemake/tiercel-<site>.jobs``: Snakemake's cluster-generic executor could take up jobs of one that was
 killed, but not together with ``rerun-incomplete``, which the tables and the report need.
+
+    submit NODES MINUTES QUEUE JOBSCRIPT   prints the job's number alone, and notes it; QUEUE may be default
+    status JOB                             prints running (waiting, too), success or failed
+    cancel JOB...                          ends them
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class CompetingJob(IOJob):
 class ContestWorkload(Workload):
     """Jobs that compete: what all kinds of such workloads have."""
 
-    jobs: Sequence[CompetingJob]
+    jobs: Sequence[CompetingJob] = Field(description="that compete")
     interval: Duration
 
     @model_validator(mode="after")
@@ -91,6 +91,6 @@ class SharingWorkload(ContestWorkload):
     """Jobs that compete for one storage."""
 
     operation: Literal["sharing"]
-    jobs: list[CompetingJob] = Field(min_length=1)
+    jobs: list[CompetingJob] = Field(min_length=1, description="that compete")
     alone: Duration = Field(default=2.0, gt=0, description="time that the first job has for itself before")
     interval: Duration = Field(default=0.1, ge=0.01, description="throughput is counted in these")

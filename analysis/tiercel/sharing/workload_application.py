@@ -35,7 +35,7 @@ class BackgroundJob(IOJob):
 
     name: Name = "background"
     user: int = Field(default=1, ge=0, description="another one than the application's")
-    group: int = Field(default=1, ge=0)
+    group: int = Field(default=1, ge=0, description="its number, for the policy")
     processes: int = Field(default=2, ge=1, le=1024)
 
 
@@ -44,16 +44,16 @@ class SharingApplicationWorkload(Workload):
     """An application with a background job."""
 
     operation: Literal["sharing-application"]
-    application: Application
+    application: Application = Field(description="what is slowed down")
     command: list[str] = Field(default=[], description="with application: command; {folder} is its own")
     prepare: list[str] = Field(default=[], description="run once before it, to make its input")
     data: Size | None = Field(default=None, ge=1, description="bytes that it has on the storage at most")
     work: float = Field(default=1.0, gt=0, le=1000, description="how much it does; 1 is a few seconds")
     size: int = Field(default=4, ge=1, description="nodes that the application counts as")
-    user: int = Field(default=0, ge=0)
-    group: int = Field(default=0, ge=0)
-    priority: int = Field(default=1, ge=1)
-    background: BackgroundJob = BackgroundJob()
+    user: int = Field(default=0, ge=0, description="its number, for the policy")
+    group: int = Field(default=0, ge=0, description="its number, for the policy")
+    priority: int = Field(default=1, ge=1, description="for the policy")
+    background: BackgroundJob = Field(default=BackgroundJob(), description="the job beside it")
     longest: Duration = Field(default=60.0, gt=0, description="the application must end within it")
     interval: Duration = Field(default=0.1, ge=0.01, description="throughput is counted in these")
 

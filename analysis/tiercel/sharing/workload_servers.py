@@ -27,7 +27,7 @@ from tiercel.study.workloads.base import workload_kinds
 class SpreadJob(CompetingJob):
     """A job, and the servers that its files lie on; its processes are dealt out over them."""
 
-    servers: list[int] = Field(min_length=1)
+    servers: list[int] = Field(min_length=1, description="how many")
 
     @model_validator(mode="after")
     def _dealt(self) -> SpreadJob:
@@ -43,8 +43,8 @@ class SharingServersWorkload(ContestWorkload):
     """Jobs on several servers."""
 
     operation: Literal["sharing-servers"]
-    jobs: list[SpreadJob] = Field(min_length=2)
-    servers: int = Field(default=2, ge=2, le=16)
+    jobs: list[SpreadJob] = Field(min_length=2, description="that compete")
+    servers: int = Field(default=2, ge=2, le=16, description="how many")
     policy: str = Field(default="size-fair", description="a policy of the layer fairshare")
     exchange: Duration = Field(
         default=0.5, ge=0, description="lambda: time between the servers' job tables; 0: none"

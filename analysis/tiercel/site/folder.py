@@ -5,8 +5,9 @@ They are a beginning: from then on they belong to the site, and whoever knows it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,11 +16,13 @@ from tiercel.errors import UserError
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 
-#: Which templates a scheduler's scripts are made from, and what the profile hands to `submit`.
+#: What the profile hands to `submit`, and its defaults.
+_WORDS = ("{resources.nodes} {resources.runtime} {resources.queue}", ["queue=default"])
+#: Which templates a scheduler's scripts are made from, and their words.
 _SCRIPTS = {
-    "lsf": ("lsf", "{resources.nodes} {resources.runtime} {resources.queue}", ["queue=default"]),
-    "flux": ("flux", "{resources.nodes} {resources.runtime} {resources.queue}", ["queue=default"]),
-    "cobalt": ("cobalt", "{resources.nodes} {resources.runtime} {resources.queue}", ["queue=default"]),
+    "lsf": ("lsf", *_WORDS),
+    "flux": ("flux", *_WORDS),
+    "cobalt": ("cobalt", *_WORDS),
     # Where Snakemake's Slurm executor does not do: it hides SLURM_* from the job, which ibrun reads.
     "sbatch": (
         "sbatch",
@@ -30,17 +33,26 @@ _SCRIPTS = {
 
 
 def site_files(
-    site: str, scheduler: str, account: str = "", account_option: str = "", options: Sequence[str] = ()
+    site: str,
+    scheduler: str,
+    account: str = "",
+    account_option: str = "",
+    options: Sequence[str] = (),
+    scripts: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return name and content of the profile (``config.yaml``) and of the scripts that `scheduler` needs.
 
-    `scheduler`: slurm, sbatch (Slurm without Snakemake's own executor), lsf, flux, cobalt, or empty.
+    `scheduler`: slurm, sbatch (Slurm without Snakemake's own executor), lsf, flux, cobalt, or empty; or
+    another with its `scripts`: submit, status and cancel.
     """
     values: dict[str, Any] = {
         "site": site, "account": account, "account_option": account_option, "options": list(options),
     }  # fmt: skip
     if scheduler in ("", "slurm"):
         return {"config.yaml": render("profile-slurm" if scheduler else "profile-local", values)}
+    if scripts:
+        profile = render("profile-scripts", {**values, "words": _WORDS[0], "defaults": _WORDS[1]})
+        return {"config.yaml": profile, **scripts}
     if scheduler not in _SCRIPTS:
         raise UserError(f"no scheduler named {scheduler!r} (allowed: slurm, {', '.join(_SCRIPTS)})")
     kind, words, defaults = _SCRIPTS[scheduler]

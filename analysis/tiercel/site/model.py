@@ -48,14 +48,14 @@ class Storage(Document):
     )
     bucket: str = Field(default="", description="of object storage; it must exist")
     endpoint: str = Field(default="", description="server of object storage: http(s)://HOST[:PORT]")
-    region: str = ""
+    region: str = Field(default="", description="of object storage")
     path_style: bool = Field(default=False, description="the bucket goes into the path, not the host's name")
     attempts: int = Field(default=ATTEMPTS, ge=1, description="how often a request is sent, at most")
-    medium: Medium = "disk"
-    label: str = ""
-    source: str = ""
-    options: str = ""
-    capacity: Size | None = None
+    medium: Medium = Field(default="disk", description="what lies at the end")
+    label: str = Field(default="", description="its name in figures")
+    source: str = Field(default="", description="what is mounted")
+    options: str = Field(default="", description="mount options")
+    capacity: Size | None = Field(default=None, description="size of the file system")
     shared: bool = Field(default=False, description="every node sees the same files")
     fill_limit: float = Field(
         default=0.8, gt=0, le=1, description="refuse to fill the file system beyond this"
@@ -125,21 +125,21 @@ class Storage(Document):
 class Site(Document):
     """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
 
-    site: Name
-    description: str = ""
+    site: Name = Field(description="the folder's name")
+    description: str = Field(default="", description="the machine, in words")
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
     launcher_options: list[str] = Field(
         default=[], description="more words for the launcher; $VARIABLES are expanded"
     )
     scheduler: SchedulerSettings | None = Field(default=None, description="none: jobs run where they start")
-    limits: Limits = Limits()
-    nodes: int = Field(default=1, ge=1)
+    limits: Limits = Field(default=Limits(), description="what a study may use up")
+    nodes: int = Field(default=1, ge=1, description="how many there are")
     processes_per_node: int = Field(default=1, ge=1, description="the most that an experiment may use")
     cores_per_node: int | None = Field(default=None, ge=1, description="what a node-hour costs in core-hours")
-    memory_per_node: Size | None = None
+    memory_per_node: Size | None = Field(default=None, description="of one node")
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
-    storages: dict[Name, Storage] = {}
+    storages: dict[Name, Storage] = Field(default={}, description="by name")
     sources: dict[str, str] = Field(
         default={}, description="where facts of this file come from; what is not named here is unverified"
     )
@@ -166,8 +166,8 @@ class Site(Document):
 class LayerChoice(Document):
     """A layer put in front of a storage, with its own options (each layer checks them itself)."""
 
-    layer: Name
-    options: dict[str, bool | int | float | str] = {}
+    layer: Name = Field(description="its name")
+    options: dict[str, bool | int | float | str] = Field(default={}, description="of the layer's own")
 
     @property
     def label(self) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from tiercel.errors import UserError
 from tiercel.site.folder import render, site_files, write_folder
@@ -18,8 +20,11 @@ from tiercel.site.survey import Survey
 _WALLTIME_MINUTES = 60
 
 
-def new_site(name: str, root: Path, found: Survey) -> Path:
-    """Write ``site-configs/<name>`` and the link in the root that Snakemake needs; return the folder."""
+def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """Write ``site-configs/<name>`` and the link in the root that Snakemake needs; return the folder.
+
+    `scripts`: those that a scheduler brings itself (`schedulers.base.Scheduler.scripts`).
+    """
     try:
         check_name(name)
     except ValueError as error:
@@ -52,7 +57,7 @@ def new_site(name: str, root: Path, found: Survey) -> Path:
             "storages": {key: _without_user(storage) for key, storage in storages.items()},
         },
     )  # fmt: skip
-    write_folder(folder, {"site.yaml": text, **site_files(name, found.scheduler)})
+    write_folder(folder, {"site.yaml": text, **site_files(name, found.scheduler, scripts=scripts)})
     link.symlink_to(Path("site-configs") / name)
     return folder
 

@@ -15,6 +15,12 @@ from tiercel.site.machine import cores, memory
 from tiercel.site.model import Storage
 
 _PATIENCE_S = 20.0
+#: What usually starts programs in jobs of a scheduler, and what only a person can say.
+_USUAL = {
+    "lsf": ("jsrun", "queue, nodes, cores and walltime: `bqueues -l` and the site's pages say"),
+    "flux": ("flux", "queue, nodes, cores and walltime: `flux resource list` and `flux queue list`"),
+}
+_OTHERS = ("auto", "queue, nodes, cores and walltime: the site's pages say")
 
 
 @dataclass
@@ -22,7 +28,7 @@ class Survey:
     """What was found. `questions` are for a person who knows the machine."""
 
     scheduler: str = ""
-    """slurm, sbatch (Slurm with its own launcher), lsf, flux, cobalt, or empty."""
+    """Of `tiercel.schedulers`, or sbatch (Slurm with its own launcher), or empty."""
     launcher: str = "auto"
     launcher_options: list[str] = field(default_factory=list)
     partition: str = ""
@@ -36,20 +42,18 @@ class Survey:
     questions: list[str] = field(default_factory=list)
 
 
-def survey() -> Survey:
-    """Look at this machine. Nothing is written, no job is submitted."""
+def survey(scheduler: str = "") -> Survey:
+    """Look at this machine. Nothing is written, no job is submitted. `scheduler`: the one to take; else it is
+    looked for."""
     found = Survey(cores=cores(), memory_mib=memory() // 1024**2, processor=_processor(), modules=_modules())
-    if shutil.which("sbatch"):
+    found.scheduler = scheduler or _scheduler()
+    if found.scheduler == "slurm":
         _slurm(found)
-    elif shutil.which("bsub"):
-        found.scheduler, found.launcher = "lsf", "jsrun"
-        found.questions.append("queue, nodes, cores and walltime: `bqueues -l` and the site's pages say")
-    elif shutil.which("flux"):
-        found.scheduler = found.launcher = "flux"
-        found.questions.append("queue, nodes, cores and walltime: `flux resource list` and `flux queue list`")
-    elif shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists()):
-        found.scheduler, found.launcher = "cobalt", "aprun" if shutil.which("aprun") else "mpiexec"
-        found.questions.append("queue, nodes, cores and walltime: the site's pages say")
+    elif found.scheduler:
+        found.launcher, question = _USUAL.get(found.scheduler, _OTHERS)
+        if found.scheduler == "cobalt":
+            found.launcher = "aprun" if shutil.which("aprun") else "mpiexec"
+        found.questions.append(question)
     elif shutil.which("qsub"):
         found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
     if found.scheduler:
@@ -58,6 +62,14 @@ def survey() -> Survey:
         )
     _storages(found)
     return found
+
+
+def _scheduler() -> str:
+    for name, program in (("slurm", "sbatch"), ("lsf", "bsub"), ("flux", "flux")):
+        if shutil.which(program):
+            return name
+    cobalt = shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists())
+    return "cobalt" if cobalt else ""
 
 
 def _slurm(found: Survey) -> None:

@@ -30,21 +30,21 @@ class Stage(Document):
     as what is missing.
     """
 
-    stage: StageKind
-    label: str = ""
+    stage: StageKind = Field(description="its kind")
+    label: str = Field(default="", description="its name in sentences")
     bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads and writes alike")
-    read_bandwidth: Rate | None = Field(default=None, gt=0)
-    write_bandwidth: Rate | None = Field(default=None, gt=0)
+    read_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads")
+    write_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, writes")
     operations: Each | None = Field(default=None, description="per second, of one unit")
-    read_operations: Each | None = None
-    write_operations: Each | None = None
+    read_operations: Each | None = Field(default=None, description="of one unit, reads")
+    write_operations: Each | None = Field(default=None, description="of one unit, writes")
     metadata: Each | dict[Action, Each] | None = Field(
         default=None,
         description="creates, stats... of files or folders per second, of one unit; or of each kind",
     )
     latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
-    read_latency: Duration | None = Field(default=None, gt=0)
-    write_latency: Duration | None = Field(default=None, gt=0)
+    read_latency: Duration | None = Field(default=None, gt=0, description="of a read")
+    write_latency: Duration | None = Field(default=None, gt=0, description="of a write")
     metadata_latency: Wait | dict[Action, Wait] | None = Field(
         default=None,
         description="what a create, stat... takes its process where it is alone; or of each kind",

@@ -10,9 +10,9 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_v
 from tiercel.documents import Document
 from tiercel.quantities import Duration
 from tiercel.site.model import LayerChoice, Name
+from tiercel.study.any_workload import AnyWorkload
 from tiercel.study.sweep import Sweep
 from tiercel.study.workloads import Workload
-from tiercel.study.workloads.every import AnyWorkload
 
 Count = Annotated[int, Field(ge=1)]
 Processes = Literal["half", "max"] | Count
@@ -45,9 +45,9 @@ Scales = WrapValidator(_or_doubling)
 class Repetitions(Document):
     """How often a configuration runs: on until its interval is tight enough, within these bounds."""
 
-    minimum: int = Field(default=3, ge=1)
+    minimum: int = Field(default=3, ge=1, description="so many at least")
     # Beyond a thousand no interval gets tighter that anybody waits for; a plan has a row for each.
-    maximum: int = Field(default=10, ge=1, le=1000)
+    maximum: int = Field(default=10, ge=1, le=1000, description="so many at most")
     target: float = Field(
         default=0.1, gt=0, lt=1, description="half width of the 95 % interval of the median, relative to it"
     )
@@ -62,8 +62,10 @@ class Repetitions(Document):
 class StackChoice(Document):
     """A stack named in a study: a storage of the site and the layers in front of it."""
 
-    storage: Name
-    layers: list[Name | LayerChoice] = []
+    storage: Name = Field(description="one of the site's")
+    layers: list[Name | LayerChoice] = Field(
+        default=[], description="in front of it, from the program to the storage"
+    )
 
     def choices(self) -> list[LayerChoice]:
         """Return the layers, from the program to the storage."""
@@ -73,25 +75,31 @@ class StackChoice(Document):
 class Experiment(Document):
     """Workloads over scales."""
 
-    title: str = ""
-    nodes: Annotated[list[Count], Scales] = Field(default=[1], min_length=1)
-    processes_per_node: Annotated[list[Processes], Scales] = Field(default=["max"], min_length=1)
+    title: str = Field(default="", description="for figures and tables; default: the name")
+    nodes: Annotated[list[Count], Scales] = Field(
+        default=[1], min_length=1, description="each of these numbers of nodes"
+    )
+    processes_per_node: Annotated[list[Processes], Scales] = Field(
+        default=["max"], min_length=1, description="each of these; half and max are of the site's"
+    )
     launcher: Literal["site", "fork"] = Field(
         default="site", description="fork: the engine starts its own processes, on one node and without MPI"
     )
-    workloads: dict[Name, AnyWorkload] = {}
+    workloads: dict[Name, AnyWorkload] = Field(default={}, description="what is done, by name")
     sweep: Sweep | None = Field(default=None, description="a designed sample of workloads beside the named")
-    repetitions: Repetitions | None = None
+    repetitions: Repetitions | None = Field(default=None, description="of its own; default: the study's")
     phase_time: Duration | None = Field(
         default=None,
         ge=0.1,
         description="what a measured phase aims at: a calibration finds the amount for each stack and scale",
     )
     # What an experiment has of its own; without it, the study's.
-    stacks: Literal["all"] | list[Name | StackChoice] | None = None
+    stacks: Literal["all"] | list[Name | StackChoice] | None = Field(
+        default=None, description="of its own; default: the study's"
+    )
     engines: list[Name] = Field(default=[], description="of the study's, those that run it")
-    twins: bool | None = None
-    trace: bool | None = None
+    twins: bool | None = Field(default=None, description="of its own; default: the study's")
+    trace: bool | None = Field(default=None, description="of its own; default: the study's")
     optional: bool = Field(
         default=False,
         description="what the site lacks of it (nodes, processes, layers, engines) is left out with a note",
@@ -115,14 +123,16 @@ class Experiment(Document):
 class Study(Document):
     """One file: ``workflows/studies/<study>.yaml``."""
 
-    study: Name
-    title: str
-    description: str = ""
+    study: Name = Field(description="the file's name")
+    title: str = Field(description="for the report")
+    description: str = Field(default="", description="for the report")
     source: str = Field(default="", description="the publication that this study repeats")
-    stacks: Literal["all"] | list[Name | StackChoice] = "all"
+    stacks: Literal["all"] | list[Name | StackChoice] = Field(
+        default="all", description="storage systems with their layers; all: every storage of the site"
+    )
     engines: list[Name] = Field(default=["iokernel"], description="required")
     engines_where_found: list[Name] = Field(default=[], description="run beside them where installed")
-    repetitions: Repetitions = Repetitions()
+    repetitions: Repetitions = Field(default=Repetitions(), description="how often each configuration runs")
     twins: bool = Field(
         default=True, description="run one scale of each workload twice over: the A/A noise floor"
     )
@@ -136,8 +146,8 @@ class Study(Document):
         gt=0,
         description="time for further repetitions of what the plan leaves undecided, in up to three looks",
     )
-    seed: int = Field(default=1, ge=0, lt=2**31)
-    experiments: dict[Name, Experiment]
+    seed: int = Field(default=1, ge=0, lt=2**31, description="of the random order")
+    experiments: dict[Name, Experiment] = Field(description="by name")
 
     @model_validator(mode="after")
     def _some(self) -> Study:

@@ -61,14 +61,16 @@ class Sweep(Document):
     """The section `sweep:` of an experiment. Sizes are of what one process does to its file."""
 
     size: Literal["all"] | Positive = Field(description="configurations to take")
-    levels: Levels = Levels()
-    seed: int = Field(default=1, ge=0)
-    smallest_file: Size = Field(default=64, gt=0)
-    largest_file: Size = Field(default=16 * 1024**2, gt=0)
+    levels: Levels = Field(
+        default=Levels(), description="values of each feature that the sample is drawn from"
+    )
+    seed: int = Field(default=1, ge=0, description="of the sample")
+    smallest_file: Size = Field(default=64, gt=0, description="bytes")
+    largest_file: Size = Field(default=16 * 1024**2, gt=0, description="bytes")
     data_per_run: Size = Field(
         default=8 * 1024**2, gt=0, description="small files are done again and again until this has moved"
     )
-    most_repeats: Positive = 64
+    most_repeats: Positive = Field(default=64, description="of a small file, so that a phase lasts")
     most_syncs: Positive = Field(default=64, description="of one process in a run")
 
     @model_validator(mode="after")

@@ -3,27 +3,24 @@
 A rule is a function from results to findings. No rule claims a difference that the statistics did not:
 `claim` needs a verdict, `hint` says what was seen in all repetitions and why that is no claim, `open` says
 what could not be told apart. `fact` describes a number without comparing; `caution` and `failure` say what
-to mind and what went wrong. To add one: a function in the file of its audience, and its name in RULES there,
-or in RULES of a module that a subject names (`tiercel.subjects`).
+to mind and what went wrong. To add one: a function, and its name in RULES of its file: one of this folder,
+or a module that a subject names (`tiercel.subjects`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tiercel.report.data import Results
-from tiercel.report.findings import for_engineers, for_researchers, for_users
 from tiercel.report.findings.finding import AUDIENCES, Evidence, Finding, Rule
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
-__all__ = ["AUDIENCES", "RULES", "Evidence", "Finding", "find"]
-
-RULES: tuple[Rule, ...] = (
-    *for_users.RULES,
-    *for_engineers.RULES,
-    *for_researchers.RULES,
-    *(rule for module in load("findings") for rule in module.RULES),
-)
+__all__ = ["AUDIENCES", "Evidence", "Finding", "find"]
 
 
 def find(results: Results) -> list[Finding]:
-    """Return the findings of all rules, in the order of the rules."""
-    return [finding for rule in RULES for finding in rule(results)]
+    """Return the findings of all rules: by audience, then in the order of the rules."""
+    modules = fill("findings", f"{__name__}.finding")
+    rules: Iterator[Rule] = (rule for module in modules for rule in getattr(module, "RULES", ()))
+    found = [finding for rule in rules for finding in rule(results)]
+    return sorted(found, key=lambda finding: list(AUDIENCES).index(finding.audience))

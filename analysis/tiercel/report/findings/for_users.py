@@ -13,6 +13,7 @@ from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidenc
 
 
 def nothing_measured(results: Results) -> Iterable[Finding]:
+    """Say where nothing was measured."""
     if results.failed and not results.total:
         yield Finding(
             "user",

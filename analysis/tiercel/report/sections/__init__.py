@@ -1,6 +1,5 @@
 """Sections of the report. One file each, here or in the folder of a subject."""
 
-from tiercel.report.sections import ceilings, facts, recommendations, simulated, traces
 from tiercel.report.sections.base import Block, Context, Point, Section, make_sections, sections
 
 __all__ = [
@@ -8,11 +7,6 @@ __all__ = [
     "Context",
     "Point",
     "Section",
-    "ceilings",
-    "facts",
     "make_sections",
-    "recommendations",
     "sections",
-    "simulated",
-    "traces",
 ]

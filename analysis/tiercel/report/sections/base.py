@@ -1,6 +1,6 @@
 """What a section of the report is: a part of the page that one subject (placement, sharing, ...) adds.
 
-To add one, write a file with a function under ``@sections.register("name")`` and import it in ``__init__``,
+To add one, write a file with a function under ``@sections.register("name")`` in this folder,
 or name it in a subject (`tiercel.subjects`). It looks into the results folder, and returns None where there
 is nothing of its subject.
 """
@@ -17,7 +17,7 @@ from tiercel.registry import Registry
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
 from tiercel.site.model import Site
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Section:
 
 SectionMaker = Callable[[Context], Section | None]
 
-sections: Registry[SectionMaker] = Registry("report section", partial(load, "sections"))
+sections: Registry[SectionMaker] = Registry("report section", partial(fill, "sections", __name__))
 
 
 def make_sections(context: Context) -> list[Section]:

@@ -1,7 +1,7 @@
 """What a workload is to the rest of the project: what I/O looks like, in words that adapters understand.
 
 There are several kinds (data, metadata, ...), told apart by their key `operation`. To add one, write a file
-with a class under ``@workload_kinds.register("operation", ...)`` and import it in ``__init__``, or name it in
+with a class under ``@workload_kinds.register("operation", ...)`` in this folder, or name it in
 a subject (`tiercel.subjects`). Nothing here knows an engine's options.
 """
 
@@ -11,15 +11,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from pydantic import Field
+
 from tiercel.documents import Document
-from tiercel.subjects import load
+from tiercel.subjects import fill
 
 
 class Workload(Document):
     """Base of the kinds. A kind adds its own keys, and narrows `operation` to its operations."""
 
     operation: str
-    title: str = ""
+    title: str = Field(default="", description="for figures and tables; default: the name")
 
     @abstractmethod
     def footprint(self, nodes: int, processes_per_node: int) -> int:
@@ -83,7 +85,7 @@ class WorkloadKinds:
         """Import the kinds that subjects bring; of itself, when the kinds are first asked for."""
         if not self._filled:
             self._filled = True
-            load("workloads")
+            fill("workloads", __name__)
 
     def register(self, *operations: str) -> Callable[[W], W]:
         """Return a decorator that files a kind under its operations."""

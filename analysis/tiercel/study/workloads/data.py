@@ -26,21 +26,27 @@ class DataWorkload(Workload):
     """Reads or writes of file contents."""
 
     operation: Literal["write", "read"]
-    api: Literal["posix", "mpiio"] = "posix"
-    collective: bool = False
-    file_view: bool = False
-    preallocate: bool = False
-    layout: Literal["file-per-process", "shared"] = "file-per-process"
-    unique_directories: bool = False
-    pattern: Literal["sequential", "random"] = "sequential"
-    transfer_size: Size = Field(default=1024**2, gt=0)
+    api: Literal["posix", "mpiio"] = Field(default="posix", description="calls of POSIX, or of MPI-IO")
+    collective: bool = Field(default=False, description="collective calls of MPI-IO")
+    file_view: bool = Field(default=False, description="a file view says where the data goes")
+    preallocate: bool = Field(default=False, description="make room before writing")
+    layout: Literal["file-per-process", "shared"] = Field(
+        default="file-per-process", description="a file for each process, or one for all"
+    )
+    unique_directories: bool = Field(default=False, description="a folder for each process")
+    pattern: Literal["sequential", "random"] = Field(
+        default="sequential", description="order of the accesses"
+    )
+    transfer_size: Size = Field(default=1024**2, gt=0, description="bytes of one call")
     block_size: Size | None = Field(default=None, gt=0, description="contiguous bytes of one process")
-    segments: int | None = Field(default=None, ge=1)
-    data_per_process: Size | None = Field(default=None, gt=0)
-    data_per_node: Size | None = Field(default=None, gt=0)
-    fsync: Literal["none", "phase", "write"] = "none"
+    segments: int | None = Field(default=None, ge=1, description="blocks of each process")
+    data_per_process: Size | None = Field(default=None, gt=0, description="bytes of each process")
+    data_per_node: Size | None = Field(default=None, gt=0, description="bytes of each node")
+    fsync: Literal["none", "phase", "write"] = Field(
+        default="none", description="never, once after writing, or after every write"
+    )
     direct: bool = Field(default=False, description="bypass the page cache (O_DIRECT)")
-    queue_depth: int = Field(default=1, ge=1, le=4096)
+    queue_depth: int = Field(default=1, ge=1, le=4096, description="operations in flight (io_uring)")
     access: Access | None = Field(default=None, description="what went before; default WO or RO")
     cold: bool | None = Field(default=None, description="evict before the read; default: yes for RO")
     rest: Duration | None = Field(
@@ -52,9 +58,11 @@ class DataWorkload(Workload):
     repeats: int = Field(
         default=1, ge=1, le=1000, description="all phases again, in the same program start, on a new file"
     )
-    verify: bool = False
-    stonewall: Duration | None = Field(default=None, gt=0)
-    wear_out: bool = False
+    verify: bool = Field(default=False, description="check the data that is read")
+    stonewall: Duration | None = Field(default=None, gt=0, description="time limit of a phase")
+    wear_out: bool = Field(
+        default=False, description="after the time limit all processes reach what the fastest did"
+    )
 
     @field_validator("reorder")
     @classmethod

@@ -26,15 +26,19 @@ class MetadataWorkload(Workload):
     """Creates, stats, reads, renames and removes of many files and folders."""
 
     operation: Literal["metadata"]
-    items_per_process: int = Field(default=1000, ge=1)
-    directories: bool = True
-    files: bool = True
-    unique_directories: bool = False
-    write_bytes: Size = 0
-    read_bytes: Size = 0
-    fsync: bool = False
-    phases: list[MetadataPhase] = ["create", "stat", "read", "remove"]
-    reorder: Literal["none", "node"] | int = "node"
+    items_per_process: int = Field(default=1000, ge=1, description="files, or folders, of each process")
+    directories: bool = Field(default=True, description="work on folders")
+    files: bool = Field(default=True, description="work on files")
+    unique_directories: bool = Field(default=False, description="a folder for each process")
+    write_bytes: Size = Field(default=0, description="written to each file")
+    read_bytes: Size = Field(default=0, description="read from each file")
+    fsync: bool = Field(default=False, description="sync each file")
+    phases: list[MetadataPhase] = Field(
+        default=["create", "stat", "read", "remove"], description="in this order"
+    )
+    reorder: Literal["none", "node"] | int = Field(
+        default="node", description="a process works on the items of the one this far away"
+    )
     stonewall: Duration | None = Field(
         default=None, gt=0, description="stop creating after this; the other phases take what there is"
     )

@@ -27,6 +27,7 @@ OF_OTHERS = 0.1
 
 @rules.register("random-access")
 def random_access(case: Case) -> Iterator[Finding]:
+    """Accesses that jump about in large files."""
     for kind, rows, calls, moved, time in kinds(case.low):
         files = rows.groupby("file")[[calls, moved, time]].sum().join(case.places, how="inner")
         placed, jumps = files[f"placed_{kind}s"], files[f"random_{kind}s"]
@@ -57,6 +58,7 @@ def random_access(case: Case) -> Iterator[Finding]:
 
 @rules.register("misaligned")
 def misaligned(case: Case) -> Iterator[Finding]:
+    """Accesses that begin off the file system's blocks."""
     known = case.low[case.low["not_aligned"].notna() & (case.low["alignment"] > 1)]
     if float(known["not_aligned"].sum()) < ENOUGH_OFF:
         return
@@ -87,6 +89,7 @@ def misaligned(case: Case) -> Iterator[Finding]:
 
 @rules.register("read-again")
 def read_again(case: Case) -> Iterator[Finding]:
+    """Bytes that are read more often than once."""
     files = case.low.groupby("file")[["bytes_read", "read_time"]].sum().join(case.places, how="inner")
     needless = files["read_again"]
     files = files[(needless >= ENOUGH_BYTES) & (needless >= AGAIN * (files["bytes_read"] - needless))]

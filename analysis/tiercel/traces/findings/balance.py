@@ -292,6 +292,7 @@ def _lone_writer(case: Case) -> tuple[int, float, float] | None:
 @rules.register("single-writer")
 @of_ranks
 def single_writer(case: Case) -> Iterator[Finding]:
+    """One rank does the I/O that others wait for."""
     lone = _lone_writer(case)
     if lone is None:
         return

@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from tiercel.registry import Registry
+from tiercel.subjects import fill
 from tiercel.traces.analysis.tally import BLOCK, places, topmost
 from tiercel.units import format_latency
 
@@ -188,7 +189,7 @@ PLACES = [
 ]  # fmt: skip
 
 Rule = Callable[[Case], Iterable[Finding]]
-rules: Registry[Rule] = Registry("finding rule")
+rules: Registry[Rule] = Registry("finding rule", partial(fill, "rules", __name__))
 _OF_RANKS: set[Rule] = set()
 
 

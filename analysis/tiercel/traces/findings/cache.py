@@ -20,6 +20,7 @@ SHARE = 0.5
 
 @rules.register("cached-reads")
 def cached_reads(case: Case) -> Iterator[Finding]:
+    """Reads faster than the storage can be: they came from the page cache."""
     if case.events:
         yield from _by_event(case)
     else:
@@ -107,6 +108,7 @@ def _by_event(case: Case) -> Iterator[Finding]:
 
 @rules.register("mapped")
 def mapped(case: Case) -> Iterator[Finding]:
+    """Files that are mapped into memory: what is moved there is in no call."""
     rows = case.low[case.low["maps"] > 0]
     if rows.empty:
         return

@@ -37,6 +37,7 @@ STDIO = 0.1
 
 @rules.register("small-transfers")
 def small_transfers(case: Case) -> Iterator[Finding]:
+    """Many reads or writes of few bytes each."""
     # What goes through stdio is gathered in its buffer: another rule's.
     for kind, rows, calls, moved, time in kinds(case.low[case.low["api"] != "stdio"]):
         known = rows[rows[f"small_{kind}s"].notna()]
@@ -103,6 +104,7 @@ def stdio(case: Case) -> Iterator[Finding]:
 
 @rules.register("metadata-bound")
 def metadata_bound(case: Case) -> Iterator[Finding]:
+    """Most of the time in I/O goes to metadata, not to data."""
     low = case.low
     metadata = float(low["metadata_time"].sum())
     whole = float(low[["metadata_time", "read_time", "write_time", "sync_time"]].sum().sum())
@@ -138,6 +140,7 @@ def _most(case: Case) -> str:
 
 @rules.register("open-storm")
 def open_storm(case: Case) -> Iterator[Finding]:
+    """Files that are opened over and over."""
     each = pd.Series(1, case.low.index).where(case.low["rank"] >= 0, case.ranks or 1)
     rows = case.low[(case.low["opens"] >= OPENS_EACH * each)]
     opens = int(rows["opens"].sum())
@@ -155,6 +158,7 @@ def open_storm(case: Case) -> Iterator[Finding]:
 
 @rules.register("fsync-storm")
 def fsync_storm(case: Case) -> Iterator[Finding]:
+    """Syncs so often that the medium is waited for again and again."""
     rows = case.low[case.low["syncs"] + case.low["synced_writes"] > 0]
     by_flag, writes = int(rows["synced_writes"].sum()), int(rows["writes"].sum())
     syncs = int(rows["syncs"].sum()) + by_flag

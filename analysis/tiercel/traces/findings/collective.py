@@ -31,6 +31,7 @@ EXCHANGED = 0.5
 @rules.register("no-mpiio")
 @of_ranks
 def no_mpiio(case: Case) -> Iterator[Finding]:
+    """Ranks take turns in a shared file, piece by piece, without MPI-IO."""
     through = set(case.table.loc[case.table["api"] == "mpiio", "file"])
     rows = case.shared[~case.shared["file"].isin(through)]
     # A file that one writes and another reads is handed on, not shared.
@@ -75,6 +76,7 @@ def _in_pieces(case: Case, rows: pd.DataFrame) -> pd.Index:
 @rules.register("independent-io")
 @of_ranks
 def independent_io(case: Case) -> Iterator[Finding]:
+    """Ranks move pieces of a shared file through MPI-IO, and nothing gathers them."""
     assert case.ranks is not None
     rows = case.table[(case.table["api"] == "mpiio") & case.table["file"].isin(case.shared["file"])]
     alone, together = float(rows["independent"].sum()), float(rows["collective"].sum())

@@ -21,6 +21,7 @@ _MANY = 4
 @rules.register("shared-file-contention")
 @of_ranks
 def contention(case: Case) -> Iterator[Finding]:
+    """Ranks write pieces of a shared file so close together that they wait for its locks."""
     yield from _met(case) if case.events else _interleaved(case)
 
 

@@ -2,17 +2,19 @@
 
 A reader turns files of one format into record batches of the schema in `traces/schema.py`. It never holds a
 whole trace: it writes batch after batch and returns a report of what it could not read. To add a format,
-write one file with a class under ``@readers.register`` and name it in this package's ``__init__``.
+write one file with a class under ``@readers.register`` in this folder, or name it in a subject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tiercel.registry import Registry
+from tiercel.subjects import fill
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,4 +79,4 @@ class TraceReader(Protocol):
         """
 
 
-readers: Registry[type[TraceReader]] = Registry("trace format")
+readers: Registry[type[TraceReader]] = Registry("trace format", partial(fill, "readers", __name__))
