@@ -36,10 +36,6 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"resident_fraction": 1.0, "memory_backed": True, "medium": "memory"}, ["memory-storage"]),
         (READ, {"resident_fraction": None}, ["cache-unknown"]),
         (READ, {"role": "setup", "resident_fraction": None}, []),
-        (READ, {"behind_fraction": 0.1}, ["cache-behind"]),
-        (READ, {"behind_fraction": 0.09}, []),
-        (READ, {"behind_fraction": 1.0, "access": "RAR"}, []),  # a warm read was asked for
-        (READ, {"behind_fraction": 1.0, "direct": True}, ["cache-behind"]),  # it is not the client's
         (WRITE, {"fsync": "none"}, ["smaller-than-memory"]),
         (WRITE, {"fsync": "none", "bytes_moved": 4 * GIB, "bytes_expected": 4 * GIB}, []),
         (WRITE, {"fsync": "none", "nodes": 2, "bytes_moved": 4 * GIB, "bytes_expected": 4 * GIB},

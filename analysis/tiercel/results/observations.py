@@ -7,7 +7,6 @@ again, unless its record is newer or the code has changed that its rows hang on 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from tiercel.columns import COUNT, WORD, Column
 from tiercel.engines import Measurement
 from tiercel.errors import RunFailed, UserError
 from tiercel.results import code, schema
-from tiercel.results.behind import judge
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.table import known_rows, load_table, write_table
@@ -86,7 +84,6 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             features = workload_of(raw.run).features(raw.run["nodes"], raw.run["processes_per_node"])
         except RunFailed as failure:
             status, reason = "failed", str(failure)
-    sampled = {f"behind_{name}": value for name, value in asdict(judge(raw.context.get("behind"))).items()}
     rows = []
     for measurement in measurements:
         given = {**identity, **features, **context, **measurement.row()}
@@ -94,8 +91,6 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             raise ValueError(f"not declared as columns: {', '.join(sorted(unknown))}")
         row = dict.fromkeys(_OBSERVED) | given
         row["phase_time"] = raw.context.get("phase_time")
-        if measurement.role == "measured" and measurement.operation == "read":
-            row |= sampled | {"rested": raw.context.get("rested")}
         row["flags"] = flags_of(row)
         rows.append(row)
     record = raw.record

@@ -76,27 +76,10 @@ CONTEXT = (
     ),
 )
 
-#: Of a cold read: what sampled reads of single pages, just before it, say of caches behind the client
-#: (results.behind).
-BEHIND = (
-    Column(
-        "behind_fraction",
-        NUMBER,
-        "1",
-        "share of sampled pages that a cache behind the client answered, at least (null: cannot be told)",
-    ),
-    Column("behind_near", NUMBER, "s", "median time of a sampled page that such a cache answered"),
-    Column("behind_far", NUMBER, "s", "median time of one that it did not"),
-    Column(
-        "rested", NUMBER, "s", "how long nobody touched the data before it was read (the workload's rest)"
-    ),
-)
-
 OBSERVATIONS = (
     *IDENTITY,
     *FEATURES,
     *NUMBERS,
-    *BEHIND,
     *CONTEXT,
     Column("flags", WORDS, "", "codes of the validity checks that this number did not pass"),
 )

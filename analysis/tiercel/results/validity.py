@@ -28,8 +28,6 @@ class Flag:
 
 #: Above this share of the data in the page cache a read is not cold.
 COLD = 0.01
-#: Above this share of sampled pages from a cache behind the client, a read is not the medium's.
-BEHIND = 0.1
 #: Above this share of the cores in other hands a number is of a loaded machine.
 LOADED = 0.25
 #: Below this share of the memory that the site file says, a run had less than its node: the rest is the
@@ -92,17 +90,6 @@ def _cache_not_cold(row: Row) -> bool:
 def _cache_unknown(row: Row) -> bool:
     unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
     return _cold_wanted(row) and unknown and not row["direct"]
-
-
-@check(
-    "cache-behind", "caution", "Partly from a cache behind the client",
-    "This node's page cache was empty, but single pages came back as quickly as only memory answers: a file "
-    "server, a hypervisor or a controller held them (behind_fraction: which part). Read data larger than "
-    "its memory, or let nobody touch the data for a while before the read (rest).",
-)  # fmt: skip
-def _cache_behind(row: Row) -> bool:
-    share = row["behind_fraction"]
-    return _cold_wanted(row) and share is not None and share >= BEHIND
 
 
 @check(

@@ -22,7 +22,6 @@ from tiercel.errors import RunFailed, one_line
 from tiercel.launchers import Launcher
 from tiercel.layers import Layer, Place, View, merged
 from tiercel.results.raw import RECORD, RawStore, clean, write_json
-from tiercel.runs import behind
 from tiercel.runs.context import Sample, between, surroundings
 from tiercel.runs.datasets import dataset_of
 from tiercel.runs.places import Nodes, scratch_of
@@ -31,7 +30,6 @@ from tiercel.runs.tracing import tracing_environment
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import Site
 from tiercel.study.plan import Amount, Run
-from tiercel.study.workloads import DataWorkload
 
 #: Variables whose values are part of what a number means. Others (user names, tokens) are never recorded.
 _RECORDED = ("MPICH_", "OMPI_MCA_", "ROMIO_", "UCX_", "FI_", "HDF5_")
@@ -148,10 +146,7 @@ def measure(run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, 
                 run, equipment, folder if isinstance(place, Location) else place, folder
             ) as view:
                 task = _task(run, equipment, place if isinstance(place, Location) else view.data, folder)
-                todo = equipment.engine.steps(task, equipment.installation)
-                for number, step in enumerate(todo, 1):
-                    if 1 < number == len(todo):
-                        around |= _before_cold_read(run, equipment, None if nodes else task.data)
+                for step in equipment.engine.steps(task, equipment.installation):
                     steps.append(_carry_out(step, run, equipment, view, folder))
                     _check(step, steps[-1], folder)
         finally:
@@ -159,24 +154,6 @@ def measure(run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, 
             write_json(folder / "context.json", {**around, **here})
             clean(folder)
     return equipment.engine.parse(task, folder)
-
-
-def _before_cold_read(run: Run, equipment: Equipment, data: Path | None) -> dict[str, Any]:
-    """Let the data rest where the workload asks for it, and sample what a cache behind the client has of it.
-
-    `data`: where it lies, None where this process does not see it. A layer has caches of its own, and what is
-    behind those is not asked.
-    """
-    w = run.workload
-    if not isinstance(w, DataWorkload) or w.access_type != "RO" or not w.wants_cold or run.calibration:
-        return {}
-    rested = {}
-    if w.rest is not None:
-        time.sleep(w.rest)
-        rested = {"rested": w.rest}
-    if data is None or run.configuration.stack.layers or run.traced or _on_service(equipment):
-        return rested
-    return {**rested, **behind.of_folder(data, run.seed)}
 
 
 def _aimed_at(run: Run) -> dict[str, Any]:

@@ -45,10 +45,9 @@ _TRIALS = 3
 def assumed_seconds(c: Configuration, weather: Weather = BAD, *, calibration: bool = False) -> float:
     """Return the assumed duration of one run of `c`, or of its calibration, in seconds."""
     workload = c.workload
-    rest = 0.0 if calibration else getattr(workload, "rest", None) or 0.0
     if c.phase_time is not None:
         phases = len(getattr(workload, "phases", ())) * _kinds(workload) or _passes(workload)
-        return rest + 2 * weather.start * (_TRIALS if calibration else 1) + phases * c.phase_time
+        return 2 * weather.start * (_TRIALS if calibration else 1) + phases * c.phase_time
     bandwidth: float = c.nodes * weather.of_node
     if c.stack.storage.shared:
         bandwidth = min(bandwidth, weather.of_all)
@@ -60,7 +59,7 @@ def assumed_seconds(c: Configuration, weather: Weather = BAD, *, calibration: bo
         creating = min(creating, stonewall)
         transfer = min(transfer, stonewall)
     operations = creating * len(getattr(workload, "phases", ()) or (1,)) * 2 if items else 0.0
-    return rest + 2 * weather.start + transfer + operations
+    return 2 * weather.start + transfer + operations
 
 
 def _passes(workload: Workload) -> int:

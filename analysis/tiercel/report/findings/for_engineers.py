@@ -13,7 +13,6 @@ from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule
 from tiercel.report.findings.phrases import few, is_hint, number_evidence, of_origin, row_evidence
 from tiercel.results.reasons import by_reason
-from tiercel.results.validity import BEHIND
 from tiercel.units import format_latency
 
 #: Above this coefficient of variation a number is not steady.
@@ -147,24 +146,4 @@ def cautions(results: Results) -> Iterable[Finding]:
         yield Finding("engineer", "caution", f"{flag.title}: {share}. {flag.advice}", evidence)
 
 
-def behind(results: Results) -> Iterable[Finding]:
-    """Say how much of cold reads came from a cache behind the client, for each storage where it is told."""
-    known = results.observations[results.observations["behind_fraction"].notna()]
-    for (label, layer), rows in known.groupby(["storage_label", "layer"], sort=False):
-        share = float(rows["behind_fraction"].median())
-        if share < BEHIND:
-            continue
-        near = format_latency(float(rows["behind_near"].median()))
-        far = rows["behind_far"].dropna()
-        against = "" if far.empty else f", other pages in {format_latency(float(far.median()))}"
-        yield Finding(
-            "engineer",
-            "caution",
-            f"{words.stack(str(label), str(layer))}: the clients' caches were empty before cold reads, but "
-            f"at least {words.percent(share)} of sampled pages came from a cache behind them, in {near}"
-            f"{against} ({words.count(rows['run'].nunique(), 'run')}).",
-            (Evidence("checks", "flag-cache-behind"),),
-        )
-
-
-RULES: tuple[Rule, ...] = (failures, gains, synced_latency, unsteady, cautions, behind)
+RULES: tuple[Rule, ...] = (failures, gains, synced_latency, unsteady, cautions)

@@ -49,9 +49,6 @@ class DataWorkload(Workload):
     queue_depth: int = Field(default=1, ge=1, le=4096, description="operations in flight (io_uring)")
     access: Access | None = Field(default=None, description="what went before; default WO or RO")
     cold: bool | None = Field(default=None, description="evict before the read; default: yes for RO")
-    rest: Duration | None = Field(
-        default=None, gt=0, description="nobody touches the data for so long before it is read cold"
-    )
     reorder: Literal["none", "node"] | int = Field(
         default="node", description="a process reads what the process this far away wrote"
     )
@@ -82,8 +79,6 @@ class DataWorkload(Workload):
         block = self.block_size or self.transfer_size
         if block % self.transfer_size:
             raise ValueError("block_size must be a multiple of transfer_size")
-        if self.rest is not None and not (self.access_type == "RO" and self.wants_cold):
-            raise ValueError("rest is of a cold read (operation: read, access: RO)")
         if self.collective and self.api == "posix":
             raise ValueError("collective needs api: mpiio")
         if self.file_view and self.api == "posix":
