@@ -118,10 +118,9 @@ def _answers(trial: Trial, draw: random.Random) -> list[Answer]:
     with tempfile.TemporaryDirectory(prefix="tiercel-blind-", dir="/dev/shm") as name, ExitStack() as stack:
         root = Path(name)
         mounts = {
-            side: stack.enter_context(_mounted(root / f"{side}.image", root / side))
-            for side in ("one", "two")
+            side: stack.enter_context(mounted(root / f"{side}.image", root / side)) for side in ("one", "two")
         }
-        group = stack.enter_context(_group(root.name))
+        group = stack.enter_context(throttled_group(root.name))
         rates = {
             path.stat().st_dev: RATE * (trial.ratio if side == faster else 1.0)
             for side, path in mounts.items()
@@ -161,7 +160,7 @@ def _answer(trial: Trial, faster: str, row: dict[str, object], results: Results)
 
 
 @contextmanager
-def _mounted(image: Path, mount: Path) -> Iterator[Path]:
+def mounted(image: Path, mount: Path) -> Iterator[Path]:
     mount.mkdir()
     with image.open("wb") as file:
         file.truncate(_IMAGE)
@@ -175,7 +174,7 @@ def _mounted(image: Path, mount: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _group(name: str) -> Iterator[Path]:
+def throttled_group(name: str) -> Iterator[Path]:
     group = _CGROUPS / name
     group.mkdir()
     try:

@@ -1,12 +1,16 @@
 """How well the simulation predicts: `python -m benchmarks.simulation` (as root, some ten minutes).
 
-A network file system on a link of known rate (tools/network-storage: GlusterFS, two servers) is calibrated at
-one rate with one process and with eight, as `tiercel site calibrate` does it. From that alone the simulation
-predicts other rates and other numbers of processes; iokernel measures them; the table has both.
+Two storages whose limits are known, measured by iokernel, no row of them fitted:
 
-What is carried over to another rate: the share of the link that the bytes of files get, latency, operations
-and metadata. No row of the table was fitted. Files of the servers lie in memory, so that what another program
-does to the disk meanwhile is not taken for an error. `--quick`: a few rows.
+- A device that the kernel throttles (blkio, cgroup v1) to so many bytes and operations a second, its image in
+  memory: the throttle's figures are the topology.
+- A network file system on a link of known rate (tools/network-storage: GlusterFS, two servers, their files
+  in memory), calibrated at one rate with one process and with eight, as `tiercel site calibrate` does it.
+  Carried over to other rates: the share of the link that the bytes of files get, latency, operations and
+  metadata.
+
+What a process waits for on the network is time of the processors: on a machine that is busy with other things
+it is another one in each minute. `--device` or `--network`: one of the two; `--quick`: a few rows.
 """
 
 from __future__ import annotations
@@ -15,12 +19,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.blind import mounted, throttled_group
 from tiercel.checklist.stages import Bench, storage_stage
 from tiercel.simulation.phases import phases
 from tiercel.site.machine import memory
@@ -33,12 +39,48 @@ _ALONE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--m
 _PLACE = "/dev/shm"
 _KIB, _MIB = 1024, 1024**2
 
+_SITE = Site(site="fidelity", processes_per_node=8, memory_per_node=memory())
+
+
+@dataclass(frozen=True)
+class Row:
+    """One prediction beside what was measured, in B/s or operations per second."""
+
+    where: str
+    workload: str
+    processes: int
+    measured: float
+    predicted: float
+    unit: str
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+    def text(self) -> str:
+        shown = [
+            f"{value / 1e6:.3g} MB/s" if self.unit == "B/s" else f"{value:,.0f}/s"
+            for value in (self.measured, self.predicted)
+        ]
+        cells = (self.where, self.workload, str(self.processes), *shown, f"{self.error:+.0%}")
+        return f"| {' | '.join(cells)} |"
+
+
+#: Bytes and operations per second of the device.
+LIMITS = ((50_000_000, 400), (25_000_000, 400), (50_000_000, 1600))
+DIRECT: dict[str, dict[str, Any]] = {
+    f"{operation}, {size} KiB{', random' if operation == 'read' else ''}, O_DIRECT": {
+        "operation": operation, "transfer_size": size * _KIB, "direct": True,
+        **({"pattern": "random"} if operation == "read" else {}),
+    }
+    for operation, size in (("read", 4), ("read", 64), ("read", 1024), ("write", 64), ("write", 1024))
+}  # fmt: skip
 FITTED_RATE, FITTED_PROCESSES = 400, (1, 8)
 """Mb/s of the link, and processes, at which the calibration measures."""
 RATES, PROCESSES = (200, 400, 800), (1, 2, 4, 8)
 REPETITIONS = 3
-#: What a measured phase aims at (s).
-SECONDS = 1.0
+#: What a measured phase aims at (s); the throttle lets a tenth of a second's bytes pass at once.
+SECONDS = 2.0
 
 WORKLOADS: dict[str, dict[str, Any]] = {
     "write, 1 MiB, synced at the end": {"operation": "write", "transfer_size": _MIB, "fsync": "phase"},
@@ -61,8 +103,48 @@ def main() -> int:
         again = [sys.executable, "-m", "benchmarks.simulation", "--inside", *sys.argv[1:]]
         return subprocess.run([*_ALONE, *again], check=False).returncode
     quick = "--quick" in sys.argv
+    print(
+        f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n", flush=True
+    )
+    rows: list[Row] = []
+    if "--network" not in sys.argv:
+        rows += _device(quick)
+    if "--device" not in sys.argv:
+        rows += _network(quick)
+    print(f"load of the machine after: {os.getloadavg()[0]:.1f}\n")
+    _say(rows)
+    return 0
+
+
+def _device(quick: bool) -> list[Row]:
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="tiercel-fidelity-", dir=_PLACE) as name, ExitStack() as stack:
+        folder = Path(name)
+        mount = stack.enter_context(mounted(folder / "image", folder / "mount"))
+        group = stack.enter_context(throttled_group(folder.name))
+        here = Path("/sys/fs/cgroup/blkio/cgroup.procs")
+        stack.callback(lambda: here.write_text(str(os.getpid())))
+        (group / "cgroup.procs").write_text(str(os.getpid()))  # what it starts is throttled, too
+        number = mount.stat().st_dev
+        for bandwidth, operations in LIMITS[:1] if quick else LIMITS:
+            for way in ("read", "write"):
+                for figure, limit in (("bps", bandwidth), ("iops", operations)):
+                    text = f"{os.major(number)}:{os.minor(number)} {limit}"
+                    (group / f"blkio.throttle.{way}_{figure}_device").write_text(text)
+            stage = {"stage": "media", "bandwidth": float(bandwidth), "operations": operations}
+            storage = Storage.model_validate(
+                {"type": "ext4", "mount": str(mount), "scratch": str(mount / "scratch"), "topology": [stage]}
+            )
+            bench = Bench(_SITE, Stack("device", storage), folder / "results", SECONDS)
+            where = f"device, {bandwidth / 1e6:.0f} MB/s, {operations}/s"
+            for count in PROCESSES[1:2] if quick else PROCESSES:
+                rows += _compare(bench, storage, where, count, DIRECT)
+    return rows
+
+
+def _network(quick: bool) -> list[Row]:
     rates, processes = ((200,), (2,)) if quick else (RATES, PROCESSES)
-    rows = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="tiercel-fidelity-", dir=_PLACE) as name:
         folder = Path(name)
         with _storage(folder, FITTED_RATE) as bench:
@@ -72,54 +154,41 @@ def main() -> int:
             with _storage(folder, rate) as bench:
                 for count in processes:
                     if rate != FITTED_RATE or count not in FITTED_PROCESSES:
-                        rows += list(
-                            _compare(bench, _predicting(bench.stack.storage, fitted, rate), rate, count)
-                        )
+                        known, where = _predicting(bench.stack.storage, fitted, rate), f"link, {rate} Mb/s"
+                        rows += _compare(bench, known, where, count, WORKLOADS)
+                        rows += _compare_metadata(bench, known, where, count)
         _remove(folder)
-    _say(rows)
-    return 0
+    return rows
 
 
-Row = tuple[str, int, int, float, float, str]
-
-
-def _compare(bench: Bench, known: Storage, rate: int, processes: int) -> Iterator[Row]:
-    """Yield what was measured and what was predicted, for each workload, in B/s or 1/s."""
-    for name, keys in WORKLOADS.items():
+def _compare(
+    bench: Bench, known: Storage, where: str, processes: int, workloads: Mapping[str, dict[str, Any]]
+) -> Iterator[Row]:
+    """Yield what was measured and what was predicted, for each workload."""
+    for name, keys in workloads.items():
         size = keys["transfer_size"]
-        guess = _data(keys, 64 * size)
-        (some,) = phases(guess, known, 1, processes)
+        (some,) = phases(_data(keys, 64 * size), known, 1, processes)
         amount = max(8 * size, int(some.moved / some.seconds * SECONDS / processes) // size * size)
         workload = _data(keys, amount)
         (predicted,) = phases(workload, known, 1, processes)
         found = [bench.measure(workload, processes, n)[-1].bandwidth or 0.0 for n in range(REPETITIONS)]
-        yield _told((name, rate, processes, median(found), predicted.moved / predicted.seconds, "B/s"))
+        yield _told(Row(where, name, processes, median(found), predicted.moved / predicted.seconds, "B/s"))
+
+
+def _compare_metadata(bench: Bench, known: Storage, where: str, processes: int) -> Iterator[Row]:
     items = MetadataWorkload(
         operation="metadata", items_per_process=max(50, 400 // processes), directories=False, reorder="none",
         phases=["create", "stat", "read", "rename", "remove"],
     )  # fmt: skip
     several = [bench.measure(items, processes, n) for n in range(REPETITIONS)]
     for place, phase in enumerate(phases(items, known, 1, processes)):
-        rate_found = median(each[place].operation_rate or 0.0 for each in several)
+        rate = median(each[place].operation_rate or 0.0 for each in several)
         assert several[0][place].operation == phase.operation
-        yield _told(
-            (
-                f"{METADATA}, {phase.operation}",
-                rate,
-                processes,
-                rate_found,
-                phase.moved / phase.seconds,
-                "1/s",
-            )
-        )
+        yield _told(Row(where, phase.operation, processes, rate, phase.moved / phase.seconds, "1/s"))
 
 
 def _told(row: Row) -> Row:
-    name, rate, processes, measured, predicted, unit = row
-    print(
-        f"  {name}, {rate} Mb/s, {processes}: {measured:.4g} {unit}, predicted {predicted:.4g}",
-        file=sys.stderr,
-    )
+    print("  " + row.text(), file=sys.stderr, flush=True)
     return row
 
 
@@ -146,9 +215,8 @@ def _storage(folder: Path, rate: int) -> Iterator[Bench]:
     mount = folder / "mount"
     storage = Storage(type="glusterfs", mount=str(mount), scratch=str(mount / "scratch"), medium="network",
                       fill_limit=1.0)  # fmt: skip
-    site = Site(site="fidelity", processes_per_node=max(PROCESSES), memory_per_node=memory())
     try:
-        yield Bench(site, Stack("network", storage), folder / "results", SECONDS)
+        yield Bench(_SITE, Stack("network", storage), folder / "results", SECONDS)
     finally:
         subprocess.run([_SCRIPT, "stop"], env=environment, check=True)
 
@@ -167,23 +235,16 @@ def _say_fitted(fitted: dict[str, Any]) -> None:
 
 
 def _say(rows: Sequence[Row]) -> None:
-    print(
-        "| workload | link, Mb/s | processes | measured | predicted | error |\n|---|---:|---:|---:|---:|---:|"
-    )
-    for name, rate, processes, measured, predicted, unit in rows:
-        shown = [
-            f"{value / 1e6:.3g} MB/s" if unit == "B/s" else f"{value:,.0f}/s"
-            for value in (measured, predicted)
-        ]
-        print(
-            f"| {name} | {rate} | {processes} | {shown[0]} | {shown[1]} | {predicted / measured - 1:+.0%} |"
-        )
-    print("\n| workload | rows | median error | worst |\n|---|---:|---:|---:|")
-    names = dict.fromkeys(name for name, *_ in rows)
-    for name in (*names, ""):
-        errors = [p / m - 1 for n, _, _, m, p, _ in rows if name in ("", n)]
+    print("| storage | workload | processes | measured | predicted | error |\n|---|---|---:|---:|---:|---:|")
+    for row in rows:
+        print(row.text())
+    print("\n| storage | workload | rows | median error | worst |\n|---|---|---:|---:|---:|")
+    groups: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        groups.setdefault((row.where.partition(",")[0], row.workload), []).append(row.error)
+    for (where, name), errors in groups.items():
         worst = max(errors, key=abs)
-        print(f"| {name or 'all'} | {len(errors)} | {median(map(abs, errors)):.0%} | {worst:+.0%} |")
+        print(f"| {where} | {name} | {len(errors)} | {median(map(abs, errors)):.0%} | {worst:+.0%} |")
 
 
 if __name__ == "__main__":

@@ -38,10 +38,18 @@ def test_what_is_no_size(text: object) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [(30, 30.0), ("90s", 90.0), ("5min", 300.0), ("2h", 7200.0), ("250ms", 0.25), ("1.5", 1.5)],
+    [
+        (30, 30.0),
+        ("90s", 90.0),
+        ("5min", 300.0),
+        ("2h", 7200.0),
+        ("250ms", 0.25),
+        ("80us", 8e-5),
+        ("1.5", 1.5),
+    ],
 )
 def test_durations(text: object, seconds: float) -> None:
-    assert parse_duration(text) == seconds
+    assert parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["5 minutes", "-3", -3, float("inf"), True, None, "s"])

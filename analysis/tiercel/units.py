@@ -16,8 +16,8 @@ _RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*")
 #: Offsets of files have 63 bits.
 _LARGEST = (1 << 63) - 1
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?\s*", re.IGNORECASE)
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|min|h|d)?\s*", re.IGNORECASE)
 
 
 def parse_size(value: object) -> int:
@@ -50,14 +50,14 @@ def _holdable(size: int, given: object) -> int:
 
 
 def parse_duration(value: object) -> float:
-    """Return seconds for ``30``, ``"90s"``, ``"5min"``, ``"250ms"``; ValueError for anything else."""
+    """Return seconds for ``30``, ``"90s"``, ``"5min"``, ``"250ms"``, ``"80us"``; ValueError for others."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value < 0 or not math.isfinite(value):
             raise ValueError("must be a duration of zero or more seconds")
         return float(value)
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if not match:
-        raise ValueError(f"{value!r} is not a duration: write 30, 30s, 5min, 2h or 250ms")
+        raise ValueError(f"{value!r} is not a duration: write 30, 30s, 5min, 2h, 250ms or 80us")
     return float(match[1]) * _SECONDS[(match[2] or "").lower()]
 
 

@@ -131,6 +131,8 @@ def test_what_is_not_known_is_told_by_name_and_counts_for_nothing(far: tuple[Pro
     page = (project.root / "results" / "local-simulated" / "report" / "index.html").read_text()
     assert "at most 8" in page or "at most 7" in page  # GB/s or GiB/s
     assert "Dark, write: not simulated" in page
+    # Of one run each, which a model would only repeat.
+    assert "neither noise nor an interval" in page and "fewer than 6 repetitions" not in page
 
 
 def test_nothing_measured_comes_among_what_is_simulated(far: tuple[Project, str], tmp_path: Path) -> None:

@@ -16,7 +16,14 @@ def noise(results: Results) -> Iterable[Finding]:
     """Say how far two placements of the same configuration lie from each other."""
     own = [row for row in results.floors if row["source"] == "own"]
     if not own:
-        if results.total:
+        if results.total and all(n.origin == "simulated" for n in results.numbers):
+            yield Finding(
+                "researcher",
+                "fact",
+                "A simulation gives the same number again, so there is neither noise nor an interval; how "
+                "far it is off is not known, and no difference is claimed.",
+            )
+        elif results.total:
             yield Finding(
                 "researcher",
                 "caution",
@@ -67,7 +74,7 @@ def _why(row: Record) -> str:
 
 def intervals(results: Results) -> Iterable[Finding]:
     """Say where the intervals are ranges for want of repetitions."""
-    short = [n for n in results.numbers if n.values and n.coverage < 0.95]
+    short = [n for n in results.numbers if n.values and n.coverage < 0.95 and n.origin != "simulated"]
     if not short:
         return
     fewest = min(n.n for n in short)
