@@ -23,22 +23,22 @@ _NEEDS = {"trace-rule": "strace", "launcher": "mpiexec.hydra"}
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a folder with a copy of the package, to which all pages add what they add: side by side."""
-    folder = tmp_path_factory.mktemp("package")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a checkout with a copy of the package, to which all pages add what they add: side by side."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("pyproject.toml", "Snakefile", "workflows", "site-configs"):
+        (folder / name).symlink_to(CHECKOUT / name)
     here = Path(tiercel.__file__).parent
     # With what Python compiled of it: that is judged by size and time, which a copy keeps.
-    shutil.copytree(here, folder / "tiercel", copy_function=shutil.copy2)
+    shutil.copytree(here, folder / "analysis" / "tiercel", copy_function=shutil.copy2)
     yield folder
     shutil.rmtree(folder)
 
 
-def _write(step: File, package: Path, project: Path) -> None:
+def _write(step: File, copied: Path, project: Path) -> None:
     in_package = step.path.startswith(_PACKAGE)
-    path = package / "tiercel" / step.path.removeprefix(_PACKAGE) if in_package else project / step.path
-    if in_package:
-        there = CHECKOUT / step.path
-        assert not there.exists(), f"{step.path} is a file of tiercel: the page must name another"
+    path = (copied if in_package else project) / step.path
+    assert not in_package or not (CHECKOUT / step.path).exists(), f"{step.path} is a file of tiercel"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(step.text)
 
@@ -46,14 +46,14 @@ def _write(step: File, package: Path, project: Path) -> None:
 @needs_iokernel
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(
-    page: Path, package: Path, new_project: Callable[[str], Project], monkeypatch: pytest.MonkeyPatch
+    page: Path, copied: Path, new_project: Callable[[str], Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside = Path(sys.executable).parent
     needed = _NEEDS.get(page.stem)
     if needed and not shutil.which(needed, path=f"{beside}{os.pathsep}{os.environ['PATH']}"):
         pytest.skip(f"{needed} is not installed")
     project = new_project("scratch")
-    python_path = filter(None, (str(package), os.environ.get("PYTHONPATH")))
+    python_path = filter(None, (str(copied / "analysis"), os.environ.get("PYTHONPATH")))
     environment = {
         **os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200",
         "PYTHONPATH": os.pathsep.join(python_path), "USER": os.environ.get("USER", getpass.getuser()),
@@ -61,7 +61,7 @@ def test_a_page_does_what_it_says(
     did = 0
     for step in steps(page):
         if isinstance(step, File):
-            _write(step, package, project.root)
+            _write(step, copied, project.root)
             continue
         assert isinstance(step, Command)
         done = subprocess.run(

@@ -86,6 +86,9 @@ def test_slurm_that_does_not_answer(machine: Machine) -> None:
     found = survey()
     assert found.scheduler == "slurm"
     assert any("sinfo named no partition" in question for question in found.questions)
+    alone = survey("none")
+    assert (alone.scheduler, alone.launcher) == ("", "auto")
+    assert alone.storages and not any("sinfo" in question for question in alone.questions)
     new_site("quiet", machine.root, found)
     assert load_site("quiet", machine.root).scheduler is not None
 

@@ -38,7 +38,7 @@ def list_sites(as_json: Json = False) -> None:
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")],
-    scheduler: Annotated[str, typer.Option(help="The scheduler; else it is looked for.")] = "",
+    scheduler: Annotated[str, typer.Option(help="Its name, or none; else it is looked for.")] = "",
 ) -> None:
     """Write a site folder for this machine from what is found; questions stay in it as comments."""
     from tiercel.schedulers import schedulers
@@ -46,7 +46,7 @@ def new(
     from tiercel.site.new import new_site
     from tiercel.site.survey import survey
 
-    scripts = schedulers.get(scheduler).scripts if scheduler else {}
+    scripts = schedulers.get(scheduler).scripts if scheduler not in ("", "none") else {}
     root, found = project_root(), survey(scheduler)
     folder = new_site(name, root, found, scripts)
     load_site(name, root)

@@ -42,6 +42,7 @@ def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = 
                 f"{place}: cannot be written to: a new site needs a project of your own (`tiercel init`)"
             )
     scheduler = "slurm" if found.scheduler == "sbatch" else found.scheduler
+    nodes = f"{found.nodes} node{'s' * (found.nodes > 1)}"
     storages = dict(found.storages) if scheduler else {}
     if scheduler and not storages:
         # Something to begin with, so that the file can be loaded and planned: the question says what to do.
@@ -52,7 +53,7 @@ def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = 
         "site",
         {
             "site": name, "scheduler": scheduler, "found": found,
-            "description": f"{found.nodes} nodes of {found.cores} cores ({found.processor})".replace(":", ""),
+            "description": f"{nodes} of {found.cores} cores ({found.processor})".replace(":", ""),
             "walltime": min(found.walltime_minutes or _WALLTIME_MINUTES, 24 * 60),
             "storages": {key: _without_user(storage) for key, storage in storages.items()},
         },

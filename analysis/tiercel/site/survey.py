@@ -43,10 +43,10 @@ class Survey:
 
 
 def survey(scheduler: str = "") -> Survey:
-    """Look at this machine. Nothing is written, no job is submitted. `scheduler`: the one to take; else it is
-    looked for."""
+    """Look at this machine. Nothing is written, no job is submitted. `scheduler`: the one to take, or none;
+    else it is looked for."""
     found = Survey(cores=cores(), memory_mib=memory() // 1024**2, processor=_processor(), modules=_modules())
-    found.scheduler = scheduler or _scheduler()
+    found.scheduler = "" if scheduler == "none" else scheduler or _scheduler()
     if found.scheduler == "slurm":
         _slurm(found)
     elif found.scheduler:
@@ -54,7 +54,7 @@ def survey(scheduler: str = "") -> Survey:
         if found.scheduler == "cobalt":
             found.launcher = "aprun" if shutil.which("aprun") else "mpiexec"
         found.questions.append(question)
-    elif shutil.which("qsub"):
+    elif shutil.which("qsub") and not scheduler:
         found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
     if found.scheduler:
         found.questions.append(
@@ -79,7 +79,10 @@ def _slurm(found: Survey) -> None:
     rows = [line.split("|") for line in lines if line.count("|") == 4]
     chosen = next((row for row in rows if row[0].endswith("*")), rows[0] if rows else None)
     if chosen is None:
-        found.questions.append("sinfo named no partition: partition, nodes and cores are guesses")
+        found.questions.append(
+            "sinfo named no partition: partition, nodes and cores are guesses (is this machine its own? then"
+            " `tiercel site new --scheduler none`)"
+        )
     else:
         found.partition = chosen[0].rstrip("*")
         found.nodes, found.cores = max(1, _number(chosen[1])), max(1, _number(chosen[2]))
