@@ -57,6 +57,8 @@ class History:
         self._failures: dict[str, int] = defaultdict(int)
         self.engine_time = 0.0
         self.node_hours = 0.0
+        self.ended: dict[str, str] = {}
+        """Each finished run, and why it failed; empty for one that ended well."""
 
     @classmethod
     def load(cls, plan: Plan, store: RawStore) -> History:
@@ -67,16 +69,19 @@ class History:
             raw = store.read(run.id) if run.id in done else None
             if raw is None:
                 continue
+            reason = "" if raw.ok else str(raw.record["reason"] or "no reason recorded")
             try:
                 measurements = measurements_of(raw) if raw.ok and not run.calibration else []
-            except RunFailed:
-                measurements = []
+            except RunFailed as failure:
+                measurements, reason = [], str(failure)
+            history.ended[run.id] = reason
             ok = bool(measurements) or (run.calibration and raw.ok)
             history._add(run, ok, raw.record["duration"], raw.record["engine_time"], measurements)
         return history
 
     def add(self, outcome: Outcome) -> None:
         ok = outcome.status == "ok"
+        self.ended[outcome.run.id] = "" if ok else str(outcome.reason or "no reason recorded")
         self._add(outcome.run, ok, outcome.duration, outcome.engine_time, outcome.measurements)
 
     def wanted(self, run: Run) -> bool:
