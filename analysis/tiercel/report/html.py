@@ -18,6 +18,7 @@ from tiercel.report.evidence import pack
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
+from tiercel.report.unfinished import Unfinished
 from tiercel.report.verdict import Verdict
 from tiercel.site.model import Site
 from tiercel.units import format_duration, format_size
@@ -50,6 +51,7 @@ def page(
     findings: list[Finding],
     parts: Sequence[Section] = (),
     evidence: Mapping[str, Any] | None = None,
+    missing: Unfinished | None = None,
 ) -> str:
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
     study, glance = results.study, page_tables.glance(results)
@@ -75,6 +77,7 @@ def page(
         study=study,
         site=site,
         first=first,
+        missing=missing,
         results=results,
         counts=_counts(results),
         sampled=_sampled(results),

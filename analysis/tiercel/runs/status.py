@@ -69,6 +69,8 @@ class Status:
     jobs_waiting: int | None
     parts: tuple[Part, ...]
     """Each workload on each stack, in the order of the plan."""
+    damaged: tuple[str, ...]
+    """Runs that cannot be read, a sentence each; they count as left."""
 
 
 def status_of(project: Project, root: Path) -> Status:
@@ -76,7 +78,8 @@ def status_of(project: Project, root: Path) -> Status:
     plan = project.plan
     results = results_folder(root, plan.site.site)
     store = RawStore(results)
-    history = History.load(plan, store)
+    damaged: list[str] = []
+    history = History.load(plan, store, damaged)
     ended = history.ended
     failed = [(run.id, ended[run.id]) for run in plan.runs if ended.get(run.id)]
     done = len(ended) - len(failed)
@@ -105,6 +108,7 @@ def status_of(project: Project, root: Path) -> Status:
         jobs_running=running,
         jobs_waiting=waiting,
         parts=tuple(_parts(plan.runs, ended, {run.id for run in left})),
+        damaged=tuple(damaged),
     )
 
 
