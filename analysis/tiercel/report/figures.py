@@ -354,10 +354,10 @@ def _point(
     colour = gallery.colours[n.stack]
     marker = "X" if n.invalid else _marker(gallery, n)
     face = colour if n.cold and not n.invalid else PAPER
-    # Two lines: matplotlib's errorbar draws the same in ten times the time.
+    # Two lines: matplotlib's errorbar makes four, and containers for them, for each of thousands of marks.
     ends, beside = [min(low, middle), max(high, middle)], [position, position]
-    bar = {"color": colour, "linewidth": 1.4, "markersize": 5, "zorder": 3, "marker": "|" if across else "_"}
-    axes.plot(*((ends, beside) if across else (beside, ends)), **bar)
+    (bar,) = axes.plot(*((ends, beside) if across else (beside, ends)), color=colour, linewidth=1.4, zorder=3)
+    bar.set(marker="|" if across else "_", markersize=5)
     x, y = (middle, position) if across else (position, middle)
     (mark,) = axes.plot([x], [y], marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
     # The page finds the mark of a number by this name.

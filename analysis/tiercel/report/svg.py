@@ -24,7 +24,7 @@ def render(figure: Figure) -> str:
     """
     out = io.StringIO()
     dpi, canvas = figure.dpi, figure.canvas
-    FigureCanvasSVG(figure).print_svg(out, metadata=_NO_DATE)
+    FigureCanvasSVG(figure).print_svg(out, metadata=_NO_DATE)  # type: ignore[no-untyped-call]
     figure.dpi = dpi
     figure.set_canvas(canvas)
     text = out.getvalue()
