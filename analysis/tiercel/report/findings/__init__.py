@@ -10,7 +10,7 @@ or in RULES of a module that a subject names (`tiercel.subjects`).
 from __future__ import annotations
 
 from tiercel.report.data import Results
-from tiercel.report.findings import for_engineers, for_researchers, for_users
+from tiercel.report.findings import for_engineers, for_engineers_within, for_researchers, for_users
 from tiercel.report.findings.finding import AUDIENCES, Evidence, Finding, Rule
 from tiercel.subjects import load
 
@@ -19,6 +19,7 @@ __all__ = ["AUDIENCES", "RULES", "Evidence", "Finding", "find"]
 RULES: tuple[Rule, ...] = (
     *for_users.RULES,
     *for_engineers.RULES,
+    *for_engineers_within.RULES,
     *for_researchers.RULES,
     *(rule for module in load("findings") for rule in module.RULES),
 )
