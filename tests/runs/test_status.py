@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.results.raw import RECORD, RawStore
+from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import make_plan
@@ -64,6 +64,26 @@ def test_from_nothing_to_the_end(project: Project) -> None:
     after = look(project)
     assert after.state == "done" and after.done >= 4 and (after.left, after.seconds_left) == (0, 0)
     assert words_of(after, "local", "tiny")[0] == "site local, study tiny: done"
+    # Two workloads on one storage: of each one of at least two runs is done in between.
+    assert [(p.workload, p.done, p.failed, p.left) for p in between.parts] == [
+        ("write", 1, 0, 1), ("files", 1, 0, 1),
+    ]  # fmt: skip
+    assert all(p.done >= 2 and not p.left for p in after.parts)
+
+
+def test_each_run_is_read_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    read: list[str] = []
+    really = RawStore.read
+
+    def counted(store: RawStore, run_id: str) -> RawRun | None:
+        read.append(run_id)
+        return really(store, run_id)
+
+    monkeypatch.setattr(RawStore, "read", counted)
+    assert look(project).done == len(read) == len(set(read)) > 0
 
 
 def test_what_goes_on_and_what_was_cut_off_are_told_apart(project: Project) -> None:
@@ -100,6 +120,7 @@ def test_failures_are_counted_by_reason(project: Project) -> None:
         path.write_text(json.dumps({**record, "status": "failed", "reason": f"disk {n} is gone"}))
     found = look(project)
     assert found.done == 0 and {f.reason for f in found.failures} == {"disk 0 is gone", "disk 1 is gone"}
+    assert [(p.done, p.failed) for p in found.parts] == [(0, 1), (0, 1)]
     assert any(
         "failed, 1 times: disk 0 is gone (first: " in line for line in words_of(found, "local", "tiny")
     )

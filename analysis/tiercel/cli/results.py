@@ -39,8 +39,22 @@ def report(
         bool, typer.Option("--latex", help="Tables and figures for a paper, too: booktabs and PDF.")
     ] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="The page as one PDF, too (needs Chromium).")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="While the study runs: a page that is made anew, and shows itself anew."
+        ),
+    ] = False,
 ) -> None:
     """Write the report from the tables."""
+    if follow:
+        from tiercel.cli.following import follow_study
+
+        if latex or pdf:
+            raise UserError("--follow is a page for the browser: ask for --latex and --pdf without it")
+        follow_study(site, study, project_root())
+        return
+    from tiercel.cli.following import missing_of
     from tiercel.report.build import build
     from tiercel.report.printing import browser, write_pdf
     from tiercel.results.validity import FLAGS
@@ -50,7 +64,8 @@ def report(
     root = project_root()
     folder = _existing(site)
     program = browser() if pdf else ""  # before minutes are spent on the rest
-    page = build(folder, load_site(site, root), load_study(study, root), FLAGS, latex=latex)
+    missing = missing_of(site, study, root)
+    page = build(folder, load_site(site, root), load_study(study, root), FLAGS, latex=latex, missing=missing)
     print(page)
     if latex:
         print(page.parent / "latex")

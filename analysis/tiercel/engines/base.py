@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from tiercel.engines.measurement import Measurement, Role
+from tiercel.engines.within import Series
 from tiercel.errors import UserError
 from tiercel.programs import Installation
 from tiercel.registry import Registry
@@ -106,6 +107,13 @@ class Engine(ABC):
         None: it does not; a tracer's preload library is put before it.
         """
         return None
+
+    def series(self, task: Task, output: Path) -> list[Series]:
+        """Return the throughput over time of the measured phases of a finished run, where it was recorded.
+
+        RunFailed as for `parse`.
+        """
+        return []
 
     @abstractmethod
     def parse(self, task: Task, output: Path) -> list[Measurement]:

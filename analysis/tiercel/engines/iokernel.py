@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
+from tiercel.engines.within import Series, longest_pause, slowest_process
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
@@ -18,6 +19,8 @@ _PHASES = {
     "WO": "w", "WAW": "w,w", "WAR": "w,r,w", "RO": "r", "RAW": "w,r", "RAR": "w,r,r",
 }  # fmt: skip
 
+#: Of more processes the result would be mostly about single ones: some 400 bytes each.
+_PER_RANK = 4096
 _MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
 
 
@@ -82,6 +85,18 @@ class IOKernel(Engine):
             found[-1].access = "RO"
         return found
 
+    def series(self, task: Task, output: Path) -> list[Series]:
+        metadata = isinstance(task.workload, MetadataWorkload)
+        names = ("metadata.json",) if metadata else ("read.json", "main.json")
+        path = next((output / name for name in names if (output / name).is_file()), output / names[-1])
+        results = _results(path)
+        if not metadata:
+            results = results[-1:]  # the last phase is the measured one
+        try:
+            return [_series(r) for r in results if len(r["timeSeries"]["operations"]) > 2]
+        except (KeyError, TypeError) as error:
+            raise RunFailed(f"{path.name} lacks {error}") from None
+
     def _program(self, task: Task, installation: Installation) -> list[str]:
         if task.launcher == "fork":
             return [str(installation.programs["fork"]), "-n", str(task.processes)]
@@ -115,6 +130,7 @@ class IOKernel(Engine):
             "--posix.odirect": w.direct, "--evict": w.wants_cold and not setup, "-E": name == "read",
             "-R": w.verify and w.operation == "read" and not setup,
             "-W": w.verify and w.operation == "write",
+            "--per-rank": 1 < task.processes <= _PER_RANK and not setup,
         }  # fmt: skip
         argv += [switch for switch, on in switches.items() if on]
         if w.verify:  # the steps of a run write and expect the same data
@@ -171,6 +187,29 @@ def _results(path: Path) -> list[dict[str, Any]]:
         raise RunFailed(f"{path.name} lacks {error}") from None
 
 
+def _series(result: dict[str, Any]) -> Series:
+    series = result["timeSeries"]
+    moves = any(series["bytes"])
+    amounts = tuple(map(float, series["bytes" if moves else "operations"]))
+    operation = result.get("key") or result["access"]
+    return Series(operation, float(series["intervalSeconds"]), amounts, bytes=moves)
+
+
+def _within(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a phase's aggregate hides, as far as it was recorded."""
+    found: dict[str, Any] = {}
+    if series := result.get("timeSeries"):
+        found["longest_pause"] = longest_pause(series["operations"], series["intervalSeconds"])
+    speeds = {
+        each["rank"]: each["bytes"] / (each["closeStop"] - each["openStart"])
+        for each in result.get("perRank") or []
+        if each["closeStop"] > each["openStart"]
+    }
+    if slowest := slowest_process(speeds):
+        found["slowest_rank"], found["slowest_process"] = slowest
+    return found
+
+
 def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str, Any]:
     cpu = result.get("cpu") or {}
     values: dict[str, Any] = {
@@ -178,6 +217,7 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
         "cpu_system": cpu.get("systemSeconds"),
         "began": result.get("began"),
         "clock_skew": result.get("clockSkewSeconds"),
+        **_within(result),
     }
     if latency and latency.get("count"):
         for name, key in (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),
@@ -233,7 +273,11 @@ def _united(repeats: list[Measurement]) -> Measurement:
     for name in sums:
         values = [getattr(r, name) for r in repeats]
         setattr(first, name, None if None in values else sum(values))
-    for name in ("latency_max", "resident_fraction", "clock_skew"):
+    slow = [r for r in repeats if r.slowest_process is not None]
+    if slow:
+        worst = min(slow, key=lambda r: r.slowest_process or 0.0)
+        first.slowest_process, first.slowest_rank = worst.slowest_process, worst.slowest_rank
+    for name in ("latency_max", "longest_pause", "resident_fraction", "clock_skew"):
         values = [v for r in repeats if (v := getattr(r, name)) is not None]
         setattr(first, name, max(values, default=None))
     # Each repeat does the same number of operations, so the mean of the means is the mean.

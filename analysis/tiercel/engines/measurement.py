@@ -72,6 +72,9 @@ class Measurement:
     task_offset: int | None = _count("effective distance from reader to writer in processes")
     stonewall_hit: bool | None = _column(FLAG, "", "the time limit cut the phase", default=None)
     clock_skew: float | None = _number("s", "largest difference of the nodes' clocks")
+    slowest_process: float | None = _number("1", "speed of the slowest process / median of the others")
+    slowest_rank: int | None = _count("which process that is")
+    longest_pause: float | None = _number("s", "longest time inside the phase in which no operation ended")
     began: float | None = _number("s", "start of the phase, seconds since the epoch")
     metrics: dict[str, Any] = field(default_factory=dict)
     """What the subject measures beside: names as in `metrics`."""

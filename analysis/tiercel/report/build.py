@@ -17,6 +17,7 @@ from tiercel.report.findings import find
 from tiercel.report.html import FirstScreen, page
 from tiercel.report.latex import write_latex
 from tiercel.report.sections import Context, make_sections
+from tiercel.report.unfinished import Unfinished
 from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
@@ -25,15 +26,33 @@ from tiercel.whole import write_text
 
 
 def build(
-    folder: Path, site: Site, study: Study, flags: Mapping[str, FlagText], *, latex: bool = False
+    folder: Path,
+    site: Site,
+    study: Study,
+    flags: Mapping[str, FlagText],
+    *,
+    latex: bool = False,
+    missing: Unfinished | None = None,
 ) -> Path:
     """Write ``folder``/report/ from the tables in ``folder`` and return the path of its page.
 
-    `latex` writes report/latex/, too: tables and figures for a paper.
+    `latex` writes report/latex/, too: tables and figures for a paper. `missing`: what the study still lacks.
     """
     everything = Results.from_folder(folder, study, flags)
+    return build_from(everything, folder, site, folder / "report", latex=latex, missing=missing)
+
+
+def build_from(
+    everything: Results,
+    folder: Path,
+    site: Site,
+    report: Path,
+    *,
+    latex: bool = False,
+    missing: Unfinished | None = None,
+) -> Path:
+    """As `build`, from results at hand, into the folder `report` beside ``folder``/raw."""
     results = everything.named()
-    report = folder / "report"
     found = classes(results)
     said = verdict(everything, site, found)
     drawn_stacks = said.stacks if said else ()
@@ -51,7 +70,7 @@ def build(
     if latex:
         write_latex(results, drawn, report / "latex")
     behind = evidence(results, folder)
-    text = page(results, site, first, pictures, find(results), parts, behind)
+    text = page(results, site, first, pictures, find(results), parts, behind, missing)
     # The tables are clean (results.raw); what the site's file says of mounts may not be.
     return write_text(target, secured(private().text(text)))
 

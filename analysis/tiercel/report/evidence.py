@@ -17,10 +17,12 @@ from typing import Any
 
 import pandas as pd
 
+from tiercel.errors import RunFailed, UserError
 from tiercel.pages.words import seconds
 from tiercel.privacy import private
 from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, records
+from tiercel.results.measured import series_of
 from tiercel.results.raw import RECORD, RawStore, read_json
 
 #: Stands for a run's own name in its command lines: what repeats is not packed ten thousand times.
@@ -30,6 +32,8 @@ QUANTILES = (
     ("latency_p50", 50.0), ("latency_p90", 90.0), ("latency_p99", 99.0), ("latency_p999", 99.9),
     ("latency_max", 100.0),
 )  # fmt: skip
+#: Points of throughput over time of one run, and of all together: beyond that neighbours are added.
+_LEAST, _MOST, _POINTS = 10, 100, 60_000
 #: What is shown of the conditions of a run: column, words.
 _CONDITIONS = (("load1_before", "load before"), ("others_cpu", "processors used by others"))
 
@@ -44,7 +48,9 @@ def evidence(results: Results, folder: Path) -> dict[str, Any]:
     known = {str(row["run"]): row for row in records(results.runs)}
     needed = dict.fromkeys(run for n in results.numbers for run in n.runs)
     store = RawStore(folder)
-    return {"numbers": numbers, "runs": {run: _run(run, known.get(run, {}), store) for run in needed}}
+    points = max(_LEAST, min(_MOST, _POINTS // max(1, len(needed))))
+    runs = {run: _run(run, known.get(run, {}), store, points) for run in needed}
+    return {"numbers": numbers, "runs": runs}
 
 
 def pack(content: Mapping[str, Any]) -> str:
@@ -65,6 +71,8 @@ def _number(results: Results, n: Number, latencies: Mapping[tuple[str, str], lis
         "engine": f"{n.engine} {n.engine_version}".strip(),
         "origin": n.origin,
         "value": n.value,
+        "of": n.operation,
+        "metric": n.metric,
         "interval": f"{n.interval} ({words.percent(n.coverage)})",
         "flags": [flag.title for flag in n.flags.values()],
         "runs": list(n.runs),
@@ -86,7 +94,26 @@ def _latencies(results: Results) -> dict[tuple[str, str], list[float]]:
     return found
 
 
-def _run(run: str, row: Mapping[str, Any], store: RawStore) -> Record:
+def _over_time(run: str, store: RawStore, points: int) -> dict[str, list[float]]:
+    """Return, of each measured operation, [seconds of an interval, amount a second in each ...].
+
+    At most so many points, neighbours added together. Nothing where the engine records none, or is damaged.
+    """
+    try:
+        raw = store.read(run)
+        found = series_of(raw) if raw else []
+    except (RunFailed, UserError):
+        return {}
+    said = {}
+    for series in found:
+        wide = -(-len(series.amounts) // points)
+        width = wide * series.interval
+        sums = [sum(series.amounts[i : i + wide]) for i in range(0, len(series.amounts), wide)]
+        said[series.operation] = [width, *(float(f"{amount / width:.3g}") for amount in sums)]
+    return said
+
+
+def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int) -> Record:
     path = store.path(run) / RECORD
     steps = read_json(path)["steps"] if path.is_file() else []
     said = []
@@ -100,6 +127,7 @@ def _run(run: str, row: Mapping[str, Any], store: RawStore) -> Record:
         "took": seconds(duration) if duration > 0 else "",
         "conditions": "; ".join(said),
         "folder": f"../raw/{run}/" if path.is_file() else "",
+        "series": _over_time(run, store, points) if path.is_file() else {},
         "commands": [_command(step).replace(run, _SELF) for step in steps],
     }
 

@@ -29,6 +29,7 @@ from tiercel.report.axes import (
     y_axis,
 )
 from tiercel.report.data import ORIGINS, Number, Record, Results, overall
+from tiercel.report.packing import DRAWN
 from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import reverse
@@ -96,6 +97,8 @@ class Gallery:
             * thinned
         )
         self.add(name, shown[0].experiment, title, caption, size, lambda ax: draw(ax, log), _rows(shown))
+        if sum(len(p.svg) for p in self.pictures) > DRAWN:
+            return  # the page packs this one, and has no room for another of it
         if all(v > 0 for n in shown for v in (n.low, *n.values)):
             axis = "linear" if log else "logarithmic"
             self.pictures[-1] = with_other_axis(self.pictures[-1], axis, size, lambda ax: draw(ax, not log))
@@ -348,17 +351,17 @@ def _point(
     gallery: Gallery, axes: Axes, position: float, n: Number, divisor: float, *, across: bool = False
 ) -> None:
     middle, low, high = n.median / divisor, n.low / divisor, n.high / divisor
-    ends = [[max(0.0, middle - low)], [max(0.0, high - middle)]]
     colour = gallery.colours[n.stack]
     marker = "X" if n.invalid else _marker(gallery, n)
     face = colour if n.cold and not n.invalid else PAPER
+    # Two lines: matplotlib's errorbar makes four, and containers for them, for each of thousands of marks.
+    ends, beside = [min(low, middle), max(high, middle)], [position, position]
+    (bar,) = axes.plot(*((ends, beside) if across else (beside, ends)), color=colour, linewidth=1.4, zorder=3)
+    bar.set(marker="|" if across else "_", markersize=5)
     x, y = (middle, position) if across else (position, middle)
-    drawn = axes.errorbar(
-        [x], [y], xerr=ends if across else None, yerr=None if across else ends, fmt=marker, color=colour,
-        markerfacecolor=face, markersize=5.5, elinewidth=1.4, capsize=2.5, zorder=3,
-    )  # fmt: skip
+    (mark,) = axes.plot([x], [y], marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
     # The page finds the mark of a number by this name.
-    drawn.lines[0].set_gid(n.anchor)
+    mark.set_gid(n.anchor)
 
 
 def _marker(gallery: Gallery, n: Number) -> str:

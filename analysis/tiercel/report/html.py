@@ -18,6 +18,7 @@ from tiercel.report.evidence import pack
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
+from tiercel.report.unfinished import Unfinished
 from tiercel.report.verdict import Verdict
 from tiercel.site.model import Site
 from tiercel.site.simulated import is_simulated, real_name
@@ -51,6 +52,7 @@ def page(
     findings: list[Finding],
     parts: Sequence[Section] = (),
     evidence: Mapping[str, Any] | None = None,
+    missing: Unfinished | None = None,
 ) -> str:
     """Return the page as text. Everything from data is escaped; only our own figures are markup."""
     study, glance = results.study, page_tables.glance(results)
@@ -77,6 +79,7 @@ def page(
         site=site,
         simulated=is_simulated(site.site),
         first=first,
+        missing=missing,
         results=results,
         counts=_counts(results),
         sampled=_sampled(results),

@@ -15,7 +15,7 @@ from tiercel.report.picture import Picture
 #: Rows of a table that are in the page as such.
 ROWS = 200
 #: Letters of figures that are in the page as such.
-_DRAWN = 500_000
+DRAWN = 500_000
 #: Rows of the tables behind all figures together that are in the page.
 _BEHIND = 600
 
@@ -43,7 +43,7 @@ def later(pictures: Sequence[Picture]) -> set[str]:
     found, letters = set(), 0
     for picture in pictures:
         letters += len(picture.svg)
-        if letters > _DRAWN:
+        if letters > DRAWN:
             found.add(picture.name)
     return found
 

@@ -6,6 +6,7 @@ import io
 import re
 from html import escape
 
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from tiercel.report.style import INK, PAPER
@@ -17,9 +18,15 @@ _NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
 def render(figure: Figure) -> str:
-    """Return the figure as a document of its own."""
+    """Return the figure as a document of its own.
+
+    Not by `savefig`, which draws everything once more to find out what it needs before it draws.
+    """
     out = io.StringIO()
-    figure.savefig(out, format="svg", metadata=_NO_DATE)
+    dpi, canvas = figure.dpi, figure.canvas
+    FigureCanvasSVG(figure).print_svg(out, metadata=_NO_DATE)  # type: ignore[no-untyped-call]
+    figure.dpi = dpi
+    figure.set_canvas(canvas)
     text = out.getvalue()
     return re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
 

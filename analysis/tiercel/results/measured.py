@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from tiercel.engines import Measurement, Task, engines
+from tiercel.engines import Engine, Measurement, Task, engines
+from tiercel.engines.within import Series
 from tiercel.errors import RunFailed
 from tiercel.results.raw import RawRun
 from tiercel.study.any_workload import AnyWorkload
@@ -30,6 +31,18 @@ def workload_of(run: dict[str, Any]) -> Workload:
 
 def measurements_of(raw: RawRun) -> list[Measurement]:
     """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
+    engine, task = _read_by(raw)
+    return engine.parse(task, raw.folder)
+
+
+def series_of(raw: RawRun) -> list[Series]:
+    """Return the throughput over time of a run's measured phases, where its engine records it; RunFailed as
+    `measurements_of`."""
+    engine, task = _read_by(raw)
+    return engine.series(task, raw.folder) if raw.ok else []
+
+
+def _read_by(raw: RawRun) -> tuple[Engine, Task]:
     run = raw.run
     if run["engine"] not in engines:
         raise RunFailed(f"its engine {run['engine']} is not known here")
@@ -42,4 +55,4 @@ def measurements_of(raw: RawRun) -> list[Measurement]:
         seed=run["run_seed"],
         launcher=run["launcher"],
     )
-    return engines.get(run["engine"])().parse(task, raw.folder)
+    return engines.get(run["engine"])(), task

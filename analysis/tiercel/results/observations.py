@@ -7,6 +7,7 @@ again, unless its record is newer or the code has changed that its rows hang on 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,32 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.results import code, schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
-from tiercel.results.table import known_rows, load_table, write_table
+from tiercel.results.table import as_frame, known_rows, load_table, write_table
 from tiercel.results.validity import ONE_CACHE, TOO_FEW, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _OBSERVED = [c.name for c in schema.OBSERVATIONS]
 _STAMP, _CODE = "record_stamp", "record_code"
+_RUNS = (
+    *schema.RUNS,
+    Column(_STAMP, COUNT, "ns", "modification time of record.json when it was read"),
+    Column(_CODE, WORD, "", "the code that read the engine's results (results.code)"),
+)
 _HOW = "tiercel collect"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The rows of both tables, as plain values."""
+
+    observations: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+    problems: tuple[str, ...] = ()
+    """Why finished runs are not in them: one sentence each."""
+
+    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return (observations, runs) as they would be loaded."""
+        return as_frame(self.observations, schema.OBSERVATIONS), as_frame(self.runs, _RUNS)
 
 
 def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -32,9 +52,35 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     A finished run whose files can no longer be parsed becomes a failed one with that reason.
     """
+    found = _gather(results, *_known(results))
+    write_table(results / "observations.parquet", found.observations, schema.OBSERVATIONS, code.of_all())
+    write_table(results / "runs.parquet", found.runs, _RUNS, code.of_all())
+    return load_observations(results), load_runs(results)
+
+
+def look(results: Path, before: Gathered | None = None) -> Gathered:
+    """Return what `collect` would make now, and write nothing: somebody may be measuring.
+
+    `before`: what an earlier look found, so that only new runs are read. A run that is damaged, or moved away
+    while it is read, is left out and named.
+    """
+    problems: list[str] = []
+    known = (before.observations, before.runs) if before else _known(results)
+    return replace(_gather(results, *known, problems), problems=tuple(problems))
+
+
+def _gather(
+    results: Path,
+    known_observations: list[dict[str, Any]],
+    known_runs: list[dict[str, Any]],
+    problems: list[str] | None = None,
+) -> Gathered:
+    """Return known rows that still hold, and those of the other finished runs.
+
+    A run that cannot be read is a sentence in `problems`; without that, UserError.
+    """
     store = RawStore(results)
-    known_observations, known_runs = _known(results)
-    stamps = {run_id: (store.path(run_id) / RECORD).stat().st_mtime_ns for run_id in store.ids()}
+    stamps = {run_id: stamp for run_id in store.ids() if (stamp := _stamp(store, run_id)) is not None}
     current = {
         r["run"]
         for r in known_runs
@@ -44,7 +90,13 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     observations = [dict.fromkeys(_OBSERVED) | o for o in known_observations if o["run"] in current]
     runs = [r for r in known_runs if r["run"] in current]
     for run_id in sorted(stamps.keys() - current):
-        raw = store.read(run_id)
+        try:
+            raw = store.read(run_id)
+        except UserError as error:
+            if problems is None:
+                raise
+            problems.append(str(error))
+            continue
         if raw:
             rows, run = _rows(raw)
             observations += rows
@@ -54,11 +106,15 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     _mark_one_cache(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
-    write_table(results / "observations.parquet", observations, schema.OBSERVATIONS, code.of_all())
-    stamp = Column(_STAMP, COUNT, "ns", "modification time of record.json when it was read")
-    made_by = Column(_CODE, WORD, "", "the code that read the engine's results (results.code)")
-    write_table(results / "runs.parquet", runs, (*schema.RUNS, stamp, made_by), code.of_all())
-    return load_observations(results), load_runs(results)
+    return Gathered(observations, runs)
+
+
+def _stamp(store: RawStore, run_id: str) -> int | None:
+    """Return when the record of a run was written; None for one that was moved away meanwhile."""
+    try:
+        return (store.path(run_id) / RECORD).stat().st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def load_observations(results: Path) -> pd.DataFrame:

@@ -37,12 +37,22 @@ def write_table(
     path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str
 ) -> None:
     """Write rows (whole or not at all). `signature` names the code that made them, for `known_rows`."""
-    arrow = pa.schema([_field(c) for c in columns], metadata={"tiercel": signature})
-    table = pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
+    table = _arrow(rows, columns, signature)
     path.parent.mkdir(parents=True, exist_ok=True)
     # With checksums a bit that flipped on a disk is an error, and no other number.
     with drafted(path) as draft:
         pq.write_table(table, draft, compression="zstd", write_page_checksum=True)
+
+
+def as_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> pd.DataFrame:
+    """Return rows as `load_table` would, had they been written."""
+    table: pd.DataFrame = _arrow(rows, columns, "").to_pandas(types_mapper=_nullable)
+    return table
+
+
+def _arrow(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str) -> pa.Table:
+    arrow = pa.schema([_field(c) for c in columns], metadata={"tiercel": signature})
+    return pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
 
 
 def _field(column: Column) -> pa.Field:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tiercel.engines import Measurement
-from tiercel.errors import RunFailed
+from tiercel.errors import RunFailed, UserError
 from tiercel.results.measured import measurements_of
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Outcome
@@ -57,26 +57,40 @@ class History:
         self._failures: dict[str, int] = defaultdict(int)
         self.engine_time = 0.0
         self.node_hours = 0.0
+        self.ended: dict[str, str] = {}
+        """Each finished run, and why it failed; empty for one that ended well."""
 
     @classmethod
-    def load(cls, plan: Plan, store: RawStore) -> History:
-        """Return the history of the plan's runs that are on disk."""
+    def load(cls, plan: Plan, store: RawStore, damaged: list[str] | None = None) -> History:
+        """Return the history of the plan's runs that are on disk.
+
+        Where a run is damaged: UserError, or a sentence in `damaged` where that is given.
+        """
         history = cls(plan.study, plan.calibrations, plan.looks)
         done = set(store.ids())
         for run in plan.runs:
-            raw = store.read(run.id) if run.id in done else None
+            try:
+                raw = store.read(run.id) if run.id in done else None
+            except UserError as error:
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+                continue
             if raw is None:
                 continue
+            reason = "" if raw.ok else str(raw.record["reason"] or "no reason recorded")
             try:
                 measurements = measurements_of(raw) if raw.ok and not run.calibration else []
-            except RunFailed:
-                measurements = []
+            except RunFailed as failure:
+                measurements, reason = [], str(failure)
+            history.ended[run.id] = reason
             ok = bool(measurements) or (run.calibration and raw.ok)
             history._add(run, ok, raw.record["duration"], raw.record["engine_time"], measurements)
         return history
 
     def add(self, outcome: Outcome) -> None:
         ok = outcome.status == "ok"
+        self.ended[outcome.run.id] = "" if ok else str(outcome.reason or "no reason recorded")
         self._add(outcome.run, ok, outcome.duration, outcome.engine_time, outcome.measurements)
 
     def wanted(self, run: Run) -> bool:

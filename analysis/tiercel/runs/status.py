@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,6 +36,22 @@ class Current:
 
 
 @dataclass(frozen=True)
+class Part:
+    """How far one workload is on one stack, over all scales; runs that only find an amount do not count."""
+
+    experiment: str
+    workload: str
+    title: str
+    storage: str
+    storage_label: str
+    layer: str
+    """As in tables: ``none``, or the layers by their labels."""
+    done: int
+    failed: int
+    left: int
+
+
+@dataclass(frozen=True)
 class Status:
     """What is done of a study, what goes on and what is left."""
 
@@ -51,6 +67,10 @@ class Status:
     jobs_running: int | None
     """Jobs of ours that the scheduler knows; None for a site without one."""
     jobs_waiting: int | None
+    parts: tuple[Part, ...]
+    """Each workload on each stack, in the order of the plan."""
+    damaged: tuple[str, ...]
+    """Runs that cannot be read, a sentence each; they count as left."""
 
 
 def status_of(project: Project, root: Path) -> Status:
@@ -58,22 +78,17 @@ def status_of(project: Project, root: Path) -> Status:
     plan = project.plan
     results = results_folder(root, plan.site.site)
     store = RawStore(results)
-    finished = set(store.ids())
-    history = History.load(plan, store)
-    failed: list[tuple[str, str]] = []
-    done = 0
-    for run in plan.runs:
-        raw = store.read(run.id) if run.id in finished else None
-        if raw is not None and raw.ok:
-            done += 1
-        elif raw is not None:
-            failed.append((run.id, str(raw.record["reason"])))
-    left = [r for r in plan.runs if r.id not in finished and certain(project, r) and history.wanted(r)]
+    damaged: list[str] = []
+    history = History.load(plan, store, damaged)
+    ended = history.ended
+    failed = [(run.id, ended[run.id]) for run in plan.runs if ended.get(run.id)]
+    done = len(ended) - len(failed)
+    left = [r for r in plan.runs if r.id not in ended and certain(project, r) and history.wanted(r)]
     scheduler = scheduler_of(plan.site)
     jobs = None if scheduler is None or scheduler.missing() else scheduler.left_behind(plan.site.site, root)
     running = None if jobs is None else sum(job.running for job in jobs)
     waiting = None if jobs is None else sum(not job.running for job in jobs)
-    begun = tuple(_begun(plan.runs, store, finished))
+    begun = tuple(_begun(plan.runs, store, ended.keys()))
     state: State
     if running or _held(results):
         state = "measuring"
@@ -92,10 +107,30 @@ def status_of(project: Project, root: Path) -> Status:
         current=begun if state == "measuring" else (),
         jobs_running=running,
         jobs_waiting=waiting,
+        parts=tuple(_parts(plan.runs, ended, {run.id for run in left})),
+        damaged=tuple(damaged),
     )
 
 
-def _begun(runs: Sequence[Run], store: RawStore, finished: set[str]) -> Iterator[Current]:
+def _parts(runs: Sequence[Run], ended: Mapping[str, str], left: Set[str]) -> Iterator[Part]:
+    """Yield what is done and left of each workload on each stack, of which anything is."""
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        c = run.configuration
+        if not run.calibration and (run.id in ended or run.id in left):
+            groups.setdefault((c.experiment, c.name, c.stack.name, c.stack.layer), []).append(run)
+    for (experiment, workload, storage, layer), some in groups.items():
+        first = some[0].configuration
+        failed = sum(bool(ended.get(run.id)) for run in some)
+        waiting = sum(run.id in left for run in some)
+        yield Part(
+            experiment, workload, first.workload.title or workload, storage,
+            first.stack.storage.label or storage, layer,
+            done=len(some) - failed - waiting, failed=failed, left=waiting,
+        )  # fmt: skip
+
+
+def _begun(runs: Sequence[Run], store: RawStore, finished: Set[str]) -> Iterator[Current]:
     """Yield runs that began and have not ended: those that go on, or were killed."""
     planned = {run.id: run for run in runs}
     names = {path.name for path in store.folder.iterdir()} if store.folder.is_dir() else set()

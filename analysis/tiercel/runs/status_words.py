@@ -40,6 +40,7 @@ def words_of(status: Status, site: str, study: str) -> list[str]:
         lines.append(f"now: {each.words}, for {format_duration(each.seconds)}")
     for failure in status.failures[:_SHOWN]:
         lines.append(f"failed, {len(failure.runs)} times: {failure.reason} (first: {failure.runs[0]})")
+    lines += status.damaged[:_SHOWN]
     more = len(status.failures) - _SHOWN
     return [*lines, f"and {more} other reasons (--json has all)"] if more > 0 else lines
 

@@ -289,6 +289,9 @@ def agreement(
     """
     excluded = tuple(excluded)
     rows = usable(observations, excluded)
+    names = set(rows["engine"].astype(str))
+    if not names & set(EMBEDDED) or not names - set(EMBEDDED):
+        return pd.DataFrame([], columns=list(AGREEMENT_COLUMNS))
     floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
     same = ["origin", "site", "study", "experiment", "workload", "operation", *STACK, *SCALE]
     found = []
@@ -342,6 +345,8 @@ def _met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     A look gives more repetitions to some configurations than to others, minutes or days after the study. What
     one side alone has of it would set one time against another.
     """
+    if not (a["look"] > 0).any() and not (b["look"] > 0).any():
+        return a, b
     both = set(a.loc[a["look"] > 0, "repetition"]) & set(b.loc[b["look"] > 0, "repetition"])
     first, second = (side[(side["look"] == 0) | side["repetition"].isin(both)] for side in (a, b))
     return first, second

@@ -190,6 +190,7 @@
         ...(n.flags.length ? [make("p", { class: "flagged" }, `Checks: ${n.flags.join(", ")}`)] : []),
         make("p", { class: "only" }, ...only),
         ...(n.latencies.some((l) => l.length) ? [curves(n)] : []),
+        ...overTime(n),
         make("h3", {}, "Runs"), list,
       );
       dialog.showModal();
@@ -204,21 +205,47 @@
       area.remove();
       return done;
     }
+    const seconds = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
+    const draw = (name, attributes, text) => {
+      const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+      if (text) made.textContent = text;
+      return made;
+    };
+    // Each run's throughput over the time of its phase: a line each, stepped, as what ended in each interval.
+    function overTime(n) {
+      const lines = n.runs.map((id) => runs[id]?.series?.[n.of]).filter(Boolean);
+      if (!lines.length) return [];
+      const bytes = n.metric !== "operation_rate";
+      const most = Math.max(...lines.flatMap((l) => l.slice(1))) || 1, end = Math.max(...lines.map((l) => l[0] * (l.length - 1)));
+      const units = bytes ? [[2 ** 30, "GiB/s"], [2 ** 20, "MiB/s"], [2 ** 10, "KiB/s"], [1, "B/s"]] : [[1e6, "Mop/s"], [1e3, "kop/s"], [1, "op/s"]];
+      const [divisor, unit] = units.find(([d]) => most >= d) ?? units.at(-1);
+      const said = (v) => `${+(v / divisor).toPrecision(3)} ${unit}`;
+      const x = (t) => 70 + 390 * t / end, y = (v) => 150 - 130 * v / most;
+      const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": `Throughput over time: up to ${said(most)} in ${seconds(end)}` });
+      for (const share of [0, 0.5, 1]) {
+        svg.append(draw("line", { x1: 62, x2: 460, y1: y(share * most), y2: y(share * most), class: "grid" }),
+          draw("text", { x: 60, y: y(share * most) + 4, "text-anchor": "end" }, said(share * most)),
+          draw("text", { x: x(share * end), y: 172, "text-anchor": "middle" }, seconds(share * end)));
+      }
+      for (const [width, ...rates] of lines) {
+        svg.append(draw("polyline", { class: "curve", points: rates.map((v, i) => `${x(i * width)},${y(v)} ${x((i + 1) * width)},${y(v)}`).join(" ") }));
+      }
+      const body = make("tbody");
+      lines.forEach(([width, ...rates], i) => rates.forEach((v, k) => body.append(make("tr", {}, make("td", {}, `${i + 1}`),
+        make("td", { class: "number" }, seconds(k * width)), make("td", { class: "number" }, said(v))))));
+      const heads = ["Run", "From", "Throughput"].map((h) => make("th", { scope: "col" }, h));
+      return [make("figure", {}, svg, make("figcaption", {}, "Throughput over the time of the phase, a line for each run: what ended in each interval. A gap is a pause; what still writes out at the end ends nothing."),
+        make("details", {}, make("summary", {}, "As a table"), make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
+    }
     // Each run's time of one operation: what share of the operations took at most so long.
     function curves(n) {
       const shares = ["50 %", "90 %", "99 %", "99.9 %", "all"];
       const some = n.latencies.filter((l) => l.length);
       const [least, most] = [Math.min(...some.flat()), Math.max(...some.flat())];
-      const said = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
+      const said = seconds;
       const low = Math.log10(least), high = Math.max(Math.log10(most), low + 0.3);
       const x = (i) => 70 + i * 95, y = (v) => 150 - 130 * (Math.log10(v) - low) / (high - low);
-      const ns = svgOf("<svg></svg>").namespaceURI;
-      const draw = (name, attributes, text) => {
-        const made = document.createElementNS(ns, name);
-        for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-        if (text) made.textContent = text;
-        return made;
-      };
       const label = `Time of one operation: from ${said(least)} to ${said(most)}`;
       const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": label });
       for (const share of [0, 0.5, 1]) {

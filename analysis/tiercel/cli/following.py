@@ -1,0 +1,100 @@
+"""The report of a study that goes on: what is missing, and `tiercel report --follow`."""
+# Tables and figures take seconds to import: each function imports its own.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tiercel.errors import UserError
+from tiercel.project import results_folder
+
+if TYPE_CHECKING:
+    from tiercel.report.unfinished import Unfinished
+    from tiercel.runs.status import Status
+
+#: Seconds from one page to the next at least, and what part of the time may go to making it: what is measured
+#: on this machine must not notice.
+_PAUSE_S, _SHARE = 5.0, 0.2
+
+
+def missing_of(site: str, study: str, root: Path) -> Unfinished | None:
+    """Return what a study lacks; None where it is whole, or where its plan cannot be made on this machine."""
+    from tiercel.report.unfinished import unfinished
+    from tiercel.runs.planning import make_plan
+    from tiercel.runs.status import status_of
+
+    try:
+        status = status_of(make_plan(site, study, root), root)
+    except UserError as error:
+        # Results from elsewhere: they are reported, whether there are more to come nobody can say here.
+        print(f"tiercel: whether the study is finished is not known here: {error}", file=sys.stderr)
+        return None
+    return unfinished(status, _command(site, study), status.damaged)
+
+
+def follow_study(site: str, study: str, root: Path) -> None:
+    """Make ``results/<site>/live/index.html`` again and again until nobody measures any more.
+
+    No lock is taken and no table written. Ctrl-C ends it.
+    """
+    from tiercel.report.build import build_from
+    from tiercel.report.data import Results
+    from tiercel.report.unfinished import Unfinished, now, unfinished
+    from tiercel.results.observations import Gathered, look
+    from tiercel.results.validity import FLAGS
+    from tiercel.runs.planning import make_plan
+    from tiercel.runs.status import status_of
+
+    project = make_plan(site, study, root)
+    folder = results_folder(root, site)
+    os.nice(19)
+    found: Gathered | None = None
+    pause, told = 30.0, False
+    try:
+        while True:
+            began = time.monotonic()
+            status = status_of(project, root)
+            goes_on = status.state in ("measuring", "waiting")
+            found = look(folder, found)
+            results = Results(project.plan.study, *found.frames(), FLAGS)
+            # What is damaged is named once: by its table's reader, or by the plan's.
+            problems = tuple(dict.fromkeys((*status.damaged, *found.problems)))
+            missing = unfinished(status, _command(site, study), problems)
+            if goes_on:
+                missing = missing or Unfinished(
+                    ("Every planned run has ended; what follows from them is being made.",), None, 1.0
+                )
+                missing = replace(missing, live=now(pause))
+            elif missing is None:
+                said = (
+                    "This study has ended. This page is no longer made anew; the report is report/index.html."
+                )
+                missing = Unfinished((said,), None, 1.0, ended=True)
+            page = build_from(results, folder, project.plan.site, folder / "live", missing=missing)
+            if not told:
+                print(page, flush=True)
+                told = True
+            if not goes_on:
+                print(f"tiercel: {_end(status)}", file=sys.stderr)
+                return
+            took = time.monotonic() - began
+            pause = max(_PAUSE_S, took / _SHARE)
+            time.sleep(pause)
+    except KeyboardInterrupt:
+        return
+
+
+def _end(status: Status) -> str:
+    if status.state == "done":
+        return "the study has ended: the page is whole"
+    return f"nobody measures ({status.state}, {status.left} runs to come): the page is as it is now"
+
+
+def _command(site: str, study: str) -> str:
+    return f"tiercel evaluate --site {site} --study {study}"

@@ -1,0 +1,82 @@
+"""Findings on what an aggregate hides: told where nearly every run shows it, and nowhere else."""
+
+import pytest
+from tests.report.synthetic import MIB, Synthetic, study
+
+from tiercel.report.data import Results
+from tiercel.report.findings.for_engineers_within import busy_clients, pauses, stragglers
+from tiercel.results.validity import FLAGS
+
+
+def results(tmp_path, runs, storage="nvme", processes=4):
+    """Return results of one number with these columns in each of its runs; a phase lasts 10 s."""
+    data = Synthetic(storages=(storage,), processes=(processes,))
+    for i, columns in enumerate(runs):
+        data.add(
+            "scaling", "w", "Write", storage, processes, i, "a", [], operation="write", bandwidth=100.0 * MIB,
+            operation_rate=100.0, total_time=10.0, latency_p50=0.01, **columns,
+        )  # fmt: skip
+    return Results.from_folder(data.write(tmp_path / "results"), study(), FLAGS)
+
+
+def slow(share, rank=2):
+    return {"slowest_process": share, "slowest_rank": rank}
+
+
+def test_a_process_that_is_always_slow_is_named(tmp_path):
+    (found,) = stragglers(results(tmp_path, [slow(0.5), slow(0.4), slow(0.5), slow(0.6)]))
+    # The median of 0.4, 0.5, 0.5, 0.6.
+    assert "Write on Node-local NVMe at 4 processes: 50 % (always process 2)" in found.sentence
+    assert found.audience == "engineer" and found.evidence[0].runs
+
+
+def test_another_one_each_time_is_told_apart(tmp_path):
+    (found,) = stragglers(results(tmp_path, [slow(0.5, rank) for rank in (0, 1, 2, 3)]))
+    assert "another process from run to run" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [slow(0.9)] * 5,
+        [slow(0.3), slow(0.9), slow(0.95), slow(0.9), slow(0.9)],  # one of five is chance
+        [slow(0.3), slow(0.3)],  # too few runs to say anything
+        [{}] * 5,  # an engine that records nothing of it
+    ],
+)
+def test_chance_and_silence_name_nobody(tmp_path, runs):
+    assert not list(stragglers(results(tmp_path, runs)))
+
+
+def test_a_pause_in_nearly_every_run_is_told(tmp_path):
+    (found,) = pauses(results(tmp_path, [{"longest_pause": 2.0}] * 4 + [{"longest_pause": 0.0}]))
+    assert "2 s, 20 % of the phase" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [{"longest_pause": 0.5}] * 5,  # 5 % of the phase
+        [{"longest_pause": 2.0}] + [{"longest_pause": 0.1}] * 4,
+        [{}] * 5,
+    ],
+)
+def test_short_or_rare_pauses_are_not(tmp_path, runs):
+    assert not list(pauses(results(tmp_path, runs)))
+
+
+def test_operations_as_long_as_the_pause_are_no_pause(tmp_path):
+    """20 operations of 0.2 s each take 4 s: 2 s without an end is what such operations look like."""
+    found = results(tmp_path, [{"longest_pause": 2.0}] * 5)
+    found.observations["latency_p50"] = 0.2
+    assert not list(pauses(found))
+
+
+def test_processes_that_compute_all_the_time_are_told(tmp_path):
+    # 4 processes for 10 s have 40 s: 38 s of them are 95 %.
+    busy = [{"cpu_user": 8.0, "cpu_system": 30.0}] * 3
+    (found,) = busy_clients(results(tmp_path, busy))
+    assert "at 4 processes: 95 %" in found.sentence
+    assert not list(busy_clients(results(tmp_path / "memory", busy, storage="shm")))
+    idle = [{"cpu_user": 1.0, "cpu_system": 10.0}] * 3
+    assert not list(busy_clients(results(tmp_path / "idle", idle)))
