@@ -39,7 +39,9 @@ class Survey:
 def survey() -> Survey:
     """Look at this machine. Nothing is written, no job is submitted."""
     found = Survey(cores=cores(), memory_mib=memory() // 1024**2, processor=_processor(), modules=_modules())
-    if shutil.which("sbatch"):
+    if shutil.which("flux") and _flux(found):
+        pass  # it answers, so jobs are its own, whichever other programs are installed
+    elif shutil.which("sbatch"):
         _slurm(found)
     elif shutil.which("bsub"):
         found.scheduler, found.launcher = "lsf", "jsrun"
@@ -58,6 +60,29 @@ def survey() -> Survey:
         )
     _storages(found)
     return found
+
+
+def _flux(found: Survey) -> bool:
+    """Take what the Flux instance says of itself; False where none answers (checked with 0.88)."""
+    sums = _answer("flux", "resource", "list", "--no-header", "--states=all", "--format={nnodes}|{ncores}")
+    counted = re.search(r"^(\d+)\|(\d+)$", sums, re.MULTILINE)
+    if counted is None or int(counted[1]) == 0:
+        return False
+    found.scheduler = found.launcher = "flux"
+    found.nodes = int(counted[1])
+    found.cores = max(1, int(counted[2]) // found.nodes)
+    lines = _answer(
+        "flux", "queue", "list", "--no-header", "--format={queuem}|{limits.timelimit}"
+    ).splitlines()
+    rows = [line.split("|") for line in lines if line.count("|") == 1]
+    chosen = next((row for row in rows if row[0].endswith("*")), rows[0] if rows else None)
+    if chosen is not None:  # an instance without queues has one of no name
+        found.partition = chosen[0].rstrip("*")
+        seconds = re.fullmatch(r"(\d+)(?:\.\d+)?", chosen[1])
+        found.walltime_minutes = int(seconds[1]) // 60 if seconds else None
+    if len(rows) > 1:
+        found.questions.append(f"other queues: {', '.join(sorted(r[0].rstrip('*') for r in rows))}")
+    return True
 
 
 def _slurm(found: Survey) -> None:
