@@ -22,6 +22,8 @@ DLIO := .venv-dlio
 PARALLEL_HDF5 := .parallel-hdf5
 sources = $(shell find $(addprefix native/,$(1)) \( -name build -o -name target \) -prune -o -type f -print)
 MPI_COMPILER = $$($(BIN)/python -m tiercel.launchers.mpicc)
+# Its cache is in the home folder, or here where that cannot be written.
+UV = UV_FALLBACK_CACHE="$(abspath $(VENV))/.uv-cache" tools/uv $(BIN)/uv
 NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR="$(abspath $(VENV))/lib" -C native
 
 # Some sites forbid writing compiled files next to sources on shared storage, and
@@ -60,14 +62,14 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@echo 'tiercel: making $(VENV) from the lock file'
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo 'tiercel: $(PYTHON) cannot make virtual environments: install its venv module (Debian: python3-venv)' >&2; exit 2; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
-	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
-	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(BIN)/python tools/link-duplicates $(VENV)
 	@touch $@
 
 $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
-	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
@@ -91,7 +93,7 @@ gateway: $(PACKAGES)
 	@GOBIN="$(abspath $(BIN))" GOFLAGS=-modcacherw go install github.com/versity/versitygw/cmd/versitygw@$(GATEWAY_VERSION)
 
 # Upstream DLIO in environments of its own: with TensorFlow, and with the PyTorch that a Python of the machine has.
-SYNC = $(BIN)/uv pip sync --quiet --system-certs --require-hashes --compile-bytecode --link-mode=copy
+SYNC = $(UV) pip sync --quiet --system-certs --require-hashes --compile-bytecode --link-mode=copy
 TORCH_PYTHON ?= /usr/bin/python3
 
 dlio: $(DLIO)/.done
@@ -160,7 +162,7 @@ $(WHEEL_TOOLS)/.done: requirements-wheel.lock | $(PACKAGES)
 	@$(SYNC) --python $(WHEEL_TOOLS)/bin/python $<
 	@touch $@
 
-COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
+COMPILE = $(UV) pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
   --python-version 3.11
 
 lock: $(PACKAGES)

@@ -122,6 +122,34 @@ def test_schedulers_with_scripts(
     check_profile("other", machine.root)
 
 
+_FLUX = """#!/bin/sh
+case "$1 $2" in
+  'resource list') echo '2|4' ;;
+  'queue list') printf 'pdebug|inf\\npbatch*|7200.0\\n' ;;
+  *) exit 1 ;;
+esac
+"""
+
+
+def test_a_flux_that_answers_is_the_scheduler_where_slurms_programs_are_too(machine: Machine) -> None:
+    """What Flux 0.88 answers on two nodes of two cores, and a Slurm that is installed and not running."""
+    machine.program("sbatch")
+    machine.program("sinfo", "slurm_load_partitions: Unable to contact slurm controller\n", code=1)
+    (machine.bin / "flux").write_text(_FLUX)
+    (machine.bin / "flux").chmod(0o755)
+    found = survey()
+    assert (found.scheduler, found.launcher, found.partition) == ("flux", "flux", "pbatch")
+    assert (found.nodes, found.cores, found.walltime_minutes) == (2, 2, 120)
+    assert "other queues: pbatch, pdebug" in found.questions
+
+
+def test_a_flux_that_does_not_answer_is_no_scheduler_where_slurm_is_one(machine: Machine) -> None:
+    machine.program("flux", "flux-resource: ERROR: Unable to connect to Flux\n", code=1)
+    machine.program("sbatch")
+    machine.program("sinfo", SINFO)
+    assert survey().scheduler == "slurm"
+
+
 def test_pbs_is_not_taken_for_cobalt(machine: Machine) -> None:
     machine.program("qsub")
     found = survey()

@@ -46,15 +46,18 @@ def survey(scheduler: str = "") -> Survey:
     """Look at this machine. Nothing is written, no job is submitted. `scheduler`: the one to take, or none;
     else it is looked for."""
     found = Survey(cores=cores(), memory_mib=memory() // 1024**2, processor=_processor(), modules=_modules())
-    found.scheduler = "" if scheduler == "none" else scheduler or _scheduler()
+    # A Flux that answers has the jobs, whichever other programs are installed.
+    answers = scheduler in ("", "flux") and shutil.which("flux") and _flux(found)
+    if not answers:
+        found.scheduler = "" if scheduler == "none" else scheduler or _scheduler()
     if found.scheduler == "slurm":
         _slurm(found)
-    elif found.scheduler:
+    elif found.scheduler and not answers:
         found.launcher, question = _USUAL.get(found.scheduler, _OTHERS)
         if found.scheduler == "cobalt":
             found.launcher = "aprun" if shutil.which("aprun") else "mpiexec"
         found.questions.append(question)
-    elif shutil.which("qsub") and not scheduler:
+    elif shutil.which("qsub") and not scheduler and not answers:
         found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
     if found.scheduler:
         found.questions.append(
@@ -70,6 +73,29 @@ def _scheduler() -> str:
             return name
     cobalt = shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists())
     return "cobalt" if cobalt else ""
+
+
+def _flux(found: Survey) -> bool:
+    """Take what the Flux instance says of itself; False where none answers (checked with 0.88)."""
+    sums = _answer("flux", "resource", "list", "--no-header", "--states=all", "--format={nnodes}|{ncores}")
+    counted = re.search(r"^(\d+)\|(\d+)$", sums, re.MULTILINE)
+    if counted is None or int(counted[1]) == 0:
+        return False
+    found.scheduler = found.launcher = "flux"
+    found.nodes = int(counted[1])
+    found.cores = max(1, int(counted[2]) // found.nodes)
+    lines = _answer(
+        "flux", "queue", "list", "--no-header", "--format={queuem}|{limits.timelimit}"
+    ).splitlines()
+    rows = [line.split("|") for line in lines if line.count("|") == 1]
+    chosen = next((row for row in rows if row[0].endswith("*")), rows[0] if rows else None)
+    if chosen is not None:  # an instance without queues has one of no name
+        found.partition = chosen[0].rstrip("*")
+        seconds = re.fullmatch(r"(\d+)(?:\.\d+)?", chosen[1])
+        found.walltime_minutes = int(seconds[1]) // 60 if seconds else None
+    if len(rows) > 1:
+        found.questions.append(f"other queues: {', '.join(sorted(r[0].rstrip('*') for r in rows))}")
+    return True
 
 
 def _slurm(found: Survey) -> None:

@@ -40,7 +40,7 @@ class TiercelCachevol(MakefilePackage):
             env.append_flags("CPPFLAGS", self.spec["mpi"].headers.cpp_flags)
 
     def setup_run_environment(self, env):
-        env.prepend_path("HDF5_PLUGIN_PATH", self.prefix.lib)
+        env.prepend_path("HDF5_PLUGIN_PATH", self.prefix.lib.cachevol)
 
     def build(self, spec, prefix):
         with working_dir(self.build_directory):
@@ -52,5 +52,5 @@ class TiercelCachevol(MakefilePackage):
 
     @run_after("install")
     def connector_is_there(self):
-        if not os.path.isfile(self.prefix.lib.join("libcachevol.so")):
+        if not os.path.isfile(self.prefix.lib.cachevol.join("libcachevol.so")):
             raise InstallError("cachevol: the connector was left out: see the build's log")
