@@ -52,12 +52,10 @@ ENTRY H5PL_type_t H5PLget_plugin_type(void);
 ENTRY const void *H5PLget_plugin_info(void);
 ENTRY const void *cachevol_describe(void *caller); /* as H5PLget_plugin_info, for the library with this code in it */
 
-static H5VL_class_t class;
-
 /* In code, since in C the members of other objects are no constants. */
 static void describe(void)
 {
-    class = (H5VL_class_t){
+    cv_class = (H5VL_class_t){
         .version        = H5VL_VERSION,
         .value          = as_original() ? ORIGINAL_VALUE : CONNECTOR_VALUE,
         .name           = as_original() ? ORIGINAL : "tiercel_cachevol",
@@ -82,11 +80,6 @@ static void describe(void)
     };
 }
 
-const H5VL_class_t *cv_class(void)
-{
-    return &class;
-}
-
 H5PL_type_t H5PLget_plugin_type(void)
 {
     return H5PL_TYPE_VOL;
@@ -99,7 +92,7 @@ static const void *another_copy(void *caller)
     Dl_info here;
     char    path[64], block[65536];
     int     memory = memfd_create("cachevol", MFD_CLOEXEC);
-    FILE   *file   = dladdr((void *)&class, &here) ? fopen(here.dli_fname, "re") : NULL;
+    FILE   *file   = dladdr((void *)&cv_class, &here) ? fopen(here.dli_fname, "re") : NULL;
     size_t  got    = 0;
 
     while (file && memory >= 0 && (got = fread(block, 1, sizeof block, file)) > 0)
@@ -133,7 +126,7 @@ const void *cachevol_describe(void *caller)
         library = where.dli_fbase;
         describe();
     }
-    return &class;
+    return &cv_class;
 }
 
 const void *H5PLget_plugin_info(void)

@@ -1,7 +1,4 @@
-/* Making, finding and taking away copies. Whatever is done to a copy's folder is one rename:
-
-     .new-<pid>-<start>-<n>  ->  <name>     made, with head and empty data, and locked by its maker
-     <name>  ->  .gone-<pid>-<start>-<n>    taken away; its files go a moment later (cv_copy_sweep)          */
+/* Making, finding and taking away copies. */
 #include "copy.h"
 #include "checksum.h"
 #include "fill.h"
@@ -40,13 +37,6 @@ static int identify(struct cv_identity *file, const char *path, int base, const 
     return 0;
 }
 
-bool cv_copy_fits(const struct cv_identity *file, const struct stat *now)
-{
-    return file->size == (uint64_t)now->st_size && file->device == now->st_dev && file->inode == now->st_ino &&
-           file->mtime == now->st_mtim.tv_sec && file->mtime_ns == now->st_mtim.tv_nsec &&
-           file->ctime == now->st_ctim.tv_sec && file->ctime_ns == now->st_ctim.tv_nsec;
-}
-
 static uint64_t sum_of(const struct cv_copy_head *head)
 {
     return cv_sum(head, offsetof(struct cv_copy_head, sum));
@@ -65,44 +55,6 @@ static void name_of(const char *path, char name[24])
     snprintf(name, 24, "%016lx", (unsigned long)cv_sum(path, strlen(path)));
 }
 
-/* A path in the folder of copies for `name`, or with `what` for a new name of that kind. */
-static bool place(const struct cv_store *store, const char *name, const char *what, char path[PATH_MAX])
-{
-    static atomic_uint serial;
-    char               inner[128];
-
-    if (what)
-        snprintf(inner, sizeof inner, "read/.%s-%ld-%lu-%u", what, (long)getpid(),
-                 (unsigned long)cv_process_start(getpid()), atomic_fetch_add(&serial, 1));
-    else
-        snprintf(inner, sizeof inner, "read/%s", name);
-    return cv_join(path, store->folder, inner);
-}
-
-static bool is_map_in(const char *folder, int map)
-{
-    char        path[PATH_MAX];
-    struct stat there, ours;
-
-    if (!cv_join(path, folder, "map") || fstat(map, &ours))
-        return false;
-    return stat(path, &there) ? errno == ENOENT : there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
-}
-
-bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX])
-{
-    char from[PATH_MAX];
-
-    if (!place(store, name, NULL, from) || !place(store, name, "gone", gone) || rename(from, gone))
-        return false;
-    if (map < 0 || is_map_in(gone, map))
-        return true;
-    /* Another process was faster, and made a new one: back with it, unless there is a third. */
-    if (rename(gone, from))
-        cv_remove_folder(gone);
-    return false;
-}
-
 static void take_away(struct cv_store *store, const char *name, int map)
 {
     char gone[PATH_MAX];
@@ -118,19 +70,10 @@ static bool is_ours(const struct cv_copy *copy)
 {
     char folder[PATH_MAX];
 
-    return place(copy->store, copy->name, NULL, folder) && is_map_in(folder, copy->map);
+    return cv_copy_place(copy->store, copy->name, NULL, folder) && cv_copy_has_map(folder, copy->map);
 }
 
 /* ---- Opening. ---- */
-
-static void close_files(struct cv_copy *copy)
-{
-    if (copy->data >= 0)
-        close(copy->data);
-    if (copy->map >= 0)
-        close(copy->map); /* and with it our part of the lock */
-    copy->data = copy->map = -1;
-}
 
 static bool open_files(struct cv_copy *copy, const char *path, int more)
 {
@@ -163,7 +106,7 @@ static bool find(struct cv_copy *copy, const struct cv_identity *wanted)
     char        path[PATH_MAX];
     struct stat there;
 
-    if (!place(copy->store, copy->name, NULL, path) || lstat(path, &there))
+    if (!cv_copy_place(copy->store, copy->name, NULL, path) || lstat(path, &there))
         return false;
     bool opened = open_files(copy, path, 0);
     bool ours   = opened && !flock(copy->map, LOCK_SH) && is_ours(copy);
@@ -171,7 +114,7 @@ static bool find(struct cv_copy *copy, const struct cv_identity *wanted)
         return true;
     if (ours || !opened)
         take_away(copy->store, copy->name, copy->map);
-    close_files(copy);
+    cv_copy_close(copy);
     return false;
 }
 
@@ -183,7 +126,7 @@ static bool make(struct cv_copy *copy, const struct cv_identity *wanted)
     struct stat          data;
     off_t                length = (off_t)(CV_COPY_HEAD + words_of(wanted->size) * sizeof(uint64_t));
 
-    if (!place(copy->store, copy->name, NULL, path) || !place(copy->store, copy->name, "new", fresh) ||
+    if (!cv_copy_place(copy->store, copy->name, NULL, path) || !cv_copy_place(copy->store, copy->name, "new", fresh) ||
         mkdir(fresh, 0700))
         return false;
     memset(head, 0, sizeof *head);
@@ -195,7 +138,7 @@ static bool make(struct cv_copy *copy, const struct cv_identity *wanted)
         if (!cv_write_all(copy->map, head, sizeof *head, 0) && !rename(fresh, path))
             return true;
     }
-    close_files(copy);
+    cv_copy_close(copy);
     cv_remove_folder(fresh); /* no room, or another process was faster */
     return false;
 }
@@ -227,22 +170,6 @@ struct cv_copy *cv_copy_open(struct cv_store *store, const char *path, int base,
     return copy;
 }
 
-void cv_copy_hold(struct cv_copy *copy)
-{
-    atomic_fetch_add(&copy->users, 1);
-}
-
-void cv_copy_release(struct cv_copy *copy)
-{
-    if (atomic_fetch_sub(&copy->users, 1) != 1)
-        return;
-    close_files(copy);
-    if (copy->base >= 0)
-        close(copy->base);
-    cv_proved_free(copy->proved);
-    free(copy);
-}
-
 /* ---- Taking away. ---- */
 
 void cv_copy_condemn(struct cv_copy *copy)
@@ -259,7 +186,7 @@ void cv_copy_review(struct cv_store *store, const char *path)
     struct stat         now;
 
     name_of(path, name);
-    if (!place(store, name, NULL, folder) || !cv_join(map, folder, "map"))
+    if (!cv_copy_place(store, name, NULL, folder) || !cv_join(map, folder, "map"))
         return;
     int fd = open(map, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)

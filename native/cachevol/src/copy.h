@@ -9,7 +9,7 @@
    (copyblocks.c). What does not prove itself is taken away and made again.
 
    A copy appears whole, by renaming its folder, and goes in the same way; so it does not matter when its maker or
-   remover is killed (copy.c). Who has it open goes on with its files, wherever the folder went. Each holds a shared
+   remover is killed (copyplace.c). Who has it open goes on with its files, wherever the folder went. Each holds a shared
    lock on the map; only copies without one make room for others. */
 #ifndef CACHEVOL_COPY_H
 #define CACHEVOL_COPY_H
@@ -70,23 +70,35 @@ struct cv_copy {
 /* Opens or makes the copy of the file `path` that is open as `base` with status `now`; NULL where there can be none. A
    copy of another state of the file is taken away. */
 struct cv_copy *cv_copy_open(struct cv_store *store, const char *path, int base, const struct stat *now);
-void            cv_copy_hold(struct cv_copy *copy);
-void            cv_copy_release(struct cv_copy *copy);
-
-/* Whether the file is still the one that the copy was made of. */
-bool cv_copy_fits(const struct cv_identity *file, const struct stat *now);
 
 /* Takes the copy away for all that do not have it open. */
 void cv_copy_condemn(struct cv_copy *copy);
-/* Takes the copy of that name away by one rename, after which its files are in the folder `gone`: if it is the one whose
-   map is open as `map`, or whichever with -1. */
-bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX]);
 /* Takes away the copy of a path. Whoever has it open goes on with it. */
 void cv_copy_drop(struct cv_store *store, const char *path);
 /* Takes away the copy of a path where its file changed or is gone. */
 void cv_copy_review(struct cv_store *store, const char *path);
 
+/* ---- copyplace.c ---- */
+
+/* Whether the file is still the one that the copy was made of. */
+bool cv_copy_fits(const struct cv_identity *file, const struct stat *now);
+
+/* A path in the folder of copies for `name`, or with `what` for a new name of that kind. */
+bool cv_copy_place(const struct cv_store *store, const char *name, const char *what, char path[PATH_MAX]);
+
+/* Whether the copy in this folder is the one whose map is open as `map`, or has none: a cleaner took it. */
+bool cv_copy_has_map(const char *folder, int map);
+
+/* Takes the copy of that name away by one rename, after which its files are in the folder `gone`: if it is the one whose
+   map is open as `map`, or whichever with -1. */
+bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX]);
+
 /* ---- copyblocks.c ---- */
+
+void cv_copy_hold(struct cv_copy *copy);
+void cv_copy_release(struct cv_copy *copy);
+/* Closes its files, and with them our part of the lock. */
+void cv_copy_close(struct cv_copy *copy);
 
 /* Reads from `address` as far as the blocks are there and prove right, at most `size` bytes. Returns bytes; 0 where the
    first block is missing, -1 where the copy is damaged. `look` tells to ask whether `data` changed since the last
@@ -107,7 +119,6 @@ uint64_t cv_copy_word(const struct cv_copy *copy, uint64_t block, const void *by
 int64_t cv_copy_put(struct cv_copy *copy, uint64_t address, const void *data, uint64_t size);
 
 struct cv_proved *cv_proved_make(uint64_t size);
-void              cv_proved_free(struct cv_proved *proved);
 
 /* ---- evict.c ---- */
 

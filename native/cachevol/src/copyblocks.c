@@ -44,11 +44,6 @@ struct cv_proved *cv_proved_make(uint64_t size)
     return proved;
 }
 
-void cv_proved_free(struct cv_proved *proved)
-{
-    free(proved);
-}
-
 /* ---- The map. ---- */
 
 void cv_copy_words(const struct cv_copy *copy, uint64_t first, uint64_t count, uint64_t *words)
@@ -239,4 +234,31 @@ int64_t cv_copy_put(struct cv_copy *copy, uint64_t address, const void *data, ui
     }
     cv_store_give(copy->store, taken - (uint64_t)fresh * CV_BLOCK);
     return fresh * CV_BLOCK;
+}
+
+/* ---- Who has the copy open. ---- */
+
+void cv_copy_close(struct cv_copy *copy)
+{
+    if (copy->data >= 0)
+        close(copy->data);
+    if (copy->map >= 0)
+        close(copy->map); /* and with it our part of the lock */
+    copy->data = copy->map = -1;
+}
+
+void cv_copy_hold(struct cv_copy *copy)
+{
+    atomic_fetch_add(&copy->users, 1);
+}
+
+void cv_copy_release(struct cv_copy *copy)
+{
+    if (atomic_fetch_sub(&copy->users, 1) != 1)
+        return;
+    cv_copy_close(copy);
+    if (copy->base >= 0)
+        close(copy->base);
+    free(copy->proved);
+    free(copy);
 }

@@ -1,4 +1,5 @@
 #include "mpi_write.h"
+#include "mpi_areas.h"
 #include "mpi_open.h"
 #include "reasons.h"
 #include "stats.h"
@@ -6,54 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIMENSIONS 4                  /* of selections that are compared: boxes that meet in fewer may meet in all */
 #define WORTH      (UINT64_C(64) << 10) /* bytes for each process from which on a write is staged */
 #define FINE       (16 << 10)         /* bytes: processes that write more than one piece of less had better let MPI do it */
 #define PROBE      64                 /* writes after which one is staged although the base storage was as fast */
-#define AREAS_MOST 4096               /* after which the processes settle */
-
-struct box {
-    uint64_t low[DIMENSIONS], high[DIMENSIONS]; /* elements, both included; low > high: nothing */
-};
-
-struct area {
-    uint64_t   dataset; /* where its header lies */
-    struct box box;
-    uint64_t   call;
-};
-
-struct cv_areas {
-    struct area *own, *others; /* of other processes, a box around what they wrote in one call */
-    size_t       owns, other;
-    uint64_t     votes;
-};
-
-void cv_areas_forget(struct cv_writer *writer)
-{
-    if (writer->areas)
-        writer->areas->owns = writer->areas->other = 0;
-}
-
-void cv_areas_free(struct cv_writer *writer)
-{
-    if (!writer->areas)
-        return;
-    free(writer->areas->own);
-    free(writer->areas->others);
-    free(writer->areas);
-    writer->areas = NULL;
-}
-
-bool cv_areas_make(struct cv_writer *writer)
-{
-    struct cv_areas *areas = writer->areas = calloc(1, sizeof *areas);
-
-    if (areas) {
-        areas->own    = malloc(AREAS_MOST * sizeof *areas->own);
-        areas->others = malloc(AREAS_MOST * sizeof *areas->others);
-    }
-    return areas && areas->own && areas->others;
-}
 
 /* ---- Boxes. ---- */
 
@@ -68,7 +24,7 @@ static bool meet(const struct box *a, const struct box *b)
 {
     if (is_nothing(a) || is_nothing(b))
         return false;
-    for (int d = 0; d < DIMENSIONS; d++)
+    for (int d = 0; d < CV_DIMENSIONS; d++)
         if (a->low[d] > b->high[d] || b->low[d] > a->high[d])
             return false;
     return true;
@@ -82,7 +38,7 @@ static void widen(struct box *box, const struct box *by)
         *box = *by;
         return;
     }
-    for (int d = 0; d < DIMENSIONS; d++) {
+    for (int d = 0; d < CV_DIMENSIONS; d++) {
         box->low[d]  = by->low[d] < box->low[d] ? by->low[d] : box->low[d];
         box->high[d] = by->high[d] > box->high[d] ? by->high[d] : box->high[d];
     }
@@ -177,7 +133,7 @@ static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dx
             piece *= length;
             on = length == full;
         }
-        for (int d = 0; d < DIMENSIONS; d++)
+        for (int d = 0; d < CV_DIMENSIONS; d++)
             chosen.box.low[d] = d < rank ? from[d] : 0, chosen.box.high[d] = d < rank ? to[d] : 0;
         chosen.bytes = (uint64_t)points * s->element_size;
         chosen.block = volume == (uint64_t)points && (piece >= FINE || piece == chosen.bytes) &&
@@ -257,7 +213,7 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
         if (own_meet(areas, s->address, &all[rank].box))
             found &= ~(uint64_t)CLEAR;
     }
-    if (areas->owns == AREAS_MOST || areas->other == AREAS_MOST)
+    if (areas->owns == CV_AREAS_MOST || areas->other == CV_AREAS_MOST)
         found &= ~(uint64_t)CLEAR;
     if (mpi.Allreduce(&found, &agreed, 1, CV_UINT64, CV_BAND, writer->comm))
         return FAILED;
@@ -348,7 +304,7 @@ static struct cv_writer *stages_alone(struct cv_object *o, hid_t file_space, hid
             cv_because(writer->path, "not staged", refused, writer->rank == 0 && refused != FAST_BASE);
         return NULL;
     }
-    if (areas->owns == AREAS_MOST) {
+    if (areas->owns == CV_AREAS_MOST) {
         if (cv_stage_drain(writer->stage))
             return NULL; /* the next flush says so */
         areas->owns = 0;

@@ -42,7 +42,7 @@ static void forget(struct cv_writer *writer)
     while (*at != writer)
         at = &(*at)->next;
     *at = writer->next;
-    cv_areas_free(writer);
+    cv_areas_free(writer->areas);
     free(writer->votes);
     free(writer);
 }
@@ -181,7 +181,7 @@ static bool begin(struct cv_writer *writer, void *under, hid_t vol, hid_t fapl, 
         return false;
     *why          = "there is no memory for it";
     writer->stage = cv_stage_open_shared(store, writer->path, writer->base, now.st_dev, now.st_ino);
-    return writer->stage && cv_areas_make(writer);
+    return writer->stage && (writer->areas = cv_areas_make());
 }
 
 static bool expose(struct cv_writer *writer)
@@ -254,7 +254,7 @@ void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool s
     if (writer && writer->base >= 0)
         close(writer->base);
     if (writer) {
-        cv_areas_free(writer);
+        cv_areas_free(writer->areas);
         free(writer->votes);
     }
     free(writer);
@@ -313,7 +313,7 @@ int cv_writer_settle(struct cv_writer *writer)
     bool good = !cv_writer_drain(writer), whole = cv_mpi_all(writer->comm, good);
     if (whole) {
         writer->settled = writer->calls;
-        cv_areas_forget(writer);
+        writer->areas->owns = writer->areas->other = 0;
     } else if (good) {
         CV_WRITE_ERROR("data that another process staged could not be written to the file: see its error");
     }

@@ -16,6 +16,7 @@
 #define CACHEVOL_MPI_WRITER_H
 
 #include "mpi_api.h"
+#include "mpi_areas.h"
 #include "object.h"
 #include "stage.h"
 
@@ -33,7 +34,7 @@ struct cv_writer {
     uint64_t         calls, settled; /* collective writes that were staged; those of them that all have settled */
     bool             off;    /* this process stages nothing more */
     bool             independent; /* what one writes alone is staged too, by all processes */
-    struct cv_areas *areas;  /* mpi_write.c's: where the data lie that are not settled; */
+    struct cv_areas *areas;  /* where the data lie that are not settled; */
     void            *votes;  /* and room for what each process says of a write */
     struct cv_writer *next;
 };
@@ -66,10 +67,5 @@ void cv_writers_stop(void);
 
 /* Around H5VLdataset_write: what HDF5 writes goes into the log. */
 void cv_writer_staging(struct cv_writer *writer, bool begins);
-
-/* mpi_write.c: the areas, and that there are none. */
-bool cv_areas_make(struct cv_writer *writer);
-void cv_areas_forget(struct cv_writer *writer);
-void cv_areas_free(struct cv_writer *writer);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+H5VL_class_t cv_class;
+
 struct cv_object *cv_object_new(void *under, hid_t vol)
 {
     struct cv_object *object = malloc(sizeof *object);

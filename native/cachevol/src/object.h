@@ -64,7 +64,7 @@ bool cv_elements_are_whole(hid_t type);
 /* An id of the native connector, counted: the caller gives it back with H5Idec_ref. */
 hid_t cv_native(void);
 
-const H5VL_class_t *cv_class(void);
+extern H5VL_class_t cv_class; /* this connector, once connector.c has described it */
 
 extern const H5VL_info_class_t     cv_info_class;
 extern const H5VL_wrap_class_t     cv_wrap_class;
@@ -80,6 +80,6 @@ extern const H5VL_request_class_t  cv_request_class;
 extern const H5VL_blob_class_t     cv_blob_class;
 extern const H5VL_token_class_t    cv_token_class;
 
-herr_t cv_optional(void *object, H5VL_optional_args_t *args, hid_t dxpl, void **request);
+extern herr_t (*const cv_optional)(void *object, H5VL_optional_args_t *args, hid_t dxpl, void **request);
 
 #endif

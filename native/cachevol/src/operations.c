@@ -89,15 +89,15 @@ static bool path_of(const struct cv_object *o, H5I_type_t type, hid_t dxpl, char
     return h5.H5VLfile_get(o->under, o->vol, &get, dxpl, NULL) >= 0 && length < sizeof name && realpath(name, path);
 }
 
-static herr_t read_into(struct cv_object *o, hid_t type, hid_t memory, hid_t space, hid_t dxpl, void *data)
+static herr_t read_into(cv_reading reads, struct cv_object *o, hid_t type, hid_t memory, hid_t space, hid_t dxpl, void *data)
 {
     void *object = o;
 
-    return cv_dataset_class.read(1, &object, &type, &memory, &space, dxpl, &data, NULL);
+    return reads(1, &object, &type, &memory, &space, dxpl, &data, NULL);
 }
 
 /* Reads what is selected, and throws it away: the copy keeps it. */
-static herr_t read_selected(struct cv_object *o, hid_t type, hid_t space, hid_t dxpl)
+static herr_t read_selected(cv_reading reads, struct cv_object *o, hid_t type, hid_t space, hid_t dxpl)
 {
     hssize_t points = h5.H5Sget_select_npoints(space);
     size_t   size   = h5.H5Tget_size(type);
@@ -107,7 +107,7 @@ static herr_t read_selected(struct cv_object *o, hid_t type, hid_t space, hid_t 
         return (herr_t)points;
     void  *data    = malloc((size_t)count * size);
     hid_t  memory  = h5.H5Screate_simple(1, &count, NULL);
-    herr_t outcome = data && memory >= 0 ? read_into(o, type, memory, space, dxpl, data) : -1;
+    herr_t outcome = data && memory >= 0 ? read_into(reads, o, type, memory, space, dxpl, data) : -1;
     if (!data)
         CV_OPEN_ERROR("no memory to prefetch %llu elements", (unsigned long long)count);
     if (memory >= 0)
@@ -117,14 +117,14 @@ static herr_t read_selected(struct cv_object *o, hid_t type, hid_t space, hid_t 
 }
 
 /* As many rows at a time as fit into memory. */
-static herr_t by_rows(struct cv_object *o, hid_t type, hid_t space, hid_t dxpl)
+static herr_t by_rows(cv_reading reads, struct cv_object *o, hid_t type, hid_t space, hid_t dxpl)
 {
     hsize_t start[H5S_MAX_RANK], end[H5S_MAX_RANK], count[H5S_MAX_RANK], extent[H5S_MAX_RANK];
     int     rank  = h5.H5Sget_simple_extent_dims(space, extent, NULL);
     double  bytes = (double)h5.H5Sget_select_npoints(space) * (double)h5.H5Tget_size(type);
 
     if (rank <= 0 || bytes <= (double)MOST_AT_ONCE || h5.H5Sget_select_type(space) == H5S_SEL_POINTS)
-        return read_selected(o, type, space, dxpl);
+        return read_selected(reads, o, type, space, dxpl);
     if (h5.H5Sget_select_bounds(space, start, end) < 0)
         return -1;
     hsize_t first = start[0], last = end[0];
@@ -138,14 +138,14 @@ static herr_t by_rows(struct cv_object *o, hid_t type, hid_t space, hid_t dxpl)
         count[0]   = last - at < rows ? last - at + 1 : rows;
         hid_t part = h5.H5Scopy(space);
         outcome    = part >= 0 && h5.H5Sselect_hyperslab(part, H5S_SELECT_AND, start, NULL, count, NULL) >= 0
-                         ? read_selected(o, type, part, dxpl) : -1;
+                         ? read_selected(reads, o, type, part, dxpl) : -1;
         if (part >= 0)
             h5.H5Sclose(part);
     }
     return outcome;
 }
 
-static herr_t prefetch(struct cv_object *o, hid_t selected, hid_t dxpl)
+static herr_t prefetch(cv_reading reads, struct cv_object *o, hid_t selected, hid_t dxpl)
 {
     H5VL_dataset_get_args_t type = {.op_type = H5VL_DATASET_GET_TYPE}, space = {.op_type = H5VL_DATASET_GET_SPACE};
     herr_t                  outcome = -1;
@@ -156,7 +156,7 @@ static herr_t prefetch(struct cv_object *o, hid_t selected, hid_t dxpl)
         hid_t whole = space.args.get_space.space_id;
         /* Elements of variable length would leave memory behind; their descriptions alone are of no use. */
         outcome = cv_elements_are_whole(type.args.get_type.type_id)
-                      ? by_rows(o, type.args.get_type.type_id, selected == H5S_ALL ? whole : selected, dxpl)
+                      ? by_rows(reads, o, type.args.get_type.type_id, selected == H5S_ALL ? whole : selected, dxpl)
                       : 0;
     }
     if (type.args.get_type.type_id >= 0)
@@ -175,25 +175,11 @@ struct prefetch_args {
     hid_t space;
 };
 
-herr_t cv_operation_run(H5VL_subclass_t of, struct cv_object *o, H5VL_optional_args_t *args, hid_t dxpl)
+/* What is done alike for both. */
+static herr_t run(struct cv_object *o, H5I_type_t type, enum what what, hid_t dxpl)
 {
-    H5I_type_t type = of == H5VL_SUBCLS_FILE ? H5I_FILE : H5I_DATASET;
-    enum what  what = operations[place_of(of, args->op_type)].what;
-    char       path[PATH_MAX];
+    char path[PATH_MAX];
 
-    CV_COUNT(asked, 1);
-    if (dxpl == H5P_DEFAULT) /* HDF5 passes it on as it was given */
-        dxpl = h5.transfer;
-    if (what == READ && args->args) {
-        const struct read_args *read = args->args;
-        return read_into(o, read->type, read->memory, read->space, dxpl, read->data);
-    }
-    if (what == PREFETCH && args->args)
-        return prefetch(o, ((const struct prefetch_args *)args->args)->space, dxpl);
-    if (what == SETTLE) {
-        H5VL_file_specific_args_t flush = {.op_type = H5VL_FILE_FLUSH, .args.flush = {type, H5F_SCOPE_LOCAL}};
-        return cv_file_class.specific(o, &flush, dxpl, NULL);
-    }
     if (what == NOTHING)
         return 0;
     if ((what != DROP && what != PAUSE && what != GO_ON) || !path_of(o, type, dxpl, path))
@@ -203,4 +189,35 @@ herr_t cv_operation_run(H5VL_subclass_t of, struct cv_object *o, H5VL_optional_a
     else
         cv_stage_hold(path, what == PAUSE);
     return 0;
+}
+
+/* HDF5 passes on the default transfer list as it was given. */
+static hid_t transfer_of(hid_t dxpl)
+{
+    return dxpl == H5P_DEFAULT ? h5.transfer : dxpl;
+}
+
+herr_t cv_operation_on_dataset(struct cv_object *o, H5VL_optional_args_t *args, hid_t dxpl, cv_reading reads)
+{
+    enum what what = operations[place_of(H5VL_SUBCLS_DATASET, args->op_type)].what;
+
+    CV_COUNT(asked, 1);
+    dxpl = transfer_of(dxpl);
+    if (what == READ && args->args) {
+        const struct read_args *read = args->args;
+        return read_into(reads, o, read->type, read->memory, read->space, dxpl, read->data);
+    }
+    if (what == PREFETCH && args->args)
+        return prefetch(reads, o, ((const struct prefetch_args *)args->args)->space, dxpl);
+    return run(o, H5I_DATASET, what, dxpl);
+}
+
+herr_t cv_operation_on_file(struct cv_object *o, H5VL_optional_args_t *args, hid_t dxpl, cv_flushing flushes)
+{
+    enum what                 what  = operations[place_of(H5VL_SUBCLS_FILE, args->op_type)].what;
+    H5VL_file_specific_args_t flush = {.op_type = H5VL_FILE_FLUSH, .args.flush = {H5I_FILE, H5F_SCOPE_LOCAL}};
+
+    CV_COUNT(asked, 1);
+    dxpl = transfer_of(dxpl);
+    return what == SETTLE ? flushes(o, &flush, dxpl, NULL) : run(o, H5I_FILE, what, dxpl);
 }

@@ -24,6 +24,4 @@ static inline uint64_t cv_rate(struct cv_rate *rate)
     return atomic_load(&rate->value);
 }
 
-uint64_t cv_ticks(void); /* ns of the monotonic clock */
-
 #endif

@@ -14,14 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-struct cv_stage *cv_stages;
-pthread_mutex_t  cv_stages_lock = PTHREAD_MUTEX_INITIALIZER;
-
-bool cv_stage_is_mine(const struct cv_stage *stage)
-{
-    return stage->owner == getpid();
-}
-
 static void init_sums(struct cv_stage *stage)
 {
     pthread_condattr_t how;
@@ -220,6 +212,68 @@ int cv_stage_begin(struct cv_stage *stage)
     return error ? -1 : 1;
 }
 
+/* ---- Points: what flushes wrote. ---- */
+
+bool cv_needs_log(const struct cv_stage *stage)
+{
+    return !stage->log && !stage->off && cv_ticks() >= stage->paused_to && stage->precious && (stage->count > 1 || (stage->mark && stage->count));
+}
+
+/* What a flush wrote to one file becomes its point. */
+static int whole(struct cv_stage *stage, bool drain)
+{
+    int error = 0;
+
+    stage->is_noted = false;
+    if (!cv_stage_is_mine(stage))
+        return 0;
+    stage->precious = stage->precious || stage->mark; /* from a log, a replay takes the mark off */
+    if (cv_needs_log(stage) && cv_stage_begin(stage) < 0)
+        return -1;
+    /* Nobody asked for a flush, and a new file with next to nothing in it is not worth a log: it goes on being held,
+       since the file would be neither empty nor whole while that is written. */
+    if (!stage->log && !drain && stage->count)
+        return 1;
+    pthread_mutex_lock(&stage->lock);
+    if (!stage->log)
+        error = cv_held_to_base(stage);
+    if (!error)
+        cv_point_reached(stage);
+    pthread_mutex_unlock(&stage->lock);
+    errno = error;
+    return error ? -1 : drain ? cv_drain(stage, false) : 0;
+}
+
+int cv_stages_whole(bool drain)
+{
+    int bad = 0, error = 0;
+
+    /* Only the calling thread, HDF5's, adds and removes stages. */
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next)
+        if (stage->is_noted) {
+            int one = whole(stage, drain);
+            if (one < 0)
+                error = errno;
+            bad = one && bad >= 0 ? one : bad;
+        }
+    errno = error;
+    return bad;
+}
+
+void cv_stage_hold(const char *path, bool hold)
+{
+    pthread_mutex_lock(&cv_stages_lock);
+    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next) {
+        if (strcmp(stage->path, path) != 0)
+            continue;
+        pthread_mutex_lock(&stage->lock);
+        stage->holds = hold;
+        pthread_cond_signal(&stage->work);
+        pthread_mutex_unlock(&stage->lock);
+    }
+    pthread_mutex_unlock(&cv_stages_lock);
+}
+
 /* ---- Ending. ---- */
 
 int cv_stage_opened(struct cv_stage *stage)
@@ -257,11 +311,6 @@ int cv_stage_stop(struct cv_stage *stage)
     return bad;
 }
 
-bool cv_needs_log(const struct cv_stage *stage)
-{
-    return !stage->log && !stage->off && cv_ticks() >= stage->paused_to && stage->precious && (stage->count > 1 || (stage->mark && stage->count));
-}
-
 /* Everything has been written: HDF5 closes the file. */
 static int settle_all(struct cv_stage *stage)
 {
@@ -279,14 +328,6 @@ static int settle_all(struct cv_stage *stage)
     pthread_mutex_unlock(&stage->lock);
     errno = error;
     return error || cv_drain(stage, false) ? -1 : 0;
-}
-
-void cv_stage_free(struct cv_stage *stage)
-{
-    for (size_t i = 0; i < stage->count; i++)
-        free(cv_pending_at(stage, i)->held);
-    free(stage->ring);
-    free(stage);
 }
 
 int cv_stage_close(struct cv_stage *stage, char *log, size_t room)

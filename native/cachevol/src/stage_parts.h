@@ -1,5 +1,6 @@
-/* What the files of the stage share: the caller's side (stage_write.c, stage_read.c), the thread
-   (stage_migrate.c), points (stage_point.c), beginning and ending (stage.c). */
+/* What the files of the stage share. From the bottom: what is pending and the base file (stage_pending.c), points
+   (stage_point.c), the threads (stage_sum.c, stage_migrate.c), beginning and ending (stage.c), the caller's side
+   (stage_write.c, stage_read.c). */
 #ifndef CACHEVOL_STAGE_PARTS_H
 #define CACHEVOL_STAGE_PARTS_H
 
@@ -101,6 +102,9 @@ bool cv_stage_is_mine(const struct cv_stage *stage);
 /* Whether the record may go to the base file now. Under the lock, with a log. */
 bool cv_may_go(const struct cv_stage *stage, const struct cv_pending *p);
 
+/* Around a change of the base file: whoever asks later whether somebody else changed it is told when we did. */
+uint64_t cv_change_begins(struct cv_stage *stage);
+void cv_change_ends(struct cv_stage *stage, uint64_t begun);
 /* Writes to the base file, telling the log when. 0, or -1 with errno. */
 int cv_base_write(struct cv_stage *stage, uint64_t address, const void *data, uint64_t size);
 int cv_base_resize(struct cv_stage *stage, uint64_t size);

@@ -92,47 +92,6 @@ void cv_stage_noted(struct cv_stage *stage)
     stage->is_noted = true;
 }
 
-/* What a flush wrote to one file becomes its point. */
-static int whole(struct cv_stage *stage, bool drain)
-{
-    int error = 0;
-
-    stage->is_noted = false;
-    if (!cv_stage_is_mine(stage))
-        return 0;
-    stage->precious = stage->precious || stage->mark; /* from a log, a replay takes the mark off */
-    if (cv_needs_log(stage) && cv_stage_begin(stage) < 0)
-        return -1;
-    /* Nobody asked for a flush, and a new file with next to nothing in it is not worth a log: it goes on being held,
-       since the file would be neither empty nor whole while that is written. */
-    if (!stage->log && !drain && stage->count)
-        return 1;
-    pthread_mutex_lock(&stage->lock);
-    if (!stage->log)
-        error = cv_held_to_base(stage);
-    if (!error)
-        cv_point_reached(stage);
-    pthread_mutex_unlock(&stage->lock);
-    errno = error;
-    return error ? -1 : drain ? cv_drain(stage, false) : 0;
-}
-
-int cv_stages_whole(bool drain)
-{
-    int bad = 0, error = 0;
-
-    /* Only the calling thread, HDF5's, adds and removes stages. */
-    for (struct cv_stage *stage = cv_stages; stage; stage = stage->next)
-        if (stage->is_noted) {
-            int one = whole(stage, drain);
-            if (one < 0)
-                error = errno;
-            bad = one && bad >= 0 ? one : bad;
-        }
-    errno = error;
-    return bad;
-}
-
 void cv_stages_retry(void)
 {
     for (struct cv_stage *stage = cv_stages; stage; stage = stage->next) {

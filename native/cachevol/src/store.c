@@ -50,6 +50,14 @@ bool cv_boot_is_known(void)
     return strncmp(cv_boot(), "unknown", 7) != 0;
 }
 
+uint64_t cv_ticks(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 uint64_t cv_now(void)
 {
     struct timespec now;

@@ -33,6 +33,7 @@ const char *cv_host(void);
 const char *cv_boot(void);
 bool        cv_boot_is_known(void);
 uint64_t    cv_now(void);
+uint64_t    cv_ticks(void); /* ns of the monotonic clock */
 uint64_t    cv_process_start(pid_t pid);
 
 /* Joins folder and name; false where the path is longer than PATH_MAX. */

@@ -121,7 +121,7 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
     struct cv_object *o = pointer;
 
     if (cv_operation_is_ours(H5VL_SUBCLS_DATASET, args->op_type))
-        return cv_operation_run(H5VL_SUBCLS_DATASET, o, args, dxpl);
+        return cv_operation_on_dataset(o, args, dxpl, read_dataset);
     cv_changing();
     if (cv_mpi_before_any(o, H5I_DATASET, dxpl))
         return -1;

@@ -210,7 +210,7 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
     struct cv_object *o = pointer;
 
     if (cv_operation_is_ours(H5VL_SUBCLS_FILE, args->op_type))
-        return cv_operation_run(H5VL_SUBCLS_FILE, o, args, dxpl);
+        return cv_operation_on_file(o, args, dxpl, specific);
     cv_changing();
     if (cv_config.checkpoint && cv_stages_any() &&
         (args->op_type == H5VL_NATIVE_FILE_START_SWMR_WRITE || args->op_type == H5VL_NATIVE_FILE_GET_VFD_HANDLE))

@@ -19,9 +19,3 @@ const struct backend *backend_find(const char *api, int queue_depth)
             return *b == &backend_posix && queue_depth > 1 ? &backend_uring : *b;
     return NULL;
 }
-
-int one_buffer(const struct data_options *o)
-{
-    (void)o;
-    return 1;
-}

@@ -47,7 +47,7 @@ struct backend {
     /* The loop over operations; transfer_loop, or the backend's own. Returns as transfer_loop does. */
     void (*loop)(struct transfer *t);
 
-    /* Buffers that the loop needs, each of one transfer. */
+    /* Buffers that the loop needs, each of one transfer; NULL: one. */
     int (*buffers)(const struct data_options *o);
 };
 
@@ -65,6 +65,5 @@ extern const struct backend backend_posix, backend_uring, backend_mpiio;
 int fd_open(struct file *f, const char *path, enum access access);
 int fd_sync(struct file *f);
 int fd_close(struct file *f);
-int one_buffer(const struct data_options *o);
 
 #endif

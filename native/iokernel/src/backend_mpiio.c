@@ -173,5 +173,4 @@ const struct backend backend_mpiio = {
     .sync = mpiio_sync,
     .close = mpiio_close,
     .loop = transfer_loop,
-    .buffers = one_buffer,
 };

@@ -75,5 +75,4 @@ const struct backend backend_posix = {
     .sync = fd_sync,
     .close = fd_close,
     .loop = transfer_loop,
-    .buffers = one_buffer,
 };

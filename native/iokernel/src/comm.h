@@ -17,6 +17,7 @@ enum reduce { REDUCE_MIN, REDUCE_MAX, REDUCE_SUM };
 struct comm;
 
 struct comm_ops {
+    bool shares_memory; /* between the ranks: one board for all, see job.h */
     void (*barrier)(const struct comm *c);
     /* in place; every rank gets the result */
     void (*reduce_int)(const struct comm *c, int64_t *values, size_t count, enum reduce how);
@@ -65,8 +66,11 @@ bool comm_start(int *argc, char ***argv);
 /* The largest of the statuses of all processes, before comm_run. */
 int comm_agree(int status);
 
-/* Runs the job on all its processes, cleans up after a failure, writes the report; the exit status. */
-int comm_run(struct job *job);
+/*
+ * Runs the job on all its processes, cleans up after a failure, and has the report written by the one
+ * process that speaks; the exit status.
+ */
+int comm_run(struct job *job, int (*report)(const struct job *job));
 
 /* Call last of all. */
 void comm_finish(void);

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "document.h"
 #include "job.h"
 
 #define SLOT 32768 /* bytes that one rank can pass in one step */
@@ -114,6 +113,7 @@ static void fork_bcast(const struct comm *c, void *data, size_t bytes, int root)
 }
 
 static const struct comm_ops fork_ops = {
+    .shares_memory = true,
     .barrier = fork_barrier,
     .reduce_int = fork_reduce_int,
     .reduce_double = fork_reduce_double,
@@ -231,7 +231,7 @@ static int supervise(struct job *job, pid_t *pids, int count, const sigset_t *wa
     return f->set ? EXIT_FAILED : status_of_run;
 }
 
-int comm_run(struct job *job)
+int comm_run(struct job *job, int (*report)(const struct job *job))
 {
     job->tasks = job->processes;
     if (job->tasks_wanted > job->processes)
@@ -283,7 +283,7 @@ int comm_run(struct job *job)
             job->personality->clean(job, rank);
         failure_print(&job->board->failure);
     }
-    int written = document_write(job);
+    int written = report(job);
     status = failure_status(&job->board->failure);
     return status == EXIT_DONE ? written : status;
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "document.h"
 #include "job.h"
 
 #define PART (1 << 30) /* MPI counts are int; larger transfers go in parts */
@@ -98,7 +97,7 @@ void *comm_mpi_handle(const struct comm *c)
     return c->state;
 }
 
-int comm_run(struct job *job)
+int comm_run(struct job *job, int (*report)(const struct job *job))
 {
     int world_rank, world_size, status = EXIT_DONE;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
@@ -128,7 +127,7 @@ int comm_run(struct job *job)
             if (world_rank == 0) {
                 if (job->board->failure.set)
                     failure_print(&job->board->failure);
-                int written = document_write(job);
+                int written = report(job);
                 status = status == EXIT_DONE ? written : status;
             }
         }

@@ -93,7 +93,7 @@ static void allocate(struct data_run *run)
 {
     const struct data_options *o = run->o;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t size = (size_t)o->backend->buffers(o) * (size_t)o->transfer;
+    size_t size = (size_t)(o->backend->buffers ? o->backend->buffers(o) : 1) * (size_t)o->transfer;
     void *memory = NULL;
     int error = posix_memalign(&memory, page < 4096 ? 4096 : page, size);
     run->buffer = memory;

@@ -42,7 +42,7 @@ int board_settle(struct board *board, struct failure *f, const struct comm *c, i
     failure_agree(f, c, "end");
     if (!f->set)
         return status;
-    if (c->rank == 0 || comm_is_mpi())
+    if (c->rank == 0 || !c->ops->shares_memory)
         board->failure = *f;
     comm_barrier(c); /* nobody leaves before the failure is on the board */
     return failure_status(f);

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         status = document_check(&job, true);
     status = comm_agree(status);
     if (status == EXIT_DONE)
-        status = comm_run(&job);
+        status = comm_run(&job, document_write);
     comm_finish();
     free(job.options);
     free(job.summary_copy);

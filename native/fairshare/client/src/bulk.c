@@ -1,11 +1,10 @@
-// Large reads and writes: pieces of a slot each, several under way, so that this process copies one piece
+// Reads and writes of files, and objects, that lie on one server. Large ones: pieces of a slot each, several under way, so that this process copies one piece
 // while the server copies another.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 
 #include "session.h"
-#include "stripe.h"
 
 enum { AHEAD = 10 };  // pieces under way
 
@@ -109,10 +108,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
     return done > 0 ? (ssize_t)done : error;
 }
 
-static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
-    if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
-    fs_hear_fork();
-    if (d->stripes) return fs_striped(d, write, buffer, size, offset);
+static ssize_t whole(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     bool append = write && d->flags & O_APPEND;
     size_t before = 0;  // written by earlier rounds
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -145,9 +141,10 @@ static ssize_t bulk(struct description *d, bool write, void *buffer, size_t size
     return -1;
 }
 
-ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
+ssize_t fs_whole(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
     fs_pin(d, true);
-    ssize_t result = bulk(d, write, buffer, size, offset);
+    fs_hear_fork();
+    ssize_t result = whole(d, write, buffer, size, offset);
     fs_pin(d, false);
     return result;
 }

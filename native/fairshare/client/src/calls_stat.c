@@ -15,12 +15,6 @@
 #define DEVICE_MAJOR 0
 #define DEVICE_MINOR 0xfa15
 
-int fs_attributes_at(struct description *at, const char *path, bool follow, struct fs_attributes *a) {
-    struct call c = {.request = {.op = FS_GET_ATTRIBUTES, .flags = follow ? 0 : FS_NO_FOLLOW}, .at = at,
-                     .path = path, .out = a, .out_len = sizeof *a};
-    return fs_answer(fs_do(&c));
-}
-
 void fs_to_stat(const struct fs_attributes *a, struct stat *st) {
     memset(st, 0, sizeof *st);
     st->st_dev = makedev(DEVICE_MAJOR, DEVICE_MINOR);

@@ -16,7 +16,7 @@
 
 enum { MOST_SERVERS = FS_MOST_SERVERS };
 
-// ---- configuration (config.c): read once from the environment, by the constructor ----
+// ---- configuration (config.c): read once from the environment, by the constructor (start.c) ----
 struct config {
     bool on;                          // a prefix and a server are given
     char prefix[PATH_MAX];            // "/fs", without a slash at its end
@@ -29,8 +29,9 @@ struct config {
     unsigned patience;                // seconds to wait for a server that has gone (FAIRSHARE_PATIENCE)
 };
 extern struct config fs_config;
+void fs_read_environment(void);
 
-// ---- open files (table.c) ----
+// ---- open files (table.c; files.c: how they come and go) ----
 struct description {
     uint64_t handle;      // 0: lost (its server restarted, and the file is not there any more)
     uint64_t generation;  // of the session that gave `handle`
@@ -50,6 +51,7 @@ struct description {
 
 struct description *fs_get(int fd);
 int fs_install(int fd, struct description *d);        // takes over the caller's reference; -1 and errno
+struct description *fs_put(int fd, struct description *d);  // returns what was there
 void fs_duplicate(int from, int to);                  // `to` is a copy of `from` (served or not)
 struct description *fs_uninstall(int fd);             // NULL where not served; caller drops it
 void fs_drop(struct description *d);
@@ -59,8 +61,9 @@ void fs_each(void (*visit)(int fd, struct description *d, void *with), void *wit
 void fs_share_all(void);                              // hand all positions to the server
 void fs_adopt_inherited(void);                        // after exec
 int fs_max_descriptors(void);
+extern void (*fs_on_standard)(int fd);                 // descriptor 0, 1 or 2 is another file now
 
-// ---- requests (session.c) ----
+// ---- requests (request.c), and the sessions that carry them (session.c) ----
 struct call {
     struct fs_request request;
     struct description *at, *at2;     // whose handles go into the request; NULL for the root
@@ -75,7 +78,11 @@ struct call {
 };
 // Returns the result, or -errno. Waits at most for `patience` for a server that has gone.
 int64_t fs_do(struct call *c);
+// A grant in the data of a request; what the reply says beside its result.
+int64_t fs_show(uint32_t op, int server, const struct fs_grant *grant, uint64_t *value);
+// Read or write: any file; one whose data are on one server.
 ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset);
+ssize_t fs_whole(struct description *d, bool write, void *buffer, size_t size, off_t offset);
 struct session *fs_session_of(struct description *d);  // the one that moves its data; NULL and errno
 uint64_t fs_generation(int server);
 uint64_t fs_server_id(int server);
@@ -84,13 +91,13 @@ bool fs_connected(int server, uint64_t generation);
 bool fs_remote(int server);           // over TCP
 // Which server has a path (from the root of the served tree).
 int fs_server_of(const char *path);
-void fs_forget_session(void);         // in a forked child
+void fs_forget_sessions(void);        // in a forked child
 bool fs_internal(int fd);             // of this library: programs neither close nor replace it
 void fs_move_aside(int fd);           // somebody wants this number
-void fs_before_fork(void);
-void fs_after_fork(bool child);
-void fs_hear_fork(void);              // (config.c) whether this is a child that nobody told us of
-void fs_after_unheard_fork(void);     // it is: it speaks for itself
+// (fork.c) Whether this is a child that nobody told us of, which then speaks for itself; and that we were told.
+void fs_listen_for_forks(void);
+void fs_hear_fork(void);
+void fs_heard_fork(void);
 void fs_lose_positions(void);         // (table.c) of files whose position this process alone kept
 
 // ---- who this process is (identity.c) ----
@@ -131,9 +138,10 @@ off_t fs_seek(struct description *d, off_t offset, int whence);
 int fs_close(int fd);
 int fs_answer(int64_t result);        // errno and -1 for -errno, else the result
 mode_t fs_umask(void);
-void fs_standard_changed(int fd);     // descriptor 0, 1 or 2 is another file now
+void fs_standard_changed(int fd);     // what fs_on_standard is
 void fs_locks_used(void);
 void fs_hold_table(bool hold);        // around a fork: no other thread is inside
+void fs_hold_sessions(bool hold);
 void fs_hold_paths(bool hold);
 void fs_hold_streams(bool hold);
 void fs_hold_directories(bool hold);

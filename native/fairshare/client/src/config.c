@@ -1,13 +1,9 @@
-// The library's environment, and its start in a process.
+// The library's environment.
 #define _GNU_SOURCE
 #include "client.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "real.h"
 
 struct config fs_config;
 
@@ -31,7 +27,7 @@ static void complain(const char *what) {
     fprintf(stderr, "fairshare client: %s; calls go to the ordinary file system\n", what);
 }
 
-static void read_environment(void) {
+void fs_read_environment(void) {
     const char *prefix = getenv("FAIRSHARE_PREFIX"), *server = getenv("FAIRSHARE_SERVER");
     const char *ticket = getenv("FAIRSHARE_TICKET"), *patience = getenv("FAIRSHARE_PATIENCE");
     if (!prefix || !server) return;
@@ -58,38 +54,4 @@ static void read_environment(void) {
     }
     fs_config.patience = patience ? (unsigned)strtoul(patience, NULL, 10) : 30;
     fs_config.on = true;
-}
-
-// A child that was made past libc's fork (_Fork, clone by number) has our sessions, which are its parent's, and nobody
-// told us. A page that the kernel empties in a child tells.
-static atomic_uchar *heard;
-
-static void listen_for_forks(void) {
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = REAL(mmap)(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) < 0) return;
-    heard = page;
-    *heard = 1;
-}
-
-void fs_hear_fork(void) {
-    if (!heard || *heard) return;
-    *heard = 1;
-    fs_after_unheard_fork();
-}
-
-static void before_fork(void) { fs_before_fork(); }
-static void after_fork_parent(void) { fs_after_fork(false); }
-static void after_fork_child(void) {
-    if (heard) *heard = 1;
-    fs_after_fork(true);
-}
-
-__attribute__((constructor)) static void start(void) {
-    read_environment();
-    if (!fs_config.on) return;
-    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-    listen_for_forks();
-    fs_cwd_init();
-    fs_adopt_inherited();
 }

@@ -47,7 +47,10 @@ void fs_copy(void *to, const void *from, size_t size);  // memcpy for large piec
 
 // session.c
 struct session *fs_session(int server);  // the current one, made where needed; NULL and errno
+struct session *fs_giver(int server, uint64_t generation);  // that gave a handle; NULL where it is lost
 void fs_lost(struct session *s);
+
+// request.c
 // Make a description's handle one of the current session. 0 or -errno.
 int fs_revive(struct session *s, struct description *d);
 

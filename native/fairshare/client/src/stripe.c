@@ -52,14 +52,6 @@ int fs_server_by_id(uint64_t id) {
     return -1;
 }
 
-static int64_t show(uint32_t op, int server, const struct fs_grant *grant, uint64_t *value) {
-    struct call c = {.request = {.op = op, .size = sizeof *grant}, .server = server, .payload = grant,
-                     .payload_len = sizeof *grant};
-    int64_t result = fs_do(&c);
-    if (value) *value = c.reply.value;
-    return result;
-}
-
 int fs_attach(struct description *d, const struct fs_grant *grant) {
     if (grant->count == 0 || grant->count > MOST_SERVERS || grant->stripe == 0) {
         errno = EPROTO;
@@ -77,7 +69,7 @@ int fs_attach(struct description *d, const struct fs_grant *grant) {
         uint64_t handle = 0;
         int server = fs_server_by_id(s->server[i]);
         // A server that is down, or that this program was not told of, or that has lost the object.
-        if (server < 0 || show(FS_STRIPE_OPEN, server, grant, &handle) < 0) problem = EIO;
+        if (server < 0 || fs_show(FS_STRIPE_OPEN, server, grant, &handle) < 0) problem = EIO;
         if (!problem && !(s->object[i] = fs_new_description(server, handle, d->flags & O_ACCMODE, false, NULL)))
             problem = ENOMEM;
         if (!problem) s->object[i]->home = d;
@@ -87,17 +79,6 @@ int fs_attach(struct description *d, const struct fs_grant *grant) {
     fs_free_stripes(d);
     errno = problem;
     return -1;
-}
-
-int fs_reopen_object(struct description *object, uint64_t *handle) {
-    struct {
-        struct fs_attributes attributes;
-        struct fs_grant grant;
-    } now;
-    struct call ask = {.request.op = FS_DESCRIBE, .at = object->home, .out = &now, .out_len = sizeof now};
-    int64_t result = fs_do(&ask);
-    if (result < 0 || ask.reply.data_len < sizeof now) return -EIO;
-    return show(FS_STRIPE_OPEN, object->server, &now.grant, handle) < 0 ? -EIO : 0;
 }
 
 // The servers close objects with the session, so only those that can be told are told.
@@ -128,7 +109,7 @@ void fs_remove_objects(int home, const struct fs_grant *grant) {
         bool all = true;
         for (unsigned i = 0; i < now.count && i < MOST_SERVERS; i++) {
             int server = fs_server_by_id(now.servers[i]);
-            if (server < 0 || show(FS_STRIPE_REMOVE, server, &now, NULL) < 0) all = false;
+            if (server < 0 || fs_show(FS_STRIPE_REMOVE, server, &now, NULL) < 0) all = false;
         }
         if (!all) return;
         struct fs_grant next;

@@ -25,14 +25,11 @@ bool fs_stripe_servers(uint64_t *servers);  // numbers of all servers; false: on
 int fs_server_by_id(uint64_t id);           // -1: not among ours, or not to be reached
 // Open the objects of a file that was just opened; -1 and errno.
 int fs_attach(struct description *d, const struct fs_grant *grant);
-// Open an object again, on a server that has restarted: 0, -errno or LOST.
-int fs_reopen_object(struct description *object, uint64_t *handle);
 void fs_detach(struct description *d);      // nobody has it open any more
 void fs_free_stripes(struct description *d);
 void fs_remove_objects(int home, const struct fs_grant *grant);
 
 // stripe_io.c
-ssize_t fs_striped(struct description *d, bool write, void *buffer, size_t size, off_t offset);
 int fs_striped_truncate(struct description *d, off_t size);
 int fs_striped_sync(struct description *d, uint32_t flags);
 

@@ -92,7 +92,7 @@ static size_t one_by_one(struct stripes *s, bool write, char *buffer, size_t siz
     *problem = 0;
     while (done < size) {
         struct stripe_part part = fs_stripe_part(s, offset + (off_t)done, size - done);
-        ssize_t moved = fs_bulk(s->object[part.server], write, buffer + done, part.size, part.offset);
+        ssize_t moved = fs_whole(s->object[part.server], write, buffer + done, part.size, part.offset);
         if (moved < 0) {
             *problem = errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? errno : EIO;
             return done;
@@ -165,11 +165,6 @@ static ssize_t write_some(struct description *d, char *buffer, size_t size, off_
     return -1;
 }
 
-ssize_t fs_striped(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
-    if (size == 0) return 0;
-    return write ? write_some(d, buffer, size, offset) : read_some(d, buffer, size, offset);
-}
-
 // The same request to all objects, those in shared memory at the same time. 0 or an errno.
 static int to_all(struct stripes *s, struct fs_request request) {
     struct session *on[MOST_SERVERS] = {0};
@@ -226,4 +221,19 @@ int fs_striped_sync(struct description *d, uint32_t flags) {
     }
     struct call c = {.request = {.op = FS_FSYNC, .flags = flags}, .at = d};
     return fs_answer(fs_do(&c));
+}
+
+static ssize_t striped(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
+    if (size == 0) return 0;
+    return write ? write_some(d, buffer, size, offset) : read_some(d, buffer, size, offset);
+}
+
+ssize_t fs_bulk(struct description *d, bool write, void *buffer, size_t size, off_t offset) {
+    if (size > 0x7ffff000) size = 0x7ffff000;  // as the kernel does
+    if (!d->stripes) return fs_whole(d, write, buffer, size, offset);
+    fs_pin(d, true);
+    fs_hear_fork();
+    ssize_t result = striped(d, write, buffer, size, offset);
+    fs_pin(d, false);
+    return result;
 }

@@ -4,11 +4,12 @@ use std::ops::{Deref, DerefMut};
 
 use crate::fifo::Fifo;
 use crate::gift::Gift;
+use crate::levels::Policy;
 use crate::scheduler::{LocalShares, Nanos};
+use crate::scheduler::{Scheduler, SchedulerKind, Settings};
 use crate::stride::Stride;
 use crate::tbf::Tbf;
 use crate::token::Token;
-use crate::{Policy, Scheduler, SchedulerKind, Settings};
 
 /// A scheduler of any kind, as a server uses it: all methods of [`Scheduler`], and the change of policy.
 pub struct Arbiter {

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use crate::job::{Job, JobId};
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Request, Scheduler, UnknownJob};
+use crate::scheduler::{Next, Request, Scheduler, UnknownJob};
 
 #[derive(Default)]
 pub(crate) struct Fifo {

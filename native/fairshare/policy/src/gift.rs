@@ -9,10 +9,12 @@
 //! for the next one, and a request counts as one whatever its size. The *fair* version draws among the jobs that have
 //! requests now, new ones included, in proportion to part over cost.
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
 
 /// The most that coupons add to a part, as a factor.
 const MOST_REWARD: f64 = 1.5;

@@ -15,9 +15,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::scheduler::LocalShares;
 use crate::shares::key;
-use crate::{shares, Job, JobId, Policy};
+use crate::shares::shares;
 
 /// A job on one server during the last interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

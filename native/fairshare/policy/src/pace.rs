@@ -1,6 +1,6 @@
 //! A storage that gives so many bytes a second and no more, as the server paces itself to it.
 
-use crate::Nanos;
+use crate::scheduler::Nanos;
 
 /// How far the server may catch up for waking late, while requests were there that the storage would have
 /// begun: a few time slices of a busy processor.

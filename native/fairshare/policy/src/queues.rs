@@ -3,8 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::scheduler::LocalShares;
-use crate::{shares, Job, JobId, Policy, Request, UnknownJob, Usage};
+use crate::scheduler::{Request, UnknownJob, Usage};
+use crate::shares::shares;
 
 /// Hashes numbers by one multiplication: the lookups are on the path of every request.
 #[derive(Default)]
@@ -209,18 +212,18 @@ impl Queues {
     }
 }
 
-/// The methods of a [`Scheduler`](crate::Scheduler) that its field `queues` answers alone.
+/// The methods of a [`Scheduler`](crate::scheduler::Scheduler) that its field `queues` answers alone.
 macro_rules! counted_by_queues {
     () => {
         fn backlog(&self) -> usize {
             self.queues.backlog()
         }
 
-        fn backlog_of(&self, job: $crate::JobId) -> usize {
+        fn backlog_of(&self, job: $crate::job::JobId) -> usize {
             self.queues.backlog_of(job)
         }
 
-        fn usage(&self) -> Vec<$crate::Usage> {
+        fn usage(&self) -> Vec<$crate::scheduler::Usage> {
             self.queues.usage()
         }
     };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Job, JobId};
+use crate::job::{Job, JobId};
 
 /// Nanoseconds since any fixed moment; the caller's clock, never read here.
 pub type Nanos = u64;
@@ -13,7 +13,7 @@ pub type Nanos = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub job: JobId,
-    /// Units of [`CostModel`](crate::CostModel); 0 counts as 1.
+    /// Units of [`CostModel`](crate::cost::CostModel); 0 counts as 1.
     pub cost: u64,
     /// The caller's name for the request, handed back as it came.
     pub token: u64,

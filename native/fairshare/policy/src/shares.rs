@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::{Job, Level, Policy};
+use crate::job::Job;
+use crate::levels::{Level, Policy};
 
 /// One level of splitting, T^i: `value(j, k)` is the fraction of entity j's part that entity k gets.
 ///

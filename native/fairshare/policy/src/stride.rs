@@ -12,10 +12,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
+use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Tree, ROOT};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
 const REBASE: f64 = 1e12;

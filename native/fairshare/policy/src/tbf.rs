@@ -9,9 +9,11 @@
 //! below what the hardware can do, and caps the server. In the *fair* version the buckets fill with what the
 //! server delivers, and a worker is never kept waiting.
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {

@@ -6,12 +6,14 @@
 //! of a job is then in proportion to share / cost, and its service to its share. Under
 //! `CostModel::Request` all costs are 1, every draw is taken, and this is the published algorithm.
 
+use crate::job::{Job, JobId};
+use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::sampler::Sampler;
 use crate::scheduler::{LocalShares, Nanos};
+use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Tree, ROOT};
-use crate::{Job, JobId, Next, Policy, Request, Scheduler, Settings, UnknownJob};
 
 /// After so many draws that were not taken, the least cost is looked up anew.
 const REFUSALS: u32 = 32;

@@ -3,10 +3,11 @@
 //! `D` is what a scheduler keeps at each node. The tree holds structure and weights; which nodes have
 //! requests below them is the scheduler's business.
 
+use crate::job::Job;
+use crate::levels::{Level, Policy};
 use crate::queues::{local_share, NumberMap, Queues, Slot};
 use crate::scheduler::LocalShares;
 use crate::shares::{added_weight, key, shares};
-use crate::{Job, Level, Policy};
 
 pub(crate) const ROOT: usize = 0;
 
@@ -161,11 +162,11 @@ impl<D: Default> Tree<D> {
     }
 }
 
-/// How jobs come, change and go in a [`Scheduler`](crate::Scheduler) that keeps `queues` and a `tree`, by its
+/// How jobs come, change and go in a [`Scheduler`](crate::scheduler::Scheduler) that keeps `queues` and a `tree`, by its
 /// own `insert`, `detach` and `reweigh`.
 macro_rules! jobs_in_tree {
     () => {
-        fn add_job(&mut self, job: $crate::Job) {
+        fn add_job(&mut self, job: $crate::job::Job) {
             let (slot, before) = self.queues.add(job);
             match before {
                 None => self.insert(slot, &job),
@@ -177,7 +178,7 @@ macro_rules! jobs_in_tree {
             }
         }
 
-        fn remove_job(&mut self, id: $crate::JobId) -> Vec<$crate::Request> {
+        fn remove_job(&mut self, id: $crate::job::JobId) -> Vec<$crate::scheduler::Request> {
             let Some(slot) = self.queues.find(id) else {
                 return Vec::new();
             };

@@ -16,8 +16,8 @@ use wire::{FrameHeader, FRAME_BYTES};
 
 use crate::budget::Held;
 use crate::creds;
-use crate::identity::CHALLENGE_BYTES;
 use crate::session::Session;
+use wire::CHALLENGE_BYTES;
 
 /// Requests of one connection that may be under way. The next one is read after an answer.
 const MOST_OUTSTANDING: u32 = 32;

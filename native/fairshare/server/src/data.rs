@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::creds::can_impersonate;
 use crate::errno::{check, Errno};
 use crate::identity::Key;
 use crate::safe;
-use crate::server::serves_all;
 use crate::stripes::Stripes;
 
 const KEY_BYTES: usize = 32;
@@ -40,7 +40,7 @@ impl DataFolder {
         let tree = folder.join("tree");
         // Modes are said here, since the server's umask is 0. Nobody else passes through: the files are reached
         // by the socket alone, where the policy decides.
-        let whole = serves_all();
+        let whole = can_impersonate();
         if !folder.is_dir() {
             if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
                 let mut parents = DirBuilder::new();

@@ -9,9 +9,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use crate::creds::can_impersonate;
 use crate::errno::check;
 use crate::safe;
-use crate::server::serves_all;
 
 /// Longest path of a Unix socket, without its NUL.
 const LONGEST: usize = 107;
@@ -30,7 +30,7 @@ impl Door {
         let path = match asked {
             Some(path) => {
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                if serves_all() {
+                if can_impersonate() {
                     safe::place(folder.unwrap_or(Path::new(".")), "the socket")?;
                 }
                 path.to_owned()
@@ -48,7 +48,7 @@ impl Door {
         let _ = fs::remove_file(&path); // by the lock it is nobody's
 
         // Made with the mode that it is to have: changing it later could change another file's.
-        let mask = if serves_all() { 0o111 } else { 0o177 };
+        let mask = if can_impersonate() { 0o111 } else { 0o177 };
         // SAFETY: a plain call; no other thread makes files yet.
         let before = unsafe { libc::umask(mask) };
         let listener = UnixListener::bind(&path);
@@ -67,7 +67,7 @@ fn usual(data: &Path) -> Result<PathBuf, String> {
     let what = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let folder = runtime_folder();
     if !folder.is_dir() {
-        let mode = if serves_all() { 0o755 } else { 0o700 };
+        let mode = if can_impersonate() { 0o755 } else { 0o700 };
         let mut made = DirBuilder::new();
         made.mode(mode)
             .create(&folder)
@@ -89,7 +89,7 @@ fn runtime_folder() -> PathBuf {
     if let Some(folder) = set("RUNTIME_DIRECTORY") {
         return folder.into();
     }
-    if serves_all() {
+    if can_impersonate() {
         return "/run/fairshare".into();
     }
     match set("XDG_RUNTIME_DIR") {

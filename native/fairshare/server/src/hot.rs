@@ -71,10 +71,10 @@ pub mod tests {
     use super::*;
     use crate::connection::Socket;
     use crate::creds::Creds;
-    use crate::identity::CHALLENGE_BYTES;
     use crate::jobs::{Described, Jobs, Proof};
     use crate::segment::Segment;
     use crate::session::Session;
+    use wire::CHALLENGE_BYTES;
 
     /// A session with shared memory, of a job that nobody else has.
     pub fn session() -> Arc<Session> {

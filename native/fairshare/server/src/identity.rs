@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hmac::{Hmac, Mac};
 use policy::Job;
 use sha2::Sha256;
-use wire::{ticket, Hello, Ticket};
+use wire::{ticket, Hello, Ticket, CHALLENGE_BYTES};
 
 use crate::cgroup::slurm_job;
 use crate::config::Makers;
@@ -21,8 +21,6 @@ use crate::creds::{can_impersonate, Creds};
 use crate::errno::{check, Errno, Result};
 use crate::jobs::{Described, Proof};
 use crate::slurm::Slurm;
-
-pub const CHALLENGE_BYTES: usize = 16;
 
 /// What the kernel says of the other end.
 #[derive(Debug, Clone)]

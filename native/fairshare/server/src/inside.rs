@@ -12,7 +12,7 @@ use wire::Request;
 
 use crate::creds::Creds;
 use crate::identity::local_job;
-use crate::ops::Outcome;
+use crate::outcome::{Outcome, Then};
 use crate::queue::{Pending, Place};
 use crate::server::Server;
 use crate::session::Session;
@@ -21,9 +21,6 @@ use crate::session::Session;
 const IDLE: Duration = Duration::from_secs(30);
 /// Ids of sessions that no connection has.
 const FIRST_ID: u64 = 1 << 60;
-
-/// Gets the outcome, and the bytes of the reply's data.
-pub type Then = Box<dyn FnOnce(&Outcome, &[u8]) + Send>;
 
 /// User, group, process.
 type Process = (u32, u32, u32);

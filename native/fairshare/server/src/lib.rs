@@ -3,6 +3,7 @@
 
 mod area;
 mod budget;
+mod call;
 mod cgroup;
 pub mod config;
 mod connection;
@@ -26,18 +27,24 @@ pub mod log;
 mod mapping;
 mod metrics;
 mod ops;
+mod outcome;
 mod peers;
 mod queue;
 mod safe;
 mod segment;
-pub mod server;
+mod sent_away;
+mod server;
 mod session;
 mod slurm;
+mod start;
 mod status;
 mod strangers;
 mod stripes;
 mod tree;
 pub mod worker;
 
+pub use creds::can_impersonate as serves_all;
 pub use fault::install as catch_unreadable_pages;
 pub use fuse::mount;
+pub use server::Server;
+pub use start::start;

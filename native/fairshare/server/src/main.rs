@@ -8,7 +8,7 @@ use server::config::{Config, USAGE};
 use server::data::DataFolder;
 use server::door::Door;
 use server::log::Log;
-use server::server::{serves_all, Server};
+use server::{serves_all, Server};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,7 +47,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     let socket = door.path.clone();
     let (listen, metrics) = (config.listen.clone(), config.metrics.clone());
     let signals = signals_that_are_heard();
-    let server = Server::start(config, data, door, log).map_err(|error| {
+    let server = server::start(config, data, door, log).map_err(|error| {
         let text = std::io::Error::from_raw_os_error(error.0);
         let where_to = listen
             .or(metrics)

@@ -15,8 +15,8 @@ use crate::copy::copy;
 use crate::creds;
 use crate::errno::{check, Errno, Result};
 use crate::fault;
-use crate::ops::stat_of;
 use crate::tree::proc_path;
+use crate::tree::stat_of;
 
 /// Unit of what is known about a file, in bytes.
 const BLOCK: u64 = 128 << 10;

@@ -10,7 +10,7 @@ use policy::{
 use wire::{Op, Request};
 
 use crate::connection::Connection;
-use crate::inside::Then;
+use crate::outcome::Then;
 use crate::session::Session;
 
 /// Where a request came from and its answer goes.

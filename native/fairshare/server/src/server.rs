@@ -1,4 +1,4 @@
-//! The server's state, and how it begins and ends. The workers are in `worker.rs`; below this are `clients`
+//! The server's state. The workers are in `worker.rs`; below this are `clients`
 //! (who comes and goes over sockets), `posted` (requests in shared memory) and `answers`.
 
 mod answers;
@@ -7,9 +7,10 @@ mod posted;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, RwLock};
 
 use policy::{Arbiter, JobId, Pace};
@@ -17,12 +18,10 @@ use policy::{Arbiter, JobId, Pace};
 use crate::budget::Budgets;
 use crate::config::{Config, Live};
 use crate::connection::Connection;
-use crate::control::SentAway;
-use crate::creds;
 use crate::data::DataFolder;
 use crate::door::Door;
 use crate::epoll::Epoll;
-use crate::errno::{check, Errno, Result};
+use crate::errno::{check, Result};
 use crate::handles::Handles;
 use crate::hot::Hot;
 use crate::identity::Key;
@@ -31,12 +30,11 @@ use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::log::Log;
 use crate::mapping::Inodes;
-use crate::metrics;
-use crate::ops::Outcome;
-use crate::peers::{self, Exchange};
+use crate::outcome::Outcome;
 use crate::queue::{Pending, Queue};
+use crate::sent_away::SentAway;
 use crate::session::Session;
-use crate::slurm::{self, Slurm};
+use crate::slurm::Slurm;
 use crate::strangers::Strangers;
 use crate::stripes::Stripes;
 use crate::tree::Tree;
@@ -89,7 +87,13 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(config: Config, data: DataFolder, door: Door, log: Log) -> Result<Arc<Self>> {
+    /// A server that listens, but does nothing yet, and the jobs that Slurm is to be asked for.
+    pub(crate) fn new(
+        config: Config,
+        data: DataFolder,
+        door: Door,
+        log: Log,
+    ) -> Result<(Arc<Self>, Receiver<u64>)> {
         let epoll = Epoll::new()?;
         door.listener.set_nonblocking(true)?;
         epoll.add(door.listener.as_raw_fd(), libc::EPOLLIN, about::UNIX_LISTENER)?;
@@ -109,20 +113,6 @@ impl Server {
         let nudge =
             unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) };
         epoll.add(nudge.as_raw_fd(), libc::EPOLLIN | libc::EPOLLET, about::NUDGE)?;
-        let exchange = match &config.exchange {
-            Some(address) => Some(Exchange {
-                socket: UdpSocket::bind(address)?,
-                peers: config
-                    .peers
-                    .iter()
-                    .map(|peer| resolve(peer))
-                    .collect::<Result<_>>()?,
-                key: data.key.for_servers(),
-                lambda: config.lambda,
-            }),
-            None => None,
-        };
-        let numbers = config.metrics.as_ref().map(TcpListener::bind).transpose()?;
         let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
         let budgets = Budgets::of_this_machine(config.parallel + config.spare);
@@ -156,14 +146,7 @@ impl Server {
             sent_away: SentAway::default(),
             config,
         });
-        if let Some(exchange) = exchange {
-            peers::start(&server, exchange);
-        }
-        if let Some(listener) = numbers {
-            metrics::start(&server, listener)?;
-        }
-        slurm::start(&server, jobs_asked_for, server.config.slurm.clone());
-        Ok(server)
+        Ok((server, jobs_asked_for))
     }
 
     pub(crate) fn enqueue(&self, job: JobId, pending: Vec<Pending>) {
@@ -222,22 +205,10 @@ impl Server {
     }
 }
 
-fn resolve(address: &str) -> Result<SocketAddr> {
-    address
-        .to_socket_addrs()?
-        .next()
-        .ok_or(Errno(libc::EADDRNOTAVAIL))
-}
-
 pub(crate) fn ring(eventfd: RawFd) {
     let one = 1_u64;
     // SAFETY: eight bytes, as an eventfd wants them.
     unsafe {
         libc::write(eventfd, (&raw const one).cast(), 8);
     }
-}
-
-/// Whether this server acts for all users or only its own.
-pub fn serves_all() -> bool {
-    creds::can_impersonate()
 }

@@ -6,10 +6,8 @@
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
-
-use crate::server::Server;
 
 /// Slurm that has not answered by then is not waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,25 +56,20 @@ impl Slurm {
         None
     }
 
-    fn found(&self, job: u64, nodes: u32) {
+    pub fn found(&self, job: u64, nodes: u32) {
         let mut known = self.known.lock().expect("no panics under this lock");
         known.insert(job, Known::Size(nodes));
     }
 }
 
-/// Answer questions as long as the server is there. `command`: words, `{job}` stands for the number.
-pub fn start(server: &Arc<Server>, asked: Receiver<u64>, command: String) {
-    let server: Weak<Server> = Arc::downgrade(server);
-    std::thread::spawn(move || {
-        for job in asked {
-            let nodes = ask(&command, job);
-            let Some(server) = server.upgrade() else { return };
-            if let Some(nodes) = nodes {
-                server.slurm.found(job, nodes);
-                server.resize_job(&format!("slurm-{job}"), nodes);
-            }
-        }
-    });
+/// Answer questions, as long as `tell`, which gets a job and its nodes where they are known, returns true.
+/// `command`: words, `{job}` stands for the number.
+pub fn start(
+    asked: Receiver<u64>,
+    command: String,
+    tell: impl Fn(u64, Option<u32>) -> bool + Send + 'static,
+) {
+    std::thread::spawn(move || asked.into_iter().all(|job| tell(job, ask(&command, job))));
 }
 
 /// Run the command, and return the nodes that it says.

@@ -7,11 +7,12 @@ use policy::JobId;
 use serde_json::{json, Value};
 use wire::{ticket, Ticket, TICKET_BYTES};
 
+use crate::call::Call;
 use crate::control;
 use crate::errno::{Errno, Result};
 use crate::handles::random;
 use crate::identity::now;
-use crate::ops::{Call, Outcome};
+use crate::outcome::Outcome;
 use crate::server::Server;
 
 /// Jobs, what they are entitled to now, and what they have moved: JSON, in pieces of the reply's room

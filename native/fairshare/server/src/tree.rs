@@ -188,3 +188,12 @@ fn place_of(fd: RawFd) -> Result<Vec<u8>> {
     let link = std::fs::read_link(OsStr::from_bytes(proc_path(fd).as_bytes()))?;
     Ok(link.into_os_string().into_vec())
 }
+
+pub fn stat_of(fd: RawFd) -> Result<libc::stat> {
+    // SAFETY: stat is plain data; descriptor and buffer are valid.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        check(libc::fstat(fd, &mut stat))?;
+        Ok(stat)
+    }
+}

@@ -4,9 +4,12 @@
 //! [`Hello`]; the answer is a frame with a [`Welcome`], or the end of the connection with a reason
 //! (a frame whose result is -errno and whose data is a sentence).
 
+use crate::limits::VERSION;
 use crate::reader::{u32_at, u64_at, Malformed};
 use crate::ticket::{Ticket, TICKET_BYTES};
-use crate::VERSION;
+
+/// Of the server's first frame.
+pub const CHALLENGE_BYTES: usize = 16;
 
 /// Bit of `wants`: requests in shared memory (Unix sockets alone).
 pub const WANT_SEGMENT: u32 = 1;

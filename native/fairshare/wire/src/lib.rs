@@ -13,6 +13,7 @@ mod entry;
 mod frame;
 mod grant;
 mod hello;
+mod limits;
 mod reader;
 mod request;
 pub mod segment;
@@ -21,16 +22,8 @@ pub mod ticket;
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
 pub use grant::{rights, Grant, Layout, GRANT_BYTES, MOST_SERVERS, SIGNED_BYTES};
-pub use hello::{Hello, Welcome, WANT_SEGMENT, WELCOME_BYTES};
+pub use hello::{Hello, Welcome, CHALLENGE_BYTES, WANT_SEGMENT, WELCOME_BYTES};
+pub use limits::{MAX_PATH, ROOT, VERSION};
 pub use reader::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 pub use ticket::{Ticket, TICKET_BYTES};
-
-/// Changes whenever old clients and new servers would misunderstand each other.
-pub const VERSION: u32 = 2;
-
-/// Longest path (bytes, without a NUL) that a request may carry.
-pub const MAX_PATH: usize = 4095;
-
-/// The handle that stands for the root of the served tree.
-pub const ROOT: u64 = 0;

@@ -1,7 +1,7 @@
 //! A request and its reply: fixed records; paths and data follow in the data area or the frame.
 
+use crate::limits::MAX_PATH;
 use crate::reader::{i64_at, u32_at, u64_at, Malformed};
-use crate::MAX_PATH;
 
 pub const REQUEST_BYTES: usize = 96;
 pub const REPLY_BYTES: usize = 24;

@@ -17,7 +17,7 @@ use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
 use crate::fuse::nodes::Nodes;
 use crate::fuse::question::{rooted, xattr, Question};
 use crate::inside::Insiders;
-use crate::ops::Outcome;
+use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
 

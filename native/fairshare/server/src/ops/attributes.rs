@@ -5,19 +5,11 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use wire::{mask, Attributes, Statfs};
 
+use crate::call::{Call, Target};
 use crate::errno::{check, Errno, Result};
-use crate::ops::{Call, Outcome, Target};
+use crate::outcome::Outcome;
 use crate::stripes::is_striped;
-use crate::tree::proc_path;
-
-pub fn stat_of(fd: RawFd) -> Result<libc::stat> {
-    // SAFETY: stat is plain data; descriptor and buffer are valid.
-    unsafe {
-        let mut stat: libc::stat = mem::zeroed();
-        check(libc::fstat(fd, &mut stat))?;
-        Ok(stat)
-    }
-}
+use crate::tree::{proc_path, stat_of};
 
 /// Attributes for the wire. The time of birth comes from statx, where the file system has it.
 pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {

@@ -3,10 +3,12 @@
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
+use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::handles::Handle;
-use crate::ops::attributes::stat_of;
-use crate::ops::{stripes, Call, Outcome};
+use crate::ops::stripes;
+use crate::outcome::Outcome;
+use crate::tree::stat_of;
 
 /// "At the handle's position": the processes that share it see one position.
 const AT_POSITION: i64 = -1;

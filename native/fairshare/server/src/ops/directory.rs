@@ -2,8 +2,9 @@
 
 use wire::push_entry;
 
+use crate::call::Call;
 use crate::errno::{Errno, Result};
-use crate::ops::{Call, Outcome};
+use crate::outcome::Outcome;
 
 /// Entries from the cursor `offset` on; an empty answer is the end. Each entry has the cursor behind it,
 /// which stays good while the directory changes, as telldir's does.

@@ -1,8 +1,9 @@
 //! fcntl's record locks and flock. Neither waits here: a client that wants to wait asks again.
 
+use crate::call::Call;
 use crate::errno::{check, Errno, Result};
 use crate::locks::RecordLock;
-use crate::ops::{Call, Outcome};
+use crate::outcome::Outcome;
 
 /// Set or ask for a record lock. Asked for, the one in the way comes back: its type in the result
 /// (F_UNLCK for none), start in `value`, length in the data (u64; 0 for "to the end").

@@ -2,9 +2,11 @@
 
 use std::os::fd::AsRawFd;
 
+use crate::call::{Call, Target};
 use crate::errno::{check, check_size, Errno, Result};
-use crate::ops::attributes::stat_of;
-use crate::ops::{stripes, Call, Outcome, Target};
+use crate::ops::stripes;
+use crate::outcome::Outcome;
+use crate::tree::stat_of;
 use crate::tree::{c_string, proc_path};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {

@@ -3,11 +3,13 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
+use crate::call::Call;
 use crate::connection::Passed;
 use crate::errno::{check, Errno, Result};
 use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
-use crate::ops::attributes::stat_of;
-use crate::ops::{stripes, Call, Outcome};
+use crate::ops::stripes;
+use crate::outcome::Outcome;
+use crate::tree::stat_of;
 use crate::tree::Route;
 
 /// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.

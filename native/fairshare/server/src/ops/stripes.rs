@@ -6,11 +6,13 @@ use std::sync::RwLockWriteGuard;
 
 use wire::{rights, Layout, GRANT_BYTES, MOST_SERVERS};
 
+use crate::call::Call;
 use crate::errno::{check, Errno, Result};
 use crate::handles::{Handle, Opened};
 use crate::mapping::FileId;
-use crate::ops::attributes::{attributes_of, stat_of};
-use crate::ops::{Call, Outcome};
+use crate::ops::attributes::attributes_of;
+use crate::outcome::Outcome;
+use crate::tree::stat_of;
 use crate::tree::{Route, Spot};
 
 /// The servers that a file which this request makes is striped over; None for an ordinary one.

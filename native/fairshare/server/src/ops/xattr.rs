@@ -2,9 +2,10 @@
 
 use std::ffi::CString;
 
+use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::ops::attributes::path_to;
-use crate::ops::{Call, Outcome};
+use crate::outcome::Outcome;
 use crate::stripes::OWN_ATTRIBUTES;
 use crate::tree::c_string;
 

@@ -6,8 +6,10 @@ use wire::{segment, Request, REQUEST_BYTES};
 
 use super::{about, Server};
 use crate::area::Area;
+use crate::call::Call;
 use crate::connection::Passed;
-use crate::ops::{carry_out, Call, Outcome};
+use crate::ops::carry_out;
+use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
 
 /// Smallest room for the data of a reply in a frame.

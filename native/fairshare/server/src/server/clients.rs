@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use serde_json::{json, Value};
-use wire::{segment, Hello, Reply, Request, Welcome, REQUEST_BYTES, WANT_SEGMENT};
+use wire::{segment, Hello, Reply, Request, Welcome, CHALLENGE_BYTES, REQUEST_BYTES, WANT_SEGMENT};
 
 use super::{about, Server};
 use crate::budget::Held;
@@ -13,7 +13,7 @@ use crate::connection::{self, Connection, Received, Socket};
 use crate::control::is_administrator;
 use crate::errno::{Errno, Result};
 use crate::handles::fill_at_random;
-use crate::identity::{identify, peer_of, user_of, Identity, Peer, CHALLENGE_BYTES};
+use crate::identity::{identify, peer_of, user_of, Identity, Peer};
 use crate::jobs::{Described, Proof};
 use crate::locks;
 use crate::queue::{Pending, Place};

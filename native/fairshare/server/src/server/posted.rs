@@ -9,7 +9,7 @@ use wire::{segment, Op, Request};
 use super::{about, Server};
 use crate::connection::{Connection, Passed};
 use crate::errno::{check, Errno, Result};
-use crate::ops::Outcome;
+use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
 use crate::segment::Segment;
 use crate::session::Shared;

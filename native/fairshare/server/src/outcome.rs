@@ -1,0 +1,47 @@
+//! What a request came to: from who carried it out to who asked.
+
+use std::os::fd::RawFd;
+
+use wire::Reply;
+
+use crate::connection::Passed;
+
+/// Gets the outcome, and the bytes of the reply's data.
+pub type Then = Box<dyn FnOnce(&Outcome, &[u8]) + Send>;
+
+/// What an operation came to. `data` bytes of the area are the reply's data.
+#[derive(Default)]
+pub struct Outcome {
+    pub result: i64,
+    pub value: u64,
+    pub data: usize,
+    /// For the client: its end of a new handle.
+    pub descriptor: Option<Passed>,
+    /// For the server: the end to watch, and the handle that goes with it.
+    pub watch: Option<(RawFd, u64)>,
+}
+
+impl Outcome {
+    pub fn of(result: i64) -> Self {
+        Self {
+            result,
+            ..Self::default()
+        }
+    }
+
+    pub fn with_data(data: usize) -> Self {
+        Self {
+            result: data as i64,
+            data,
+            ..Self::default()
+        }
+    }
+
+    pub fn reply(&self) -> Reply {
+        Reply {
+            result: self.result,
+            value: self.value,
+            data_len: self.data as u32,
+        }
+    }
+}
