@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
 from tiercel.errors import RunFailed
 from tiercel.programs import program
@@ -78,6 +79,8 @@ class IOKernel(Engine):
             _united([_data_measurement(r, phase, "measured" if phase == last else "setup") for r in repeats])
             for phase, repeats in enumerate(phases)
         ]
+        for name, value in behind.fields(results[last - cold :: count]).items():
+            setattr(found[-1], name, value)
         if cold:
             found[-1].access = "RO"
         return found
@@ -112,7 +115,8 @@ class IOKernel(Engine):
             "-c": w.collective, "-F": w.layout == "file-per-process", "-u": w.unique_directories,
             "-e": w.fsync == "phase" or (w.wants_cold and setup), "-Y": w.fsync == "write",
             "--mpiio.preallocate": w.preallocate, "--mpiio.useFileView": w.file_view,
-            "--posix.odirect": w.direct, "--evict": w.wants_cold and not setup, "-E": name == "read",
+            "--posix.odirect": w.direct, "-E": name == "read",
+            "--evict": w.wants_cold and not setup, "--behind": w.wants_cold and not setup,
             "-R": w.verify and w.operation == "read" and not setup,
             "-W": w.verify and w.operation == "write",
         }  # fmt: skip
