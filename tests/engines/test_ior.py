@@ -130,7 +130,7 @@ def test_a_cold_read_is_prepared_by_iokernel_over_the_same_files(
     ]  # fmt: skip
     assert " ".join(steps[1].argv[:-4]) == (
         "/bin/iokernel -n 2 -a POSIX -t 65536 -b 1048576 -s 2 -o /d/data "
-        "-k -E -r --prepare-only --evict -F -u"
+        "-k -E -r --prepare-only --evict --behind -F -u"
     )
     # On several nodes each must evict what it will read: MPI processes, moved as the readers are.
     spread = IOR().steps(

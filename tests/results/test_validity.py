@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tiercel.results import schema
-from tiercel.results.validity import FLAGS, flags_of
+from tiercel.results.validity import FLAGS, behind_share, flags_of
 
 GIB = 1024**3
 
@@ -59,6 +59,9 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"memory_bytes": 240 * GIB, "site_memory_bytes": 256 * GIB}, []),
         (READ, {"memory_bytes": 191 * GIB, "site_memory_bytes": 256 * GIB}, ["less-memory"]),
         (READ, {"memory_bytes": GIB, "site_memory_bytes": None}, []),
+        (READ, {"behind_share": 0.1}, ["cache-behind"]),
+        (READ, {"behind_share": 0.09}, []),
+        (READ, {"behind_share": None}, []),
         (READ, {"cores": 44, "processes_per_node": 44}, []),
         (READ, {"cores": 40, "processes_per_node": 44}, ["fewer-cores"]),
     ],
@@ -71,3 +74,38 @@ def test_every_flag_says_what_to_do() -> None:
     for flag in FLAGS.values():
         assert flag.title and flag.advice.endswith(".")
         assert flag.severity in ("info", "caution", "invalid")
+
+
+#: A cold read of which single pages came in 15 us, the first time as the second.
+TOUCHED = {
+    **READ, "layer": "none", "behind_alike": 1.0, "behind_hit_time": 15e-6, "behind_miss_time": None,
+    "fast_medium": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "share"),
+    [
+        ({}, 1.0),  # no flash behind a virtual disk is so quick
+        ({"behind_hit_time": 41e-6}, None),  # some may be: nobody can tell
+        ({"fast_medium": True}, None),  # NVMe, persistent memory: no cache behind
+        ({"fast_medium": None}, None),  # an overlay: whatever it lies on
+        ({"fast_medium": None, "medium": "network"}, 1.0),
+        ({"memory_backed": True, "medium": "memory"}, None),
+        ({"layer": "fairshare"}, None),  # a layer keeps data on purpose
+        ({"access": "RAR"}, None),  # nobody asked for a cold one
+        # Misses were seen: there is a cache, however slow, on whatever device.
+        ({"behind_miss_time": 1e-3, "behind_alike": 0.3, "behind_hit_time": 2e-4, "fast_medium": True}, 0.3),
+        ({"behind_miss_time": 1e-3, "behind_alike": None}, None),
+        ({"behind_hit_time": None, "behind_alike": None}, None),
+    ],
+)
+def test_what_came_from_behind_the_client(change: dict[str, Any], share: float | None) -> None:
+    assert behind_share({**TOUCHED, **change}) == share
+
+
+def test_what_other_runs_saw_tells_hits_from_misses() -> None:
+    slow = {**TOUCHED, "behind_hit_time": 200e-6, "medium": "network", "fast_medium": None}
+    assert behind_share(slow) is None
+    assert behind_share(slow, slowest_hit=150e-6) is None
+    assert behind_share(slow, slowest_hit=250e-6) == 1.0

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tiercel.engines import behind
 from tiercel.engines.base import Step, Task
 from tiercel.errors import RunFailed
 from tiercel.programs import program
@@ -37,7 +38,7 @@ def prepare_step(
         *head,
         *("-a", "POSIX", "-t", str(workload.transfer_size), "-b", str(block)),
         *("-s", str(workload.bytes_per_process(task.processes_per_node) // block)),
-        *("-o", str(task.data / "data"), "-k", "-E", "-r", "--prepare-only", "--evict", *reorder),
+        *("-o", str(task.data / "data"), "-k", "-E", "-r", "--prepare-only", "--evict", "--behind", *reorder),
         *(["-F"] if workload.layout == "file-per-process" else []),
         *(["-u"] if workload.unique_directories else []),
         *("-O", "summaryFormat=JSON", "-O", f"summaryFile={task.output / (_NAME + '.json')}"),
@@ -52,8 +53,9 @@ def residency(output: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-        found = content["tests"][0]["Results"][0]["residency"]
-        return {
+        result = content["tests"][0]["Results"][0]
+        found = result["residency"]
+        return behind.fields([result]) | {
             "resident_fraction": found["fraction"],
             "resident_method": found["method"],
             "memory_backed": found["memoryBacked"],

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
 from tiercel.engines.within import Series, longest_pause, slowest_process
 from tiercel.errors import RunFailed
@@ -81,6 +82,8 @@ class IOKernel(Engine):
             _united([_data_measurement(r, phase, "measured" if phase == last else "setup") for r in repeats])
             for phase, repeats in enumerate(phases)
         ]
+        for name, value in behind.fields(results[last - cold :: count]).items():
+            setattr(found[-1], name, value)
         if cold:
             found[-1].access = "RO"
         return found
@@ -127,7 +130,8 @@ class IOKernel(Engine):
             "-c": w.collective, "-F": w.layout == "file-per-process", "-u": w.unique_directories,
             "-e": w.fsync == "phase" or (w.wants_cold and setup), "-Y": w.fsync == "write",
             "--mpiio.preallocate": w.preallocate, "--mpiio.useFileView": w.file_view,
-            "--posix.odirect": w.direct, "--evict": w.wants_cold and not setup, "-E": name == "read",
+            "--posix.odirect": w.direct, "-E": name == "read",
+            "--evict": w.wants_cold and not setup, "--behind": w.wants_cold and not setup,
             "-R": w.verify and w.operation == "read" and not setup,
             "-W": w.verify and w.operation == "write",
             "--per-rank": 1 < task.processes <= _PER_RANK and not setup,

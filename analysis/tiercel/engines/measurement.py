@@ -68,6 +68,13 @@ class Measurement:
     memory_backed: bool | None = _column(
         FLAG, "", "the file system is memory (tmpfs): no read of it can be cold", default=None
     )
+    behind_alike: float | None = _number(
+        "1", "share of single pages whose first touch before the read was as quick as their second"
+    )
+    behind_hit_time: float | None = _number(
+        "s", "a quick touch of a page that was there (a tenth were quicker)"
+    )
+    behind_miss_time: float | None = _number("s", "median first touch of those that were slower, if any were")
     cross_node_fraction: float | None = _number("1", "share of processes that read what another node wrote")
     task_offset: int | None = _count("effective distance from reader to writer in processes")
     stonewall_hit: bool | None = _column(FLAG, "", "the time limit cut the phase", default=None)

@@ -20,10 +20,12 @@ from tiercel.study.model import Study
 
 Record = dict[str, Any]
 
-#: A read with one of these flags is not proven to come from the storage.
 #: Flags of numbers that what ran before made slower: no sentence is told by how much.
 HELD_BACK = frozenset({"inodes-remembered"})
-NOT_COLD = frozenset({"cache-not-cold", "cache-unknown", "server-cache"})
+#: The flag whose share of reads is told with it.
+CACHE_BEHIND = "cache-behind"
+#: A read with one of these flags is not proven to come from the storage.
+NOT_COLD = frozenset({"cache-not-cold", "cache-unknown", "server-cache", CACHE_BEHIND})
 #: What is measured here comes first everywhere.
 ORIGINS = ("measured", "imported", "simulated")
 
@@ -92,6 +94,17 @@ class Number:
     @property
     def cold(self) -> bool:
         return not NOT_COLD & self.flags.keys()
+
+    def checks(self) -> list[str]:
+        """Return the titles of the flags, each with the figure that belongs to it."""
+        return [self._check(code, flag.title) for code, flag in self.flags.items()]
+
+    def _check(self, code: str, title: str) -> str:
+        share = self.row["flags"][code]
+        told = [words.percent(share)] if share != 1 else []
+        if code == CACHE_BEHIND and not math.isnan(self.row["behind_share"]):
+            told.insert(0, f"{words.percent(self.row['behind_share'])} of the reads at memory speed")
+        return f"{title} ({', '.join(told)})" if told else title
 
     @property
     def held_back(self) -> bool:

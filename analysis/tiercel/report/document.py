@@ -21,6 +21,7 @@ from tiercel.study.model import Study
 _NUMBER = (
     "experiment", "workload", "operation", "metric", "engine", "storage", "layer", "nodes",
     "processes_per_node", "median", "low", "high", "n", "latency_p99", "origin",
+    "behind_share",
 )  # fmt: skip
 #: What of a comparison is passed on: the ratio of two medians with its interval, and the noise that it is
 #: held against.

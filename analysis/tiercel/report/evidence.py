@@ -74,7 +74,7 @@ def _number(results: Results, n: Number, latencies: Mapping[tuple[str, str], lis
         "of": n.operation,
         "metric": n.metric,
         "interval": f"{n.interval} ({words.percent(n.coverage)})",
-        "flags": [flag.title for flag in n.flags.values()],
+        "flags": n.checks(),
         "runs": list(n.runs),
         "values": [words.value(n.metric, v) for v in n.values],
         "latencies": quantiles if any(quantiles) else [],

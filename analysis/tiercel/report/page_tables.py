@@ -76,12 +76,7 @@ def numbers(results: Results) -> Table | None:
     rows = []
     for n in results.numbers:
         i = int(n.anchor.removeprefix("number-"))
-        checks = ", ".join(
-            flag.title
-            if n.row["flags"][code] == 1
-            else f"{flag.title} ({words.percent(n.row['flags'][code])})"
-            for code, flag in n.flags.items()
-        )
+        checks = ", ".join(n.checks())
         cells = [
             Cell(str(i), i),
             Cell(n.experiment),

@@ -20,7 +20,7 @@ from tiercel.results import code, schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.results.table import as_frame, known_rows, load_table, write_table
-from tiercel.results.validity import ONE_CACHE, TOO_FEW, flags_of
+from tiercel.results.validity import CACHE_BEHIND, ONE_CACHE, TOO_FEW, behind_share, flags_of
 
 _CONTEXT = [c.name for c in schema.CONTEXT]
 _OBSERVED = [c.name for c in schema.OBSERVATIONS]
@@ -104,6 +104,7 @@ def _gather(
     _check_origins(runs, store.folder)
     _mark_too_few(observations)
     _mark_one_cache(observations)
+    _mark_behind(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
     return Gathered(observations, runs)
@@ -221,6 +222,24 @@ def _mark_one_cache(observations: list[dict[str, Any]]) -> None:
         for row, fits in rows:
             others = [f for f in row["flags"] if f != ONE_CACHE]
             row["flags"] = [*others, ONE_CACHE] if some and fits else others
+
+
+def _mark_behind(observations: list[dict[str, Any]]) -> None:
+    """Say of each cold read what came from a cache behind the client, and set or clear its flag.
+
+    Runs that saw misses tell what a miss takes on their storage: where all touches of another run took less
+    than half of that, none was one.
+    """
+    misses: dict[tuple[Any, ...], list[float]] = {}
+    where = ("site", "storage", "layer", "nodes", "origin")
+    for row in observations:
+        if row["behind_miss_time"] is not None:
+            misses.setdefault(tuple(row[name] for name in where), []).append(row["behind_miss_time"])
+    for row in observations:
+        seen = misses.get(tuple(row[name] for name in where))
+        row["behind_share"] = behind_share(row, min(seen) / 2 if seen else None)
+        found = [f for f in flags_of(row) if f == CACHE_BEHIND]
+        row["flags"] = [*(f for f in row["flags"] if f != CACHE_BEHIND), *found]
 
 
 def _known(results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -57,6 +57,13 @@ CONTEXT = (
     Column("kernel", WORD, "", "kernel release"),
     Column("mount_options", WORD, "", "options of the mount when the run began"),
     Column("journal", FLAG, "", "ext4 keeps a journal (null: another file system, or not known)"),
+    Column(
+        "fast_medium",
+        FLAG,
+        "",
+        "the device may be as fast as memory by itself: NVMe, a RAM disk (null: not seen from here)",
+    ),
+    Column("data_age", NUMBER, "s", "from the end of writing to the read, where a study lets data rest"),
     Column("free_bytes", COUNT, "B", "free space of the file system when the run began"),
     Column("memory_bytes", COUNT, "B", "memory of a node that a run may use; the least of its nodes"),
     Column("memory_limit_bytes", COUNT, "B", "limit of the job's or container's control group, if any"),
@@ -81,6 +88,12 @@ OBSERVATIONS = (
     *FEATURES,
     *NUMBERS,
     *CONTEXT,
+    Column(
+        "behind_share",
+        NUMBER,
+        "1",
+        "of a read that is cold here: share that came from a cache behind the client (null: not to be told)",
+    ),
     Column("flags", WORDS, "", "codes of the validity checks that this number did not pass"),
 )
 
@@ -89,7 +102,7 @@ RUNS = (
     Column("status", WORD, "", "ok or failed"),
     Column("reason", WORD, "", "why a failed run failed"),
     Column("started", NUMBER, "s", "seconds since the epoch"),
-    Column("duration", NUMBER, "s", "of the whole run"),
+    Column("duration", NUMBER, "s", "of the whole run, without the time that its data rested"),
     Column("engine_time", NUMBER, "s", "of the engine's commands alone"),
     Column("calibration", FLAG, "", "found how much the others do; gives no number"),
     Column("attempts", COUNT, "", "1; more where earlier attempts were interrupted"),

@@ -38,6 +38,13 @@ SHORT_S = 0.05
 #: A clock difference above this share of the phase distorts its times.
 SKEW = 0.05
 
+#: Pages of 4 KiB that come in less seconds come from memory: flash takes 40 to 100 us to read a cell alone.
+AS_MEMORY = 40e-6
+#: Below this share a read is cold behind the client, too.
+SOME_BEHIND = 0.1
+#: Set by the table of results once it knows behind_share, which other runs on the same storage help to tell.
+CACHE_BEHIND = "cache-behind"
+
 FLAGS: dict[str, Flag] = {}
 _CHECKS: dict[str, Callable[[Row], bool]] = {}
 
@@ -99,6 +106,34 @@ def _cache_unknown(row: Row) -> bool:
 )  # fmt: skip
 def _server_cache(row: Row) -> bool:
     return _cold_wanted(row) and row["storage_type"] == OBJECTS
+
+
+def behind_share(row: Row, slowest_hit: float | None = None) -> float | None:
+    """Return which share of a cold read came from a cache behind the client; None where none can tell.
+
+    A cache is seen where some pages were slower the first time than right after it. Where none was, only
+    speed tells: faster than flash, on a device that is not (AS_MEMORY), or no slower than `slowest_hit`,
+    below which other runs on the same storage saw hits alone.
+    """
+    alike, hit = row["behind_alike"], row["behind_hit_time"]
+    if None in (alike, hit) or not _cold_wanted(row) or row["memory_backed"] or row["layer"] != "none":
+        return None
+    if row["behind_miss_time"] is not None:
+        return float(alike)
+    remote = row["medium"] == "network"
+    as_memory = hit < AS_MEMORY and (remote or row["fast_medium"] is False)
+    return float(alike) if as_memory or (slowest_hit is not None and hit < slowest_hit) else None
+
+
+@check(
+    CACHE_BEHIND, "caution", "Cold on the client, not behind it",
+    "This node's memory was empty of the data, and yet single pages of it came as fast before the read as "
+    "right after they had been read: from the memory of a server, a hypervisor or whatever else lies behind "
+    "the client (or from a medium that is as fast as memory). Let the data rest (rest:), or give the study "
+    "more than that memory holds.",
+)  # fmt: skip
+def _cache_behind(row: Row) -> bool:
+    return row["behind_share"] is not None and row["behind_share"] >= SOME_BEHIND
 
 
 @check(

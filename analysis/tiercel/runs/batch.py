@@ -9,6 +9,7 @@ import math
 import signal
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,12 +20,13 @@ from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.calibrate import amount_of, calibrate
 from tiercel.runs.estimate import seconds_of
-from tiercel.runs.execute import Equipment, Outcome, execute, recorded
+from tiercel.runs.execute import Equipment, Outcome, Stages, executing, recording, to_the_end
 from tiercel.runs.history import History
 from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
+from tiercel.runs.resting import Resting, rest_of, resting_first
 from tiercel.runs.simulated import simulation_of
 from tiercel.runs.stamps import carry_out_again
 from tiercel.site.simulated import is_simulated
@@ -47,15 +49,18 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
     counts: Counter[str] = Counter()
     started = False  # the first run always goes: what it took so far may have been bad luck
     try:
-        with SiteLock(results) as lock:
+        with SiteLock(results) as lock, ExitStack() as stack:
             history = History.load(project.plan, store)
             done = set(store.ids())  # whoever holds the lock alone adds to them
             wanted = any(run.id not in done and history.wanted(run) for run in batch.runs)
             job = look_at_job(project, batch, walltime) if wanted else Allocation()
             later = _later_runs(project, batch, done)
             progress = Progress(*_totals(project, done))
+            runs = resting_first(batch.runs)
+            resting = stack.enter_context(Resting())
+            settle = partial(_settle, project, history, progress, counts)
             try:
-                for position, run in enumerate(batch.runs):
+                for position, run in enumerate(runs):
                     if run.id in done:
                         counts["done"] += 1
                     elif not history.wanted(run):
@@ -64,28 +69,45 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
                     elif over_budget(project, history):
                         counts["over budget"] += 1
                         progress.skip(certain(project, run))
-                    elif started and not job.time_for(seconds_of(run, history)):
+                    elif started and not job.time_for(seconds_of(run, history) + rest_of(run)):
+                        resting.end(partial(settle, [*_not(done, runs[position:]), *later]))
                         raise OutOfTime(f"{len(batch.runs) - position} runs of this batch are left")
                     else:
                         started = True
                         for each in _with_calibration(project, run, store):
+                            if not resting.leaves_room(each):
+                                resting.end(partial(settle, [*_not(done, runs[position:]), *later]))
                             progress.start(each)
-                            outcome = _carry_out(
+                            stages = _carry_out(
                                 project, each, equipment_of(project, each, store, lock.descriptor, job)
                             )
-                            history.add(outcome)
                             done.add(each.id)
-                            counts[outcome.status] += 1
-                            rest = (r for r in batch.runs[position + 1 :] if r.id not in done)
-                            left = partial(_time_left, history, chain(rest, later))
-                            progress.end(outcome, left, certain(project, each))
+                            if resting.began(each, stages):
+                                continue
+                            outcome = to_the_end(stages)
+                            settle(chain(_not(done, runs[position + 1 :]), later), each, outcome)
                             if outcome.status == "failed":
                                 break
+                resting.end(partial(settle, later))
             finally:
                 progress.close()
     finally:
         signal.signal(signal.SIGTERM, before)
     return counts
+
+
+def _settle(
+    project: Project, history: History, progress: Progress, counts: Counter[str], left: Iterable[Run],
+    run: Run, outcome: Outcome,
+) -> None:  # fmt: skip
+    """Take note of what a run came to; `left` are those that may still come."""
+    history.add(outcome)
+    counts[outcome.status] += 1
+    progress.end(outcome, partial(_time_left, history, left), certain(project, run))
+
+
+def _not(done: set[str], runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if run.id not in done]
 
 
 def _with_calibration(project: Project, run: Run, store: RawStore) -> list[Run]:
@@ -100,16 +122,16 @@ def _with_calibration(project: Project, run: Run, store: RawStore) -> list[Run]:
     return [calibration, run]
 
 
-def _carry_out(project: Project, run: Run, equipment: Equipment) -> Outcome:
+def _carry_out(project: Project, run: Run, equipment: Equipment) -> Stages[Outcome]:
     if is_simulated(run.configuration.site):
-        return recorded(run, equipment, simulation_of(run))
+        return recording(run, equipment, simulation_of(run))
     if run.calibration:
         return calibrate(run, equipment, seconds_of_a_run(project))
     if run.configuration.phase_time is None:
-        return execute(run, equipment)
+        return executing(run, equipment)
     amount = amount_of(project.plan, run, equipment.store)
     assert amount is not None
-    return execute(replace(run, amount=amount), equipment)
+    return executing(replace(run, amount=amount), equipment)
 
 
 def seconds_of_a_run(project: Project) -> float:

@@ -14,17 +14,22 @@ from tiercel.engines import Measurement
 from tiercel.errors import RunFailed, UserError, one_line
 from tiercel.results.raw import RECORD, RawStore
 from tiercel.runs.amounts import ENOUGH_S, PART_OF_ROOM, Choice, Limits, Trial, choose, next_amount, room
-from tiercel.runs.execute import Equipment, Outcome, elsewhere, measure, recorded
+from tiercel.runs.execute import Equipment, Outcome, Stages, elsewhere, measure, recording
 from tiercel.runs.scratch import space_problem
 from tiercel.study.plan import Amount, Plan, Run
 
 
-def calibrate(run: Run, equipment: Equipment, run_seconds: float) -> Outcome:
+def calibrate(run: Run, equipment: Equipment, run_seconds: float) -> Stages[Outcome]:
     """Carry out a calibration, keep its raw folder, and return what it came to.
 
     `run_seconds`: what a run of the amount that it chooses may take.
     """
-    return recorded(run, equipment, lambda *where: ([], _found(run, equipment, run_seconds, *where)))
+
+    def do(folder: Path, steps: list[dict[str, Any]]) -> Stages[tuple[list[Measurement], Amount | None]]:
+        yield from ()  # no data rests for it
+        return [], _found(run, equipment, run_seconds, folder, steps)
+
+    return recording(run, equipment, do)
 
 
 def _found(

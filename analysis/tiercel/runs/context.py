@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tiercel.runs.device import fast_by_itself
 from tiercel.site.machine import cores, memory, memory_limit
 from tiercel.site.model import Stack
 from tiercel.site.mounts import Mount, mount_of, read_mounts
@@ -69,6 +70,7 @@ def _of_storage(stack: Stack) -> dict[str, Any]:
     return {
         "mount_options": mount.options if mount else "",
         "journal": journal(mount),
+        "fast_medium": fast_by_itself(mount),
         "free_bytes": space.f_bavail * space.f_frsize,
     }
 

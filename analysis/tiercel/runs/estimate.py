@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tiercel.runs.history import History
 from tiercel.runs.planning import Project, certain
+from tiercel.runs.resting import rest_of_job
 from tiercel.study.assumptions import BAD, GOOD, assumed_seconds
 from tiercel.study.plan import Run
 
@@ -50,7 +51,8 @@ def job_minutes(project: Project, runs: Sequence[Run], history: History, done: s
     """Return the walltime to ask for, in minutes: with a margin, and no more than the site allows."""
     scheduler = project.plan.site.scheduler
     most = math.inf if scheduler is None else scheduler.walltime
-    expected = sum(seconds_of(run, history) for run in wanted_runs(runs, history, done))
+    left = wanted_runs(runs, history, done)
+    expected = sum(seconds_of(run, history) for run in left) + rest_of_job(left)
     return max(1, math.ceil(min(most, _AROUND_S + _MARGIN * expected) / 60 - 1e-9))
 
 
@@ -64,8 +66,9 @@ def costs(project: Project, history: History, done: set[str]) -> list[Cost]:
             b.name: [r for r in wanted_runs(b.runs, history, done) if certain(project, r)] for b in batches
         }
         runs = [run for each in left.values() for run in each]
-        seconds = sum(seconds_of(run, history) for run in runs)
-        least = sum(_least_seconds_of(run, history) for run in runs)
+        resting = sum(rest_of_job(each) for each in left.values())
+        seconds = sum(seconds_of(run, history) for run in runs) + resting
+        least = sum(_least_seconds_of(run, history) for run in runs) + resting
         found.append(
             Cost(
                 nodes=nodes,

@@ -9,11 +9,11 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tiercel
 from tiercel.children import killed_with_parent
@@ -66,8 +66,12 @@ class Equipment:
     """What is known of the job's nodes (runs.job): it wins over what this process sees of its own."""
 
 
+T = TypeVar("T")
+#: Work that lets its data rest (DataWorkload.rest): it yields the moment (time.monotonic) before which it is
+#: not to go on, and others may work meanwhile.
+Stages = Generator[float, None, T]
 #: What a run is for: given its folder and the list that its commands go to, it returns numbers or an amount.
-Deed = Callable[[Path, list[dict[str, Any]]], tuple[list[Measurement], Amount | None]]
+Deed = Callable[[Path, list[dict[str, Any]]], Stages[tuple[list[Measurement], Amount | None]]]
 
 
 @dataclass(frozen=True)
@@ -85,16 +89,38 @@ class Outcome:
 
 
 def execute(run: Run, equipment: Equipment) -> Outcome:
-    """Carry out `run`, keep its raw folder, and return what it came to (see recorded)."""
-    return recorded(run, equipment, lambda *where: (measure(run, equipment, *where), None))
+    """Carry out `run`, keep its raw folder, and return what it came to (see recording)."""
+    return to_the_end(executing(run, equipment))
 
 
-def recorded(run: Run, equipment: Equipment, do: Deed) -> Outcome:
+def executing(run: Run, equipment: Equipment) -> Stages[Outcome]:
+    """Do the same as `execute`; what its data rests, others may use."""
+
+    def do(folder: Path, steps: list[dict[str, Any]]) -> Stages[tuple[list[Measurement], Amount | None]]:
+        return (yield from _measuring(run, equipment, folder, steps)), None
+
+    return recording(run, equipment, do)
+
+
+def to_the_end(stages: Stages[T], *, wait: bool = True) -> T:
+    """Return what some work comes to; without `wait` its data rests not at all."""
+    while True:
+        try:
+            moment = next(stages)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        if wait:
+            time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def recording(run: Run, equipment: Equipment, do: Deed) -> Stages[Outcome]:
     """Make the run's raw folder, `do` what the run is for, and write down what it came to.
 
     A run that fails (engine killed, disk full, half-written result) is recorded with its reason and
-    gives no numbers. Only an interruption of tiercel itself leaves a folder without a record.
+    gives no numbers. Only an interruption of tiercel itself leaves a folder without a record. The duration is
+    without the time that data rested.
     """
+    rested = 0.0
     started, began = time.time(), time.monotonic()
     folder, attempt = equipment.store.begin(run.id, run.row())
     steps: list[dict[str, Any]] = []
@@ -102,7 +128,16 @@ def recorded(run: Run, equipment: Equipment, do: Deed) -> Outcome:
     reason = ""
     found: Amount | None = None
     try:
-        measurements, found = do(folder, steps)
+        with closing(do(folder, steps)) as stages:
+            while True:
+                try:
+                    moment = next(stages)
+                except StopIteration as end:
+                    measurements, found = end.value
+                    break
+                paused = time.monotonic()
+                yield moment
+                rested += time.monotonic() - paused
     except RunFailed as failure:
         reason = one_line(str(failure))
         if not equipment.nodes_answer():
@@ -111,7 +146,7 @@ def recorded(run: Run, equipment: Equipment, do: Deed) -> Outcome:
         run,
         status="failed" if reason else "ok",
         reason=reason,
-        duration=time.monotonic() - began,
+        duration=time.monotonic() - began - rested,
         engine_time=sum(s["seconds"] for s in steps),
         measurements=measurements,
         amount=found,
@@ -129,8 +164,14 @@ def recorded(run: Run, equipment: Equipment, do: Deed) -> Outcome:
 
 
 def measure(run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, Any]]) -> list[Measurement]:
-    """Do what a run asks for, once, and return its numbers. What the engine leaves and the conditions go to
-    `folder`, each command to `steps`, also of one that fails (RunFailed)."""
+    """Do what a run asks for, once and without a rest for its data, and return its numbers. What the engine
+    leaves and the conditions go to `folder`, each command to `steps`, also of one that fails (RunFailed)."""
+    return to_the_end(_measuring(run, equipment, folder, steps), wait=False)
+
+
+def _measuring(
+    run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, Any]]
+) -> Stages[list[Measurement]]:
     stack = run.configuration.stack
     nodes = elsewhere(run, equipment)
     problem = None if nodes else space_problem(stack, _footprint(run))
@@ -146,9 +187,18 @@ def measure(run: Run, equipment: Equipment, folder: Path, steps: list[dict[str, 
                 run, equipment, folder if isinstance(place, Location) else place, folder
             ) as view:
                 task = _task(run, equipment, place if isinstance(place, Location) else view.data, folder)
+                rest, written = getattr(run.workload, "rest", None), 0.0
                 for step in equipment.engine.steps(task, equipment.installation):
+                    if rest is not None and steps:  # what the first one wrote
+                        around["data_age"] = time.monotonic() - written
+                        if len(steps) == 1:
+                            yield written + rest
+                            around["data_age"] = time.monotonic() - written
+                            before = Sample.take()
                     steps.append(_carry_out(step, run, equipment, view, folder))
                     _check(step, steps[-1], folder)
+                    if len(steps) == 1:
+                        written = time.monotonic()
         finally:
             here = {} if _on_service(equipment) else between(before, Sample.take())
             write_json(folder / "context.json", {**around, **here})

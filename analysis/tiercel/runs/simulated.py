@@ -14,7 +14,7 @@ from typing import Any
 from tiercel.engines import Installation, Measurement, Task
 from tiercel.engines.simulation import NAME, Simulation
 from tiercel.errors import UserError
-from tiercel.runs.execute import Deed
+from tiercel.runs.execute import Deed, Stages
 from tiercel.simulation.phases import lacking, unknown
 from tiercel.site.model import LayerChoice, Site
 from tiercel.study.expand import expand, note
@@ -78,7 +78,8 @@ def simulation_of(run: Run) -> Deed:
     """Return what carries out a simulated run: its numbers by the topology of its storage."""
     c = run.configuration
 
-    def do(folder: Path, _steps: list[dict[str, Any]]) -> tuple[list[Measurement], Amount | None]:
+    def do(folder: Path, _steps: list[dict[str, Any]]) -> Stages[tuple[list[Measurement], Amount | None]]:
+        yield from ()  # no data of a model rests
         engine = Simulation()
         task = Task(c.workload, c.nodes, c.processes_per_node, folder, folder, run.seed, c.launcher)
         engine.simulate(task, c.stack.storage)

@@ -229,7 +229,7 @@ class Plan:
 def _newer(workload: Workload) -> set[str]:
     """Return the keys that a workload does not use and that were not there when others were measured: those
     keep their names."""
-    return {name for name in ("again", "data_folder") if getattr(workload, name, None) is None}
+    return {name for name in ("again", "data_folder", "rest") if getattr(workload, name, None) is None}
 
 
 def digest(content: Any) -> str:

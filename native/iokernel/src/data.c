@@ -206,6 +206,7 @@ static void json_parameters(const struct job *job, struct json *j)
     else
         json_int(j, "taskOffset", o->task_offset);
     json_bool(j, "evict", o->evict);
+    json_bool(j, "behind", o->behind);
     json_bool(j, "prepareOnly", o->prepare_only);
     json_double(j, "timeseriesInterval", o->series_interval);
     json_double(j, "maxBytesFill", o->fill_limit);

@@ -62,6 +62,7 @@ struct phase {
     struct rank_record record;
     struct residency residency;
     bool measured;         /* this rank measured a residency */
+    struct behind *behind; /* of rank 0, where asked for */
     struct transfer transfer;
     struct histogram open_latency, close_latency;
 };

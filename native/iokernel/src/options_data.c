@@ -20,6 +20,7 @@ enum {
     OPTION_PHASES,
     OPTION_DEPTH,
     OPTION_EVICT,
+    OPTION_BEHIND,
     OPTION_PREPARE,
     OPTION_SERIES,
     OPTION_PER_RANK,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"phases", required_argument, NULL, OPTION_PHASES},
     {"queue-depth", required_argument, NULL, OPTION_DEPTH},
     {"evict", no_argument, NULL, OPTION_EVICT},
+    {"behind", no_argument, NULL, OPTION_BEHIND},
     {"prepare-only", no_argument, NULL, OPTION_PREPARE},
     {"timeseries-interval", required_argument, NULL, OPTION_SERIES},
     {"per-rank", no_argument, NULL, OPTION_PER_RANK},
@@ -175,6 +177,7 @@ static int apply(struct job *job, struct data_options *o, int code, const char *
     case OPTION_DIRECT: o->direct = true; return EXIT_DONE;
     case OPTION_WEAR_OUT: o->wear_out = true; return EXIT_DONE;
     case OPTION_EVICT: o->evict = true; return EXIT_DONE;
+    case OPTION_BEHIND: o->behind = true; return EXIT_DONE;
     case OPTION_PREPARE: o->prepare_only = true; return EXIT_DONE;
     case OPTION_PER_RANK: o->per_rank = true; return EXIT_DONE;
     default: return launch_option(job, code, value, report);
@@ -228,6 +231,8 @@ static int validate(const struct data_options *o, bool report)
         return usage_error(report, "-Y", "there is no write phase");
     if (o->evict && !reads)
         return usage_error(report, "--evict", "there is no read phase");
+    if (o->behind && !reads)
+        return usage_error(report, "--behind", "there is no read phase");
     return EXIT_DONE;
 }
 

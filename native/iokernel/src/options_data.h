@@ -46,7 +46,7 @@ struct data_options {
     bool direct;                    /* --posix.odirect, -B */
     bool preallocate, file_view;    /* --mpiio.preallocate -p, --mpiio.useFileView -V */
     int queue_depth;                /* --queue-depth */
-    bool evict, prepare_only, per_rank;
+    bool evict, behind, prepare_only, per_rank;
     double series_interval;         /* seconds */
     double fill_limit;              /* --max-bytes-fill, share of the file system's capacity */
     int phase_count;                /* --phases */

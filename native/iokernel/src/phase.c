@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "behind.h"
 #include "clock.h"
 #include "data.h"
 
@@ -112,6 +113,11 @@ static void look_at_cache(struct phase *p)
         }
     }
     comm_barrier(c);
+    if (o->behind && c->rank == 0) {
+        p->behind = malloc(sizeof *p->behind);
+        if (p->behind)
+            behind_touch(run, p->behind);
+    }
     if (examines) {
         int error = residency_measure(p->path, &p->residency);
         if (error)
@@ -383,6 +389,7 @@ bool phase_run(struct data_run *run, int repetition, int index, bool first)
     }
     set_up(p, run, repetition, index, first);
     bool good = run_prepared(p, p->access == ACCESS_WRITE ? "write" : "read");
+    free(p->behind);
     free(p->path);
     free(p);
     return good;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "behind.h"
 #include "clock.h"
 #include "collect.h"
 #include "data.h"
@@ -248,6 +249,10 @@ static struct row json_result(const struct phase *p, const struct whole *w, stru
         json_residency(run, w, j);
     else
         json_null(j, "residency");
+    if (p->behind)
+        behind_json(p->behind, j);
+    else
+        json_null(j, "behind");
     json_task_offset(p, j);
     json_stonewall(run, w, j);
     json_object(j, "cpu");
@@ -272,6 +277,10 @@ static void json_prepared(const struct phase *p, const struct whole *w, struct j
     json_bool(j, "prepared", true);
     json_double(j, "began", clock_epoch());
     json_residency(p->run, w, j);
+    if (p->behind)
+        behind_json(p->behind, j);
+    else
+        json_null(j, "behind");
     json_task_offset(p, j);
     layout_json(&p->run->layout, p->run->comm.size, j);
     json_object_end(j);

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from tiercel.report import words
-from tiercel.report.data import Number, Record, Results
+from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule
 from tiercel.report.findings.phrases import few, is_hint, number_evidence, of_origin, row_evidence
 from tiercel.results.reasons import by_reason
@@ -141,9 +141,20 @@ def cautions(results: Results) -> Iterable[Finding]:
         )
         share = f"{len(numbers)} of {words.count(results.total, 'number')}{out}"
         evidence = (Evidence("checks", f"flag-{code}"),)
+        share += _behind(numbers) if code == CACHE_BEHIND else ""
         if 2 * len(numbers) > results.total:
             yield Finding("user", "caution", f"{flag.title}: {share}.", evidence)
         yield Finding("engineer", "caution", f"{flag.title}: {share}. {flag.advice}", evidence)
+
+
+def _behind(numbers: Sequence[Number]) -> str:
+    """Return how much of the reads came from a cache behind the client: its least and most."""
+    shares = [n.behind_share for n in numbers if not math.isnan(n.behind_share)]
+    if not shares:
+        return ""
+    least, most = (words.percent(of(shares)) for of in (min, max))
+    said = most if least == most else f"{least} to {most}"
+    return f"; behind the client {said} of the reads came at memory speed"
 
 
 RULES: tuple[Rule, ...] = (failures, gains, synced_latency, unsteady, cautions)

@@ -49,6 +49,9 @@ class DataWorkload(Workload):
     queue_depth: int = Field(default=1, ge=1, le=4096, description="operations in flight (io_uring)")
     access: Access | None = Field(default=None, description="what went before; default WO or RO")
     cold: bool | None = Field(default=None, description="evict before the read; default: yes for RO")
+    rest: Duration | None = Field(
+        default=None, gt=0, description="of a cold read: nobody touches the data for so long before"
+    )
     reorder: Literal["none", "node"] | int = Field(
         default="node", description="a process reads what the process this far away wrote"
     )
@@ -87,6 +90,10 @@ class DataWorkload(Workload):
             raise ValueError("preallocate needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
+        if self.rest is not None and not (self.operation == "read" and self.access_type == "RO"):
+            raise ValueError("rest is of a read of what another program start wrote (access: RO)")
+        if self.rest is not None and self.repeats > 1:
+            raise ValueError("rest excludes repeats: only the first would read what has rested")
         if self.repeats > 1 and self.stonewall is not None:
             raise ValueError("repeats above 1 excludes stonewall")
         if self.queue_depth > 1 and self.api != "posix":

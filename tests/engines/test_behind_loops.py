@@ -1,0 +1,100 @@
+"""A cold read from loop devices: with the backing file in the page cache, in part, or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.loops import forget, loop_mounted, missing, remember
+
+from tiercel.engines.behind import fields
+from tiercel.programs import program
+from tiercel.results.validity import AS_MEMORY
+from tiercel.runs.context import surroundings
+from tiercel.site.model import Stack, Storage
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+
+MIB = 1 << 20
+
+
+def on_loop(folder: Path, direct: bool) -> Iterator[Path]:
+    try:
+        with loop_mounted(folder / "image", folder / "mount", 256 * MIB, direct=direct) as mount:
+            run("-w", "-e", mount=mount)
+            yield mount
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no loop device here: {error.cmd[0]} failed: {error.stderr}")
+
+
+@pytest.fixture
+def buffered(tmp_path: Path) -> Iterator[Path]:
+    yield from on_loop(tmp_path, False)
+
+
+@pytest.fixture
+def direct(tmp_path: Path) -> Iterator[Path]:
+    yield from on_loop(tmp_path, True)
+
+
+def run(*options: str, mount: Path) -> dict[str, object]:
+    argv = [
+        program("iokernel"),
+        "-n",
+        "2",
+        "-F",
+        "-t",
+        "1m",
+        "-b",
+        "64m",
+        "-k",
+        "-o",
+        mount / "data",
+        *options,
+    ]
+    answer = subprocess.run(argv, capture_output=True, check=True)
+    found: dict[str, object] = json.loads(answer.stdout)["tests"][0]["Results"][0]
+    return found
+
+
+def seen(mount: Path) -> dict[str, float]:
+    result = run("-r", "-E", "--evict", "--behind", mount=mount)
+    assert result["residency"]["fraction"] == 0  # type: ignore[index]
+    return fields([result])
+
+
+def fast(mount: Path) -> object:
+    return surroundings(Stack("s", Storage(type="ext4", mount=str(mount), scratch=str(mount))))["fast_medium"]
+
+
+def test_a_warm_cache_behind_is_seen_by_its_speed(buffered: Path) -> None:
+    found = seen(buffered)
+    assert found["behind_alike"] == 1
+    assert found["behind_hit_time"] < AS_MEMORY
+    assert fast(buffered) is False  # so nothing but a cache is so fast
+
+
+def test_no_cache_behind_is_not_taken_for_one(direct: Path) -> None:
+    for _ in range(2):  # a second read finds nothing warm either
+        found = seen(direct)
+        assert found["behind_miss_time"] is None or found["behind_alike"] < 0.1
+        assert found["behind_hit_time"] > AS_MEMORY
+
+
+def test_what_the_cache_behind_forgot_is_read_cold(buffered: Path) -> None:
+    forget(buffered.parent / "image")
+    found = seen(buffered)
+    assert found["behind_alike"] < 0.1
+    assert found["behind_miss_time"] > 2 * found["behind_hit_time"]
+
+
+@pytest.mark.parametrize(("part", "share"), [(2, 1 / 2), (4, 3 / 4)])
+def test_the_share_that_the_cache_behind_kept_is_told(buffered: Path, part: int, share: float) -> None:
+    image = buffered.parent / "image"
+    remember(image)
+    forget(image, part)
+    # 256 touches: 3 % is the standard deviation of a half, were it not for other programs.
+    assert seen(buffered)["behind_alike"] == pytest.approx(share, abs=0.18)
