@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import zlib
 from pathlib import Path
@@ -45,11 +46,26 @@ def _packed(out: IO[bytes]) -> IO[bytes]:
     return packed
 
 
+def _extract(opened: tarfile.TarFile, target: Path) -> None:
+    """Unpack files and folders: nothing outside of `target`, no devices, no odd rights."""
+    if hasattr(tarfile, "data_filter"):
+        opened.extractall(target, filter="data")
+        return
+    # Filters came with Python 3.11.4, and Debian 12 has 3.11.2.
+    for member in opened:
+        inside = (target / member.name).resolve().is_relative_to(target.resolve())
+        if not inside or not (member.isfile() or member.isdir()):
+            raise tarfile.TarError(f"{member.name} leads out of the folder, or is no file")
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+        opened.extract(member, target)
+
+
 def unpack(archive: Path, target: Path) -> Path:
     """Unpack an artifact's archive below `target` and return the one folder in it. UserError for others."""
     try:
         with tarfile.open(archive) as opened:
-            opened.extractall(target, filter="data")  # nothing outside, no devices, no odd rights
+            _extract(opened, target)
     except _BROKEN as error:
         raise UserError(f"{archive}: damaged, or no archive: {error or type(error).__name__}") from None
     except FileNotFoundError:
