@@ -132,12 +132,12 @@ def rust_uses(folder: Path) -> Uses:
     That a module has children (`mod a;`) is no use of them.
     """
     modules: dict[tuple[str, ...], str] = {}
-    for path in sorted(folder.rglob("*.rs")):
-        names = path.relative_to(folder).with_suffix("").parts
-        if "bin" not in names:
-            modules[names[:-1] if names[-1] in ("mod", "lib", "main") else names] = without_text(
-                path.read_text()
-            ).split("#[cfg(test)]")[0]
+    for source in sorted(folder.rglob("*.rs")):
+        names = source.relative_to(folder).with_suffix("").parts
+        program = names[0] == "bin" or (names == ("main",) and (folder / "lib.rs").exists())
+        if not program:  # a program beside a library is a crate of its own
+            code = without_text(source.read_text()).split("#[cfg(test)]")[0]
+            modules[names[:-1] if names[-1] in ("mod", "lib", "main") else names] = code
     uses: Uses = {"::".join(module): {} for module in modules}
     for module, code in modules.items():
         children = {other[-1] for other in modules if other[:-1] == module and other}

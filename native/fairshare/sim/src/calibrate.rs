@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, JobSpec, Link, Operation, Placement, Server};
-use crate::simulate;
+use crate::simulate::simulate;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,16 +10,10 @@ mod events;
 mod result;
 mod series;
 mod server;
+mod simulate;
 mod world;
 
 pub use calibrate::{calibrate, Fit, Setup, Simulated, Task};
 pub use config::{Config, Cost, JobSpec, Link, Operation, Placement, Server, Tuning};
 pub use result::{Interval, JobOutcome, Outcome, Phase, PhaseJob};
-
-/// Runs the simulation that the document describes; an error is one sentence that names the key.
-pub fn simulate(config: &Config) -> Result<Outcome, String> {
-    config.check()?;
-    let mut world = world::World::new(config)?;
-    world.run();
-    Ok(result::outcome(config, &world))
-}
+pub use simulate::simulate;

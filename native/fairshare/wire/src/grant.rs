@@ -1,6 +1,7 @@
 //! What a striped file's home server tells a client, and what that shows to the servers of the stripes.
 
-use crate::reader::{u32_at, u64_at, Malformed};
+use crate::reader::Malformed;
+use crate::record::record;
 
 /// Servers that one file may lie on.
 pub const MOST_SERVERS: usize = 64;
@@ -29,8 +30,22 @@ pub struct Layout {
     pub servers: Vec<u64>,
 }
 
-/// Wire: home, file, expires (u64), stripe, number of servers, uid, rights, owner, group (u32), servers
-/// (64 times u64), signature (32 bytes).
+record! {
+    /// A grant as it is sent; of `servers` the first `count` count.
+    GrantRecord, GRANT_BYTES;
+    home: u64,
+    file: u64,
+    expires: u64,
+    stripe: u32,
+    count: u32,
+    uid: u32,
+    rights: u32,
+    owner: u32,
+    group: u32,
+    servers: [u64; MOST_SERVERS],
+    signature: [u8; 32],
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub layout: Layout,
@@ -47,49 +62,48 @@ pub struct Grant {
 impl Grant {
     /// Read a grant; the caller checks the signature over the first `SIGNED_BYTES` bytes.
     pub fn parse(bytes: &[u8; GRANT_BYTES]) -> Result<Self, Malformed> {
-        let count = u32_at(bytes, 28) as usize;
-        let stripe = u32_at(bytes, 24);
-        if count == 0 || count > MOST_SERVERS || stripe == 0 {
+        let record = GrantRecord::take(bytes);
+        let count = record.count as usize;
+        if count == 0 || count > MOST_SERVERS || record.stripe == 0 {
             return Err(Malformed("grant without stripes or servers"));
         }
         Ok(Self {
             layout: Layout {
-                home: u64_at(bytes, 0),
-                file: u64_at(bytes, 8),
-                stripe,
-                servers: (0..count).map(|n| u64_at(bytes, 48 + 8 * n)).collect(),
+                home: record.home,
+                file: record.file,
+                stripe: record.stripe,
+                servers: record.servers[..count].to_vec(),
             },
-            expires: u64_at(bytes, 16),
-            uid: u32_at(bytes, 32),
-            rights: u32_at(bytes, 36),
-            owner: u32_at(bytes, 40),
-            group: u32_at(bytes, 44),
+            expires: record.expires,
+            uid: record.uid,
+            rights: record.rights,
+            owner: record.owner,
+            group: record.group,
         })
     }
 
     /// The bytes that are signed.
     pub fn to_bytes(&self) -> [u8; SIGNED_BYTES] {
-        let mut bytes = [0; SIGNED_BYTES];
         let layout = &self.layout;
-        for (n, word) in [layout.home, layout.file, self.expires].iter().enumerate() {
-            bytes[8 * n..8 * n + 8].copy_from_slice(&word.to_le_bytes());
-        }
         let count = layout.servers.len().min(MOST_SERVERS);
-        let words = [
-            layout.stripe,
-            count as u32,
-            self.uid,
-            self.rights,
-            self.owner,
-            self.group,
-        ];
-        for (n, word) in words.iter().enumerate() {
-            bytes[24 + 4 * n..28 + 4 * n].copy_from_slice(&word.to_le_bytes());
-        }
-        for (n, server) in layout.servers[..count].iter().enumerate() {
-            bytes[48 + 8 * n..56 + 8 * n].copy_from_slice(&server.to_le_bytes());
-        }
-        bytes
+        let mut servers = [0; MOST_SERVERS];
+        servers[..count].copy_from_slice(&layout.servers[..count]);
+        let record = GrantRecord {
+            home: layout.home,
+            file: layout.file,
+            expires: self.expires,
+            stripe: layout.stripe,
+            count: count as u32,
+            uid: self.uid,
+            rights: self.rights,
+            owner: self.owner,
+            group: self.group,
+            servers,
+            signature: [0; 32],
+        };
+        record.to_bytes()[..SIGNED_BYTES]
+            .try_into()
+            .expect("fewer than it has")
     }
 }
 

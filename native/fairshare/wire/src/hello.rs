@@ -15,7 +15,8 @@ pub const CHALLENGE_BYTES: usize = 16;
 pub const WANT_SEGMENT: u32 = 1;
 
 const FIXED: usize = 16;
-const PROOF: usize = 32;
+/// Of the proof in a hello.
+pub const PROOF_BYTES: usize = 32;
 
 /// version (u32), wants (u32), session (u64), then perhaps a ticket and the proof that its holder
 /// knows the ticket's secret: HMAC-SHA256(secret, challenge).
@@ -24,7 +25,7 @@ pub struct Hello {
     pub wants: u32,
     /// A session of this process's parent whose lost server it saw, or 0. For messages alone.
     pub session: u64,
-    pub ticket: Option<(Ticket, [u8; PROOF])>,
+    pub ticket: Option<(Ticket, [u8; PROOF_BYTES])>,
 }
 
 impl Hello {
@@ -38,7 +39,7 @@ impl Hello {
         let rest = &bytes[FIXED..];
         let ticket = match rest.len() {
             0 => None,
-            length if length == TICKET_BYTES + PROOF => {
+            length if length == TICKET_BYTES + PROOF_BYTES => {
                 let ticket = Ticket::parse(rest[..TICKET_BYTES].try_into().expect("checked"))?;
                 Some((ticket, rest[TICKET_BYTES..].try_into().expect("checked")))
             }
@@ -52,7 +53,7 @@ impl Hello {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(FIXED + TICKET_BYTES + PROOF);
+        let mut bytes = Vec::with_capacity(FIXED + TICKET_BYTES + PROOF_BYTES);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.wants.to_le_bytes());
         bytes.extend_from_slice(&self.session.to_le_bytes());

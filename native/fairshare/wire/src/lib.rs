@@ -1,7 +1,7 @@
 //! What clients and servers of fairshare say to each other.
 //!
 //! Only bytes: no I/O and no state, so that all that reads hostile input can be fuzzed alone. The
-//! C client has the same definitions in `client/src/wire.h`; `tests/layout.rs` compares the two.
+//! C client's header is made from these definitions ([`header`]).
 //!
 //! A conversation is a stream of frames ([`FrameHeader`], then a body) on a Unix or TCP socket. A
 //! local client that asked for it in [`Hello`] posts its requests in shared memory ([`segment`])
@@ -12,9 +12,11 @@
 mod entry;
 mod frame;
 mod grant;
+pub mod header;
 mod hello;
 mod limits;
 mod reader;
+mod record;
 mod request;
 pub mod segment;
 pub mod ticket;
@@ -22,7 +24,7 @@ pub mod ticket;
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
 pub use grant::{rights, Grant, Layout, GRANT_BYTES, MOST_SERVERS, SIGNED_BYTES};
-pub use hello::{Hello, Welcome, CHALLENGE_BYTES, WANT_SEGMENT, WELCOME_BYTES};
+pub use hello::{Hello, Welcome, CHALLENGE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES};
 pub use limits::{MAX_PATH, ROOT, VERSION};
 pub use reader::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};

@@ -19,7 +19,3 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
-
-pub(crate) fn i64_at(bytes: &[u8], at: usize) -> i64 {
-    u64_at(bytes, at) as i64
-}

@@ -1,7 +1,8 @@
 //! A request and its reply: fixed records; paths and data follow in the data area or the frame.
 
 use crate::limits::MAX_PATH;
-use crate::reader::{i64_at, u32_at, u64_at, Malformed};
+use crate::reader::{u32_at, Malformed};
+use crate::record::{record, Part};
 
 pub const REQUEST_BYTES: usize = 96;
 pub const REPLY_BYTES: usize = 24;
@@ -10,7 +11,7 @@ pub const REPLY_BYTES: usize = 24;
 macro_rules! operations {
     ($($(#[$about:meta])* $name:ident = $code:literal,)*) => {
         /// What is asked for. Fields that an operation uses beside `handle` and the path are named here.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         #[repr(u32)]
         pub enum Op {
             $($(#[$about])* $name = $code,)*
@@ -23,12 +24,15 @@ macro_rules! operations {
                     _ => None,
                 }
             }
+
+            pub(crate) const ALL: &'static [(&'static str, u32)] = &[$((stringify!($name), $code),)*];
         }
     };
 }
 
 operations! {
     /// Nothing; the answer shows that the server lives.
+    #[default]
     Ping = 1,
     /// JSON with jobs, shares and totals, in the data.
     Status = 2,
@@ -128,123 +132,78 @@ pub mod mask {
     pub const MTIME: u32 = 16;
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    pub op: Op,
-    pub flags: u32,
+/// In a record it is its number; a number that stands for none has been refused before.
+impl Part for Op {
+    const C: (&'static str, usize) = u32::C;
+
+    #[inline]
+    fn take(bytes: &[u8], at: &mut usize) -> Self {
+        Self::from_code(u32::take(bytes, at)).unwrap_or_default()
+    }
+
+    #[inline]
+    fn put(&self, out: &mut [u8], at: &mut usize) {
+        (*self as u32).put(out, at);
+    }
+}
+
+record! {
+    #[derive(Default)]
+    Request, REQUEST_BYTES;
+    op: Op,
+    flags: u32,
     /// An open file, or the directory that `path` starts from.
-    pub handle: u64,
+    handle: u64,
     /// The directory that `path2` starts from.
-    pub handle2: u64,
-    pub offset: i64,
+    handle2: u64,
+    offset: i64,
     /// Bytes wanted or given.
-    pub size: u64,
-    pub path_len: u32,
-    pub path2_len: u32,
-    pub mode: u32,
-    pub mask: u32,
-    pub uid: u32,
-    pub gid: u32,
+    size: u64,
+    path_len: u32,
+    path2_len: u32,
+    mode: u32,
+    mask: u32,
+    uid: u32,
+    gid: u32,
     /// Access time (seconds, nanoseconds), then modification time; nanoseconds may be UTIME_NOW.
-    pub times: [i64; 4],
+    times: [i64; 4],
 }
 
 impl Request {
     pub fn new(op: Op) -> Self {
         Self {
             op,
-            flags: 0,
-            handle: 0,
-            handle2: 0,
-            offset: 0,
-            size: 0,
-            path_len: 0,
-            path2_len: 0,
-            mode: 0,
-            mask: 0,
-            uid: 0,
-            gid: 0,
-            times: [0; 4],
+            ..Self::default()
         }
     }
 
     /// Read a request. What follows it must hold both paths: the caller compares with `paths_len`.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Malformed> {
-        let op = Op::from_code(u32_at(bytes, 0)).ok_or(Malformed("unknown operation"))?;
-        let (path_len, path2_len) = (u32_at(bytes, 40), u32_at(bytes, 44));
-        if path_len as usize > MAX_PATH || path2_len as usize > MAX_PATH {
+        Op::from_code(u32_at(bytes, 0)).ok_or(Malformed("unknown operation"))?;
+        let request = Self::take(bytes);
+        if request.path_len as usize > MAX_PATH || request.path2_len as usize > MAX_PATH {
             return Err(Malformed("path longer than allowed"));
         }
-        Ok(Self {
-            op,
-            flags: u32_at(bytes, 4),
-            handle: u64_at(bytes, 8),
-            handle2: u64_at(bytes, 16),
-            offset: i64_at(bytes, 24),
-            size: u64_at(bytes, 32),
-            path_len,
-            path2_len,
-            mode: u32_at(bytes, 48),
-            mask: u32_at(bytes, 52),
-            uid: u32_at(bytes, 56),
-            gid: u32_at(bytes, 60),
-            times: [
-                i64_at(bytes, 64),
-                i64_at(bytes, 72),
-                i64_at(bytes, 80),
-                i64_at(bytes, 88),
-            ],
-        })
+        Ok(request)
     }
 
     pub fn paths_len(&self) -> usize {
         self.path_len as usize + self.path2_len as usize
     }
-
-    pub fn to_bytes(&self) -> [u8; REQUEST_BYTES] {
-        let mut bytes = [0; REQUEST_BYTES];
-        bytes[0..4].copy_from_slice(&(self.op as u32).to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.handle.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.handle2.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.offset.to_le_bytes());
-        bytes[32..40].copy_from_slice(&self.size.to_le_bytes());
-        bytes[40..44].copy_from_slice(&self.path_len.to_le_bytes());
-        bytes[44..48].copy_from_slice(&self.path2_len.to_le_bytes());
-        bytes[48..52].copy_from_slice(&self.mode.to_le_bytes());
-        bytes[52..56].copy_from_slice(&self.mask.to_le_bytes());
-        bytes[56..60].copy_from_slice(&self.uid.to_le_bytes());
-        bytes[60..64].copy_from_slice(&self.gid.to_le_bytes());
-        for (i, time) in self.times.iter().enumerate() {
-            bytes[64 + 8 * i..72 + 8 * i].copy_from_slice(&time.to_le_bytes());
-        }
-        bytes
-    }
 }
 
-/// What came of a request: result (at least 0, or -errno), an extra value, and how much data follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reply {
-    pub result: i64,
-    pub value: u64,
-    pub data_len: u32,
+record! {
+    /// What came of a request: result (at least 0, or -errno), an extra value, and how much data follows.
+    #[derive(Default)]
+    Reply, REPLY_BYTES;
+    result: i64,
+    value: u64,
+    data_len: u32,
 }
 
 impl Reply {
-    pub fn to_bytes(self) -> [u8; REPLY_BYTES] {
-        let mut bytes = [0; REPLY_BYTES];
-        bytes[0..8].copy_from_slice(&self.result.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.value.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.data_len.to_le_bytes());
-        bytes
-    }
-
     pub fn parse(bytes: &[u8; REPLY_BYTES]) -> Self {
-        Self {
-            result: i64_at(bytes, 0),
-            value: u64_at(bytes, 8),
-            data_len: u32_at(bytes, 16),
-        }
+        Self::take(bytes)
     }
 }
 

@@ -1,0 +1,5 @@
+//! Prints the C client's header.
+
+fn main() {
+    print!("{}", wire::header::header());
+}
