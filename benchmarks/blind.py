@@ -29,13 +29,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.project import make_project
 from tiercel.errors import UserError
 from tiercel.report.data import Results, overall
 from tiercel.results.validity import FLAGS
 from tiercel.statistics.ranking import MARGIN, same
 from tiercel.study.load import load_study
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
 _CGROUPS = Path("/sys/fs/cgroup/blkio")
 #: What the slower device is limited to (B/s).
 RATE = 100e6
@@ -128,7 +128,7 @@ def _answers(trial: Trial, draw: random.Random) -> list[Answer]:
         stack.enter_context(_weather(group, rates, trial.variation, draw.random()))
         if trial.disturbed:
             stack.enter_context(_disturbance(draw.random()))
-        project = _project(root / "project", mounts)
+        project = make_project(root / "project", _SITE.format(**mounts), _STUDY)
         command = [sys.executable, "-m", "tiercel", "evaluate", "--study", "trial"]
 
         def enter() -> None:
@@ -233,15 +233,3 @@ def _disturbance(seed: float) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
-
-
-def _project(root: Path, mounts: dict[str, Path]) -> Path:
-    for folder in ("workflows/studies", "site-configs/local"):
-        (root / folder).mkdir(parents=True)
-    (root / "workflows/studies/trial.yaml").write_text(_STUDY)
-    (root / "site-configs/local/site.yaml").write_text(_SITE.format(**mounts))
-    for target in ("Snakefile", *(f"workflows/{p.name}" for p in (_CHECKOUT / "workflows").glob("*.smk"))):
-        (root / target).symlink_to(_CHECKOUT / target)
-    (root / "site-configs/local/config.yaml").symlink_to(_CHECKOUT / "site-configs/local/config.yaml")
-    (root / "local").symlink_to("site-configs/local")
-    return root

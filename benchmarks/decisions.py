@@ -10,7 +10,9 @@ the scales. Counted are
 * coverage: how often the interval of the ratio holds the true one;
 * the same: how many are said to be the same within 10 % (of storages that differ by more: a false claim).
 
-`--real`: real studies, on storages whose truth is known (`benchmarks/blind.py`; needs root, half an hour).
+`--real`: real studies, on storages whose truth is known (`benchmarks/blind.py`; root, half an hour), and
+cold reads where it is known what lies behind the client (`benchmarks/behind.py`; a few minutes; `--behind`:
+these alone).
 
 `--looks 3`: each study is measured further twice, as `tiercel evaluate --decide` would, without an end to its
 minutes: what is undecided gets the repetitions that are said to decide it, and is judged again.
@@ -32,10 +34,12 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.behind import run_behind
 from benchmarks.blind import run_trials
 from tiercel.errors import UserError
 from tiercel.statistics.comparison import Comparison, compare_placed, judge
@@ -107,11 +111,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--real", action="store_true", help="real studies instead of simulated ones")
+    parser.add_argument("--behind", action="store_true", help="of the real ones those of cold reads alone")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("/var/tmp"), help="on a disk: backing files of the cold reads"
+    )
     parser.add_argument("--trials", type=int, help="with --real: at most so many")
     parser.add_argument("--seed", type=int, default=1, help="with --real: of the draws")
     asked = parser.parse_args(arguments)
-    if asked.real:
-        return real(asked.seed, asked.trials, asked.json)
+    if asked.real or asked.behind:
+        return real(None if asked.behind else asked.seed, asked.trials, asked.folder, asked.json)
     with ProcessPoolExecutor(asked.jobs) as pool:
         work = partial(score, studies=asked.studies, rounds=asked.rounds, looks=asked.looks)
         scores = list(pool.map(work, [*EQUAL, *DIFFERENT]))
@@ -132,16 +140,20 @@ def main(arguments: Sequence[str] = ()) -> int:
     return 0
 
 
-def real(seed: int, most: int | None, as_json: bool) -> int:
-    """Carry out real trials and print what came of them; 1 where an answer is wrong."""
+def real(seed: int | None, most: int | None, folder: Path, as_json: bool) -> int:
+    """Carry out real trials and print what came of them; 1 where an answer is wrong.
+
+    Without a `seed` those of cold reads alone, whose backing files lie in `folder`.
+    """
     try:
-        found = run_trials(seed, most)
+        seen = run_behind(folder)
+        found = [] if seed is None else run_trials(seed, most)
     except UserError as error:
         print(f"benchmarks.decisions: {error}", file=sys.stderr)
         return 2
     if as_json:
-        print(json.dumps([asdict(each) for each in found]))
-    else:
+        print(json.dumps({"behind": [asdict(each) for each in seen], "studies": [asdict(a) for a in found]}))
+    elif found:
         print("true  varies  disturbed  answers  right  wrong  none  flagged")
         for trial in sorted(
             {each.trial for each in found}, key=lambda t: (t.ratio, t.variation, t.disturbed)
@@ -153,7 +165,7 @@ def real(seed: int, most: int | None, as_json: bool) -> int:
                 f"{trial.ratio:4.2f}  {trial.variation:6.0%}  {'yes' if trial.disturbed else 'no':9}"
                 f"  {len(mine):7}  {counts[0]:5}  {counts[1]:5}  {counts[2]:4}  {flagged:7}"
             )
-    return int(any(each.verdict == "wrong" for each in found))
+    return int(any(each.verdict == "wrong" for each in found) or not all(each.right for each in seen))
 
 
 def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:

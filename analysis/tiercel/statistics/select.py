@@ -52,7 +52,8 @@ _NEEDED = tuple(
     dict.fromkeys(
         (*SAME, *GROUP, *STACK, *SCALE, *AMOUNTS, "phase_time", *FACTORS, "processes", "medium",
          "title", "storage_label", "run", "repetition", "twin", "look", "access", "began", "bandwidth",
-         "operation_rate", "samples_per_second", "latency_p50", "latency_p99", "flags")
+         "operation_rate", "samples_per_second", "latency_p50", "latency_p99",
+         "behind_share", "flags")
     )
 )  # fmt: skip
 _NUMBERS = (
@@ -82,7 +83,11 @@ def usable(
     The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
     returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
     """
-    for name, absent in (("look", 0), ("phase_time", np.nan)):  # a table of numbers from elsewhere
+    for name, absent in (
+        ("look", 0),
+        ("phase_time", np.nan),
+        ("behind_share", np.nan),
+    ):  # a table of numbers from elsewhere
         if name not in observations:
             observations = observations.assign(**{name: absent})
     observations = observations.fillna({k: v for k, v in _MISSING.items() if k in observations})
