@@ -8,6 +8,7 @@ where tiercel was installed as a package. What a project has not itself comes fr
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -46,6 +47,15 @@ def names(root: Path, pattern: str) -> set[Path]:
 def results_folder(root: Path, site: str) -> Path:
     """Return the folder that holds everything a site's studies gave."""
     return root / "results" / site
+
+
+def unwritable(error: OSError) -> str:
+    """Return what to do about `error`, as the end of its line, where the project may only be read."""
+    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not isinstance(error.filename, str):
+        return ""
+    if not Path(error.filename).is_relative_to(project_root()):
+        return ""
+    return ": this project is not yours to write to: make one of your own (`tiercel init`)"
 
 
 def _checkout() -> Path | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.launchers import launchers, resolve
+from tiercel.launchers import launchers, mpiexec, resolve
 
 ARGV = ["engine", "-o", "a file"]
 EXPECTED = {
@@ -23,6 +25,26 @@ EXPECTED = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_command_line(name: str) -> None:
     assert resolve(name).command(ARGV, 2, 4) == [*EXPECTED[name].split(), *ARGV]
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ("HYDRA build details:", "-n 8 -ppn 4"),  # MPICH binds nothing unless it is asked to
+        ("mpiexec (OpenRTE) 4.1.4", "-n 8 --oversubscribe --bind-to none --map-by ppr:4:node"),
+        ("mpiexec (Open MPI) 5.0.6", "-n 8 --oversubscribe --bind-to none --map-by ppr:4:node"),
+    ],
+)
+def test_mpiexec(says: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mpiexec"
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(mpiexec, "program", lambda _name: str(path))
+    mpiexec._is_open_mpi.cache_clear()
+    try:
+        assert resolve("mpiexec").command(ARGV, 2, 4) == [str(path), *words.split(), *ARGV]
+    finally:
+        mpiexec._is_open_mpi.cache_clear()
 
 
 def test_every_launcher_has_its_line_here() -> None:

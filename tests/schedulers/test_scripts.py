@@ -159,17 +159,30 @@ def test_status_of_lsf(machine: Machine, state: str, code: int, expected: str) -
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("answer", "code", "expected"),
     [
-        ("RUN ", "running"),
-        ("SCHED ", "running"),
-        ("INACTIVE COMPLETED", "success"),
-        ("INACTIVE TIMEOUT", "failed"),
+        ("RUN ", 0, "running"),
+        ("SCHED ", 0, "running"),
+        ("INACTIVE COMPLETED", 0, "success"),
+        ("INACTIVE TIMEOUT", 0, "failed"),
+        ("INACTIVE CANCELED", 0, "failed"),
+        # A Flux that was started anew has forgotten the job: who waits for it would wait for ever.
+        ("JobID f2222aa unknown", 1, "failed"),
+        ("flux-jobs: error: argument JOBID: invalid JobID value: 'fzz0l'", 2, "failed"),
+        # It may run: it must not be submitted again.
+        ("flux-jobs: ERROR: Unable to connect to Flux: ENOENT: No such file or directory", 1, "running"),
+        (
+            "flux-jobs: ERROR: Unable to connect to Flux: broker socket /run/flux/local was not found",
+            1,
+            "running",
+        ),
     ],
 )
-def test_status_of_flux(machine: Machine, tmp_path: Path, answer: str, expected: str) -> None:
+def test_status_of_flux(machine: Machine, tmp_path: Path, answer: str, code: int, expected: str) -> None:
+    """Answers of Flux 0.88."""
     write_folder(tmp_path / "here", site_files("here", "flux"))
-    assert machine.call(tmp_path / "here" / "status", "f1", answer=answer).stdout == expected + "\n"
+    done = machine.call(tmp_path / "here" / "status", "f1", answer=answer + "\n", code=code)
+    assert done.stdout == expected + "\n"
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,15 @@ packages: minutes. Nothing of the user's Spack configuration is read or written.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -127,11 +131,14 @@ def test_every_node_of_a_site_is_for_the_site(site: str, variables: dict[str, st
     assert {n.namespace for n in lock.nodes if n.name in ours} == {"tiercel"}
 
 
-@pytest.mark.nightly
-@pytest.mark.skipif(
+needs_mirror = pytest.mark.skipif(
     "TIERCEL_SPACK_MIRROR" not in os.environ,
     reason="set TIERCEL_SPACK_MIRROR to a folder made by: spack mirror create -d FOLDER compiler-wrapper",
 )
+
+
+@pytest.mark.nightly
+@needs_mirror
 def test_our_own_packages_install_without_network(spack: Run, tmp_path: Path) -> None:
     """From the checkout and a source mirror, without any network where this user may make such a place."""
     make = re.search(
@@ -168,3 +175,96 @@ def test_our_own_packages_install_without_network(spack: Run, tmp_path: Path) ->
         n.external or n.name.startswith(("tiercel-", "compiler-", "gcc-runtime"))
         for n in read_lock(environment / "spack.lock").nodes
     )
+
+
+def external(spec: str, prefix: Path | str) -> dict[str, object]:
+    return {"buildable": False, "externals": [{"spec": spec, "prefix": str(prefix)}]}
+
+
+def python_packages() -> dict[str, dict[str, object]]:
+    """Return py-tiercel's dependencies as this environment has them, so that only our own package is built.
+
+    What it cannot lend (distributed, where it is not installed) is a variant that the test turns off.
+    """
+    recipe = (CHECKOUT / "recipes" / "packages" / "py-tiercel" / "package.py").read_text()
+    wanted = {str(name) for name in re.findall(r'depends_on\("((?:py-|snakemake)[a-z0-9-]*)', recipe)}
+    found = {}
+    for name in wanted | {"py-pip"}:
+        with suppress(PackageNotFoundError):
+            found[name] = external(f"{name}@{version(name.removeprefix('py-'))}", sys.prefix)
+    # setuptools 70 and newer make wheels themselves; Spack's recipes still name it.
+    found["py-wheel"] = external("py-wheel@0.45.1", sys.prefix)
+    found["python"] = external(f"python@{platform.python_version()}", sys.base_prefix)
+    return found
+
+
+def _with_crates(folder: Path) -> Path:
+    """Copy fairshare to `folder`, with its crates beside it as its recipe says."""
+    shutil.copytree(CHECKOUT / "native" / "fairshare", folder, ignore=shutil.ignore_patterns("target"))
+    done = subprocess.run(
+        ["cargo", "vendor", "--locked"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("cargo vendor got no crates of fairshare: no network?")
+    (folder / ".cargo").mkdir()
+    (folder / ".cargo" / "config.toml").write_text(done.stdout)
+    return folder
+
+
+@pytest.mark.nightly
+@needs_mirror
+def test_every_package_of_ours_is_built_by_a_real_spack(spack: Run, tmp_path: Path) -> None:
+    """What `stack install` builds of this checkout: each recipe with its own checks, and the program runs.
+
+    HDF5 are the headers that `make layers` unpacked, Rust and Python are this machine's.
+    """
+    headers, rustc = CHECKOUT / "native" / "cachevol" / "build", shutil.which("rustc")
+    if not (headers / "include" / "H5pubconf.h").is_file() or rustc is None:
+        pytest.skip("no Rust, or no headers of HDF5: run `make layers`")
+
+    def answer(*words: str) -> str:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    stack = yaml.safe_load((CHECKOUT / "spack.yaml").read_text())["spack"]
+    release = answer(rustc, "--version").split()[1]
+    packages = {
+        "gmake": external(f"gmake@{answer('make', '--version').split()[2]}", "/usr"),
+        "hdf5": external("hdf5@1.14.6 ~mpi", headers),
+        "rust": external(f"rust@{release}", answer(rustc, "--print", "sysroot").strip()),
+        **python_packages(),
+    }
+    cluster = "+cluster" if "py-distributed" in packages else "~cluster"
+    places = {"tiercel-fairshare": _with_crates(tmp_path / "fairshare")}
+    variants = {"py-tiercel": f" {cluster}", "tiercel-iokernel": " ~mpi"}
+    content = {
+        "specs": [name + variants.get(name, "") for name in stack["develop"]],
+        "develop": {
+            name: {**place, "path": str(places.get(name, CHECKOUT / place["path"]))}
+            for name, place in stack["develop"].items()
+        },
+        "view": str(tmp_path / "view"),
+        "packages": packages,
+        "mirrors": {"sources": Path(os.environ["TIERCEL_SPACK_MIRROR"]).resolve().as_uri()},
+        "concretizer": {"reuse": False, "unify": True},
+    }
+    environment = tmp_path / "environment"
+    environment.mkdir()
+    (environment / "spack.yaml").write_text(yaml.safe_dump({"spack": content}))
+    spack("-e", str(environment), "concretize")
+    spack("-e", str(environment), "install", "--fail-fast", offline=True)
+
+    nodes = read_lock(environment / "spack.lock").nodes
+    ours = {n.name for n in nodes if n.namespace == "tiercel" and not n.external}
+    assert ours == set(stack["develop"])
+    view = tmp_path / "view"
+    assert (view / "lib" / "cachevol" / "libcachevol.so").is_file()
+    for program in ("iokernel", "tiercel-replay", "cachevol-log"):
+        assert (view / "bin" / program).is_file(), program
+    # tiercel as Spack installed it, in an empty folder; what it needs is this environment's.
+    said = subprocess.run(
+        [view / "bin" / "tiercel", "site", "list"], cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert "lassen" in said.stdout

@@ -60,6 +60,7 @@ def test_showing_a_workflow_does_nothing(sites: Path, site: str) -> None:
     dry = snakemake(sites, site, "-n")
     assert dry.returncode == 0, dry.stderr
     assert "at most (repetitions follow the spread)" in dry.stderr
+    assert "Warning" not in dry.stderr
     assert not (sites / "results").exists()
 
 

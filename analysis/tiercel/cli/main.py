@@ -31,6 +31,7 @@ from tiercel.cli import (
 )
 from tiercel.errors import Interrupted, UserError, one_line
 from tiercel.extras import missing
+from tiercel.project import unwritable
 from tiercel.subjects import load
 
 app = typer.Typer(
@@ -115,7 +116,7 @@ def run(command: Callable[..., object]) -> int:
         if error.filename is None and error.errno is None:
             return _defect()
         where = f"{error.filename}: " if error.filename is not None else ""
-        return _end(f"{where}{error.strerror or error}", MISTAKE)
+        return _end(f"{where}{error.strerror or error}{unwritable(error)}", MISTAKE)
     except ModuleNotFoundError as error:
         said = missing(error.name)
         return _end(said, MISTAKE) if said else _defect()

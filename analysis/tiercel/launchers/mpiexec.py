@@ -30,7 +30,8 @@ class Mpiexec(Launcher):
     def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:
         head = [str(program("mpiexec") or "mpiexec"), "-n", str(nodes * processes_per_node)]
         if _is_open_mpi():
-            head.append("--oversubscribe")
+            # Unbound, as everywhere: up to two processes it would bind each to a core.
+            head += ["--oversubscribe", "--bind-to", "none"]
             head += ["--map-by", f"ppr:{processes_per_node}:node"] if nodes > 1 else []
         elif nodes > 1:
             head += ["-ppn", str(processes_per_node)]

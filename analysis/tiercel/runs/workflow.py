@@ -45,7 +45,8 @@ def run_workflow(
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(
-            command, cwd=root, process_group=0, preexec_fn=killed_with_parent, stdout=output, stderr=output,  # noqa: PLW1509
+            command, cwd=root, env=_environment(root), process_group=0, stdout=output, stderr=output,
+            preexec_fn=killed_with_parent,  # noqa: PLW1509
         )  # fmt: skip
         if asked:  # while it was being started
             os.killpg(process.pid, signal.SIGINT)
@@ -56,6 +57,20 @@ def run_workflow(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _environment(root: Path) -> dict[str, str] | None:
+    """Return the variables for Snakemake: with a cache in the project where the home folder takes none.
+
+    Else Snakemake ends in a traceback on accounts whose home folder is absent or read-only.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    with suppress(OSError, RuntimeError):  # RuntimeError: no home folder is known at all
+        cache = cache.expanduser()
+        cache.mkdir(parents=True, exist_ok=True)
+        if os.access(cache, os.W_OK):
+            return None
+    return {**os.environ, "XDG_CACHE_HOME": str(root / ".snakemake" / "cache")}
 
 
 def _wait(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
-from tiercel.project import results_folder
+from tiercel.project import results_folder, unwritable
 from tiercel.results.raw import RawStore
 from tiercel.runs.budget import stamps_within_budget
 from tiercel.runs.history import History
@@ -107,10 +107,13 @@ def workflow_plan(site: str, study: str, root: Path, make: bool) -> WorkflowPlan
     if not make and kept.exists():
         return _read(kept)
     found = _make(site, study, root)
-    kept.parent.mkdir(parents=True, exist_ok=True)
     aside = kept.with_name(f"{kept.name}.{os.getpid()}")
-    aside.write_text(json.dumps(_kept(found)))
-    aside.replace(kept)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(_kept(found)))
+        aside.replace(kept)
+    except OSError as error:
+        raise UserError(f"{kept}: {error.strerror}{unwritable(error)}") from None
     return found
 
 

@@ -62,12 +62,16 @@ class PyTiercel(PythonPackage):
         # Outside the checkout: setuptools would leave its build folder there.
         return os.path.join(self.prefix, ".source")
 
-    @run_before("install")
-    def copy_sources(self):
+    @property
+    def checkout(self):
         # spack.yaml gives analysis/ (what Spack watches for changes); a clone gives the whole checkout.
         root = self.stage.source_path
-        if not os.path.isfile(os.path.join(root, "pyproject.toml")):
-            root = os.path.dirname(root)
+        whole = os.path.isfile(os.path.join(root, "pyproject.toml"))
+        return root if whole else os.path.dirname(os.path.realpath(root))
+
+    @run_before("install")
+    def copy_sources(self):
+        root = self.checkout
         for name in ("pyproject.toml", "README.md", "LICENSE"):
             mkdirp(self.build_directory)
             shutil.copy(os.path.join(root, name), self.build_directory)
@@ -76,6 +80,23 @@ class PyTiercel(PythonPackage):
             os.path.join(self.build_directory, "analysis", "tiercel"),
             ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
         )
+
+    @run_after("install")
+    def sites_and_workflow_are_there(self):
+        # As setup.py puts them into a wheel: outside a checkout tiercel has its sites and studies from here.
+        place = join_path(python_purelib, "tiercel", "builtin")
+        mkdirp(place)
+        shutil.copy(os.path.join(self.checkout, "Snakefile"), place)
+        for name in ("site-configs", "workflows", "recipes"):
+            shutil.copytree(
+                os.path.join(self.checkout, name),
+                os.path.join(place, name),
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
+        for site in ("local", "slurm-virtual"):  # measured on the machine of the checkout
+            facts = os.path.join(place, "site-configs", site, "facts.yaml")
+            if os.path.exists(facts):
+                os.remove(facts)
 
     @run_after("install")
     def remove_sources(self):

@@ -6,8 +6,8 @@ from spack.package import *
 class TiercelFairshare(MakefilePackage):
     """fairshare, tiercel's policy-driven burst buffer: server, preload client, simulator.
 
-    Cargo fetches the crates that Cargo.lock names by hash. Without network, point Cargo at a local copy
-    first (`cargo vendor` in native/fairshare, CARGO_HOME with its config.toml)."""
+    Cargo fetches the crates that Cargo.lock names by hash. Without network, give it a local copy first, in
+    native/fairshare: mkdir .cargo; cargo vendor --locked > .cargo/config.toml (CARGO_HOME is Spack's own)."""
 
     # The checkout that this recipe lies in; spack.yaml builds it in place (develop).
     git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
