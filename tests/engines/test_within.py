@@ -44,12 +44,12 @@ def test_a_pause_lies_between_operations(ended, expected):
 
 
 def _stopped_run(folder: Path, chosen: slice):
-    """Return the result of two processes that write for 2.5 s, of which some are stopped for 1.5 s."""
+    """Return the result of two processes that write for 4.5 s, of which some are stopped for 3.5 s."""
     engine = program("iokernel")
     if engine is None:
         pytest.skip("no iokernel")
     argv = [str(engine), "-n", "2", "-a", "POSIX", "-t", "4096", "-b", "268435456", "-s", "1", "-F", "-Y",
-            "-D", "2.5", "--phases", "w", "--per-rank", "-o", str(folder / "data"),
+            "-D", "4.5", "--phases", "w", "--per-rank", "-o", str(folder / "data"),
             "--summary-file", str(folder / "main.json")]  # fmt: skip
     running = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     try:
@@ -58,10 +58,10 @@ def _stopped_run(folder: Path, chosen: slice):
             found = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
             children = sorted(map(int, found))
             time.sleep(0.01)
-        time.sleep(0.3)
+        time.sleep(0.2)
         for child in children[chosen]:
             os.kill(child, signal.SIGSTOP)
-        time.sleep(1.5)
+        time.sleep(3.5)
         for child in children[chosen]:
             os.kill(child, signal.SIGCONT)
         assert running.wait(timeout=60) == 0
@@ -73,12 +73,13 @@ def _stopped_run(folder: Path, chosen: slice):
 
 
 def test_a_stopped_process_is_the_slowest(tmp_path):
-    """Stopped for 1.5 of 2.5 s it does at most about 2/5 of the other's work; the phase itself goes on."""
+    """Stopped for 3.5 of 4.5 s it does a quarter of the other's work, or more where two that sync together
+    are faster than one alone; the phase itself goes on."""
     found = _stopped_run(tmp_path, slice(0, 1))
     assert found.slowest_rank == 0 and found.slowest_process < 2 / 3
-    assert found.longest_pause < 1.0
+    assert found.longest_pause < 3.0
 
 
 def test_all_stopped_is_a_pause(tmp_path):
     found = _stopped_run(tmp_path, slice(None))
-    assert found.longest_pause >= 1.2  # of 1.5 s, in whole intervals of 0.1 s, or 0.2 of a longer phase
+    assert found.longest_pause >= 3.0  # of 3.5 s, in whole intervals of 0.1 s

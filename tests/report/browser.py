@@ -33,10 +33,11 @@ _PROBE = """
 """
 
 
-def asked(page, tmp_path, probe, width=1280, *, refused=False):
+def asked(page, tmp_path, probe, width=1280, *, refused=False, dark=False):
     """Return what the body of a function, `probe`, returns in the page; fails on anything on the console.
 
-    `refused`: the policy refuses something, which the console says.
+    `dark`: as for a reader who prefers dark pages. `refused`: the policy refuses something, which the
+    console says.
     """
     # The policy lets only the page's own scripts run: the probe becomes one of them.
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>\n', "", page)
@@ -46,6 +47,7 @@ def asked(page, tmp_path, probe, width=1280, *, refused=False):
     ended = subprocess.run(
         [
             CHROMIUM, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             "--virtual-time-budget=20000", "--dump-dom", path.as_uri(),
         ],
         capture_output=True, text=True, timeout=120, check=False,

@@ -45,6 +45,8 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         if tag not in _VOID:
             assert self.open.pop() == tag, f"</{tag}> closes another element"
+        if tag in ("td", "th"):  # its text may be in several elements
+            self.tables[-1][-1][-1] = " ".join(self.tables[-1][-1][-1].split())
 
     def handle_data(self, data):
         if self.open and self.open[-1] in ("script", "style"):
@@ -52,7 +54,7 @@ class Page(HTMLParser):
             return
         self.texts.append(data)
         if "td" in self.open or "th" in self.open:
-            self.tables[-1][-1][-1] += data.strip()
+            self.tables[-1][-1][-1] += data
 
     def rows(self, *columns):
         """Return the rows, as dicts, of the first table that has these columns."""

@@ -3,10 +3,13 @@
 import csv
 import io
 import re
+from importlib.resources import files
 
 import pytest
 from tests.report.browser import CHROMIUM, asked
 from tests.report.synthetic import MIB, Synthetic
+
+from tiercel.report.style import COLOURS
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
 
@@ -155,3 +158,80 @@ def test_names_with_markup_do_nothing_when_they_are_asked(build_page, tmp_path):
         """,
     )  # fmt: skip
     assert said == {"images": 0, "title": False, "told": True}
+
+
+_CONTRAST = """
+  const plain = (colour) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+    const context = canvas.getContext("2d");
+    context.fillStyle = colour; context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ratio = (a, b) => {
+    const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05);
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = plain(getComputedStyle(at).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255, 255];
+  };
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_and_marks_stand_out(whole, tmp_path, dark):
+    """WCAG 2.1 AA: text 4.5 to 1, large text and what a figure draws 3 to 1, against what is behind it."""
+    said = asked(
+        whole.html, tmp_path, _CONTRAST + """
+        document.querySelectorAll("details").forEach((d) => { d.open = true; });
+        const poor = new Map();
+        let texts = 0;
+        for (const element of document.querySelectorAll("body *:not(script, style, template)")) {
+          const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+          const style = getComputedStyle(element);
+          if (!own || !element.getClientRects().length || style.visibility === "hidden") continue;
+          const svg = element instanceof SVGElement;
+          const size = parseFloat(style.fontSize);
+          const large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+          const found = ratio(plain(svg ? style.fill : style.color), behind(element));
+          texts += 1;
+          const what = `${element.tagName}.${element.className} ${style.color}`;
+          if (found < (large ? 3 : 4.5)) poor.set(what, found);
+        }
+        const marks = new Map();
+        for (const mark of document.querySelectorAll('figure g[id*="-number-"] :is(use, path)')) {
+          const style = getComputedStyle(mark);
+          const drawn = style.stroke !== "none" ? style.stroke : style.fill;
+          marks.set(drawn, ratio(plain(drawn), behind(mark.closest("figure"))));
+        }
+        const paper = behind(document.querySelector("figure"));
+        return { texts, poor: [...poor], marks: [...marks], paper };
+        """,
+        dark=dark,
+    )  # fmt: skip
+    assert (said["paper"][0] < 60) is dark  # it is the page that was asked for
+    assert said["texts"] > 300 and said["marks"]
+    assert not said["poor"]
+    assert not [mark for mark in said["marks"] if mark[1] < 3]
+
+
+@pytest.mark.parametrize("paper", ["#ffffff", "#1b2026"])
+def test_every_colour_of_a_stack_stands_out(paper):
+    """Figures of the tests have three stacks; 3 to 1 holds for all eight colours on both papers."""
+
+    def light(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+        return sum(v * w for v, w in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+    css = (files("tiercel.pages") / "templates" / "page.css").read_text()
+    assert f"--paper: {paper}" in css
+    for colour in COLOURS:
+        high, low = sorted((light(colour), light(paper)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 3, colour

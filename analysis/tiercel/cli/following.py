@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tiercel.report.unfinished import Unfinished
     from tiercel.runs.status import Status
 
-#: Seconds from one page to the next at least, and what part of the time may go to making it: what is measured
-#: on this machine must not notice.
+#: Seconds from one page to the next at least, and what part of a processor's time may go to making it: what
+#: is measured on this machine must not notice.
 _PAUSE_S, _SHARE = 5.0, 0.2
 
 
@@ -58,7 +58,7 @@ def follow_study(site: str, study: str, root: Path) -> None:
     pause, told = 30.0, False
     try:
         while True:
-            began = time.monotonic()
+            used = time.process_time()
             status = status_of(project, root)
             goes_on = status.state in ("measuring", "waiting")
             found = look(folder, found)
@@ -83,8 +83,7 @@ def follow_study(site: str, study: str, root: Path) -> None:
             if not goes_on:
                 print(f"tiercel: {_end(status)}", file=sys.stderr)
                 return
-            took = time.monotonic() - began
-            pause = max(_PAUSE_S, took / _SHARE)
+            pause = max(_PAUSE_S, (time.process_time() - used) / _SHARE)
             time.sleep(pause)
     except KeyboardInterrupt:
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tiercel.pages.terms import terms
+
 
 def environment(package: str) -> Environment:
     """Return what renders the templates of `package`, and those that all pages share (``page.css``...).
@@ -19,4 +21,5 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
     )
     made.globals["svg"] = Markup
+    made.filters["terms"] = terms
     return made

@@ -206,8 +206,9 @@
       return done;
     }
     const seconds = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
+    const space = svgOf("<svg></svg>").namespaceURI;
     const draw = (name, attributes, text) => {
-      const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+      const made = document.createElementNS(space, name);
       for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
       if (text) made.textContent = text;
       return made;
