@@ -37,7 +37,7 @@ LAYERS = {
         "processes": "job.* layout.* collect.* comm_*.c residency.*",
         "interfaces": "backend*.* transfer.* options_*.*",
         "document": "document.*",
-        "personalities": "data.* phase.* reorder.* result.* space.* md*.*",
+        "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.*",
         "program": "main.c",
     },
     "cachevol/src": {

@@ -157,7 +157,7 @@ def show(
 
 @app.command()
 def calibrate(
-    site: Annotated[str, typer.Argument()] = "local",
+    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
     storages: Annotated[
         list[str] | None, typer.Option("--storage", help="Only this; more than once.")
     ] = None,
