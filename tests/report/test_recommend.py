@@ -9,6 +9,7 @@ from tests.report.synthetic import MIB, Synthetic, site, study
 from tiercel.report.classes import classes
 from tiercel.report.data import Results
 from tiercel.report.recommend import as_json, recommendations
+from tiercel.report.sections.recommendations import _nth
 from tiercel.results.validity import FLAGS
 from tiercel.traced import tables
 from tiercel.traced.schema import GROUPS
@@ -159,3 +160,20 @@ def test_groups_are_compared_for_equal_work(tmp_path):
     # What a file's life saves is no part of a group's.
     assert (said["staging"]["saved_per"], said["staging"]["saved_seconds"]) == ("file", None)
     assert any("file.*: 1,000 on Node-local NVMe, 20,000 on /dev/shm" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        (1, "first"),
+        (3, "third"),
+        (4, "4th"),
+        (11, "11th"),
+        (21, "21st"),
+        (22, "22nd"),
+        (23, "23rd"),
+        (112, "112th"),
+    ],
+)
+def test_ordinals(number: int, word: str) -> None:
+    assert _nth(number) == word

@@ -294,4 +294,6 @@ def _models(results: Results, made: list[Recommendation]) -> Table:
 
 
 def _nth(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+    teen = number % 100 in (11, 12, 13)
+    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}{ending}")
