@@ -6,6 +6,7 @@ Asked for by `--decide --minutes`, once, or by the study (`decide:`): then up to
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 from tiercel.project import results_folder
@@ -21,6 +22,19 @@ from tiercel.units import format_duration
 MOST_LOOKS = 3
 #: A part of `decide:` that is too little to begin with again.
 _LITTLE = 0.1
+
+
+def further_looks(project: Project, root: Path, seconds: float | None) -> Iterator[None]:
+    """Plan further looks, and yield for each to be carried out before the next is planned.
+
+    `seconds`: what a person gives one look; None: the study's own, within what is left of its time.
+    """
+    if seconds is not None:
+        if look_further(project, root, seconds, asked=True):
+            yield
+        return
+    while (left := left_to_decide(project, root)) and look_further(project, root, left, asked=False):
+        yield
 
 
 def left_to_decide(project: Project, root: Path) -> float:

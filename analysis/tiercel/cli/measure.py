@@ -54,7 +54,6 @@ def evaluate(
     ] = False,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
-    from tiercel.cli.deciding import left_to_decide, look_further
     from tiercel.runs.batch import retry_failed
     from tiercel.runs.lock import EvaluationLock
     from tiercel.runs.planning import check_site, make_plan
@@ -87,16 +86,14 @@ def evaluate(
         if retry:
             retry_failed(project, results_folder(root, site))
         code = run_workflow([*command, "announce=false"], root)
-        if decide:
-            if not code and look_further(project, root, 60 * (minutes or 10.0), asked=True):
+        if not code and (decide or project.plan.study.decide is not None):
+            # Only now: it brings the report's modules, which nobody needs while runs are measured.
+            from tiercel.cli.deciding import further_looks
+
+            for _ in further_looks(project, root, 60 * (minutes or 10.0) if decide else None):
                 code = run_workflow([*command, "announce=false"], root)
-        else:
-            while (
-                not code
-                and (seconds := left_to_decide(project, root))
-                and look_further(project, root, seconds, asked=False)
-            ):
-                code = run_workflow([*command, "announce=false"], root)
+                if code:
+                    break
     if code < 0:
         raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
     if code:
