@@ -17,6 +17,7 @@ from tiercel.report.build import build
 from tiercel.report.unfinished import Live, unfinished
 from tiercel.results.reasons import Failure
 from tiercel.results.validity import FLAGS
+from tiercel.runs.replaced import Replaced
 from tiercel.runs.status import Part, Status
 
 
@@ -26,9 +27,9 @@ def part(workload, storage, done, left, failed=0):
     )
 
 
-def status(*parts, state="measuring", failures=()):
+def status(*parts, state="measuring", failures=(), replaced=()):
     left, done = sum(p.left for p in parts), sum(p.done for p in parts)
-    return Status(state, done, tuple(failures), left, 90.0, (), None, None, parts, ())
+    return Status(state, done, tuple(failures), left, 90.0, (), None, None, parts, (), tuple(replaced))
 
 
 def test_it_says_what_is_there_what_is_missing_and_what_may_change():
@@ -60,6 +61,20 @@ def test_a_whole_study_says_nothing(state):
 def test_damaged_runs_are_named():
     found = unfinished(status(part("write", "nvme", 5, 0), state="done"), "", ["raw/x/record.json: torn"])
     assert "raw/x/record.json: torn" in found.sentences
+
+
+def test_what_changed_since_is_told():
+    found = unfinished(
+        status(
+            part("write", "nvme", 1, 4),
+            replaced=[Replaced("engine_version was 1 and is 2", 3), Replaced("seed was 1 and is 2", 1)],
+        ),
+        "",
+    )
+    assert (
+        "4 of these were measured before, with something else: engine_version was 1 and is 2; seed was 1 and "
+        "is 2. Until they are measured again, the earlier numbers stand."
+    ) in found.sentences
 
 
 @pytest.fixture

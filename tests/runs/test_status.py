@@ -13,6 +13,7 @@ from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import make_plan
+from tiercel.runs.replaced import Replaced
 from tiercel.runs.status import Status, status_of
 from tiercel.runs.status_words import words_of
 
@@ -69,6 +70,32 @@ def test_from_nothing_to_the_end(project: Project) -> None:
         ("write", 1, 0, 1), ("files", 1, 0, 1),
     ]  # fmt: skip
     assert all(p.done >= 2 and not p.left for p in after.parts)
+
+
+def test_what_is_measured_again_says_what_changed(project: Project) -> None:
+    """A setting of one workload, and the version of an engine as it was measured; others are not touched."""
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    assert look(project).replaced == ()
+    project.study("tiny", STUDY.replace("transfer_size: 64KiB", "transfer_size: 32KiB"))
+    assert look(project).replaced == (Replaced("workload.transfer_size was 65536 and is 32768", 1),)
+    assert look(project).parts[0].done == 0 and look(project).parts[1].done == 1
+    assert "1 of these were measured before" in words_of(look(project), "local", "tiny")[2]
+    # Another study's runs of the same names are none of this one's.
+    project.study("other", STUDY.replace("study: tiny", "study: other"))
+    assert status_of(make_plan("local", "other", project.root), project.root).replaced == ()
+
+
+def test_an_amount_that_a_calibration_found_is_no_change(project: Project) -> None:
+    """What was found is no setting; that there is another aim is told."""
+    aimed = STUDY.replace("  scaling:\n", "  scaling:\n    phase_time: 0.1\n")
+    project.study("tiny", aimed)
+    plan = make_plan("local", "tiny", project.root)
+    for batch in plan.plan.batches:
+        run_batch(plan, batch, project.results)
+    project.study("tiny", aimed.replace("0.1", "0.2"))
+    assert {each.reason for each in look(project).replaced} == {"phase_time was 0.1 and is 0.2"}
 
 
 def test_each_run_is_read_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

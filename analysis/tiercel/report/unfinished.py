@@ -10,6 +10,7 @@ from itertools import combinations
 
 from tiercel.pages.tables import Cell, Table
 from tiercel.report import words
+from tiercel.runs.replaced import sentence
 from tiercel.runs.status import Part, Status
 from tiercel.units import format_duration
 
@@ -70,6 +71,8 @@ def unfinished(status: Status, command: str, problems: Sequence[str] = ()) -> Un
             f"{state}{go_on}; {words.count(status.left, 'run')} to come, about "
             f"{format_duration(status.seconds_left)} of measuring."
         )
+    if status.replaced:
+        said.append(f"{sentence(status.replaced)}. Until they are measured again, the earlier numbers stand.")
     pairs, waiting = _comparisons(status.parts)
     if pairs:
         rest = "none of the comparisons between storage systems changes any more"

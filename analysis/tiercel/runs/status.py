@@ -17,6 +17,7 @@ from tiercel.runs.history import History
 from tiercel.runs.lock import EvaluationLock, SiteLock
 from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import describe
+from tiercel.runs.replaced import Replaced, replaced
 from tiercel.schedulers import scheduler_of
 from tiercel.study.plan import Run
 
@@ -71,6 +72,8 @@ class Status:
     """Each workload on each stack, in the order of the plan."""
     damaged: tuple[str, ...]
     """Runs that cannot be read, a sentence each; they count as left."""
+    replaced: tuple[Replaced, ...]
+    """Of what is left: what was measured before, with something else."""
 
 
 def status_of(project: Project, root: Path) -> Status:
@@ -88,7 +91,8 @@ def status_of(project: Project, root: Path) -> Status:
     jobs = None if scheduler is None or scheduler.missing() else scheduler.left_behind(plan.site.site, root)
     running = None if jobs is None else sum(job.running for job in jobs)
     waiting = None if jobs is None else sum(not job.running for job in jobs)
-    begun = tuple(_begun(plan.runs, store, ended.keys()))
+    names = {path.name for path in store.folder.iterdir()} if store.folder.is_dir() else set()
+    begun = tuple(_begun(plan.runs, store, names - ended.keys()))
     state: State
     if running or _held(results):
         state = "measuring"
@@ -109,6 +113,7 @@ def status_of(project: Project, root: Path) -> Status:
         jobs_waiting=waiting,
         parts=tuple(_parts(plan.runs, ended, {run.id for run in left})),
         damaged=tuple(damaged),
+        replaced=replaced(left, store, names),
     )
 
 
@@ -130,12 +135,11 @@ def _parts(runs: Sequence[Run], ended: Mapping[str, str], left: Set[str]) -> Ite
         )  # fmt: skip
 
 
-def _begun(runs: Sequence[Run], store: RawStore, finished: Set[str]) -> Iterator[Current]:
+def _begun(runs: Sequence[Run], store: RawStore, unfinished: Set[str]) -> Iterator[Current]:
     """Yield runs that began and have not ended: those that go on, or were killed."""
     planned = {run.id: run for run in runs}
-    names = {path.name for path in store.folder.iterdir()} if store.folder.is_dir() else set()
     now = time.time()
-    for name in sorted(planned.keys() & names - finished):
+    for name in sorted(planned.keys() & unfinished):
         try:
             began = (store.path(name) / "run.json").stat().st_mtime
         except OSError:

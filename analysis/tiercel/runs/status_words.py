@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tiercel.runs.replaced import sentence
 from tiercel.runs.status import Status
 from tiercel.units import format_duration
 
@@ -34,6 +35,7 @@ def words_of(status: Status, site: str, study: str) -> list[str]:
     if status.left:
         counts.append(f"{status.left} to come (about {format_duration(status.seconds_left)} of measuring)")
     lines = [f"site {site}, study {study}: {_STATES[status.state]}", ", ".join(counts)]
+    lines += filter(None, [sentence(status.replaced)])
     if status.jobs_running is not None:
         lines.append(f"jobs: {status.jobs_running} running, {status.jobs_waiting} waiting")
     for each in status.current[:_SHOWN]:
