@@ -127,6 +127,7 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
+    from tiercel.pages.words import count
     from tiercel.site import load_site
     from tiercel.site.discover import discover
     from tiercel.site.facts import facts_of, read_facts
@@ -140,7 +141,8 @@ def show(
     console = Console()
     console.print(f"[bold]{found.site}[/bold]  {found.description}")
     memory = format_size(found.memory_per_node) if found.memory_per_node else "unknown"
-    console.print(f"{found.nodes} node(s), {found.processes_per_node} processes per node, {memory} memory")
+    per_node = count(found.processes_per_node, "process", "processes")
+    console.print(f"{count(found.nodes, 'node')}, {per_node} per node, {memory} memory")
     table = Table()
     for heading in ("storage", "type", "mount", "scratch", "size", "options"):
         table.add_column(heading, overflow="fold")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tiercel.pages.terms import terms
+from tiercel.pages.terms import TERMS, anchor, terms
 
 
 def environment(package: str) -> Environment:
@@ -22,4 +22,5 @@ def environment(package: str) -> Environment:
     )
     made.globals["svg"] = Markup
     made.filters["terms"] = terms
+    made.globals["glossary"] = [(anchor(term), term, meaning) for term, meaning in TERMS.items()]
     return made

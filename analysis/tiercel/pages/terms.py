@@ -19,18 +19,29 @@ TERMS = {
     "direct I/O": "reading and writing past the page cache",
 }
 _WORDS = re.compile("|".join(rf"\b{re.escape(term)}\b" for term in TERMS), re.IGNORECASE)
+_NAMES = {term.lower(): term for term in TERMS}
 
 
-def terms(text: object) -> Markup:
-    """Return a text for a page, escaped, in which each term is explained at its first place."""
+def terms(text: object, linked: bool = False) -> Markup:
+    """Return a text for a page, escaped, in which each term is explained at its first place.
+
+    `linked`: the term leads to its entry (anchor) in the page's list of words, for who has no mouse.
+    """
     seen: set[str] = set()
 
     def explained(found: re.Match[str]) -> str:
-        term = found[0].lower()
-        meaning = next((said for name, said in TERMS.items() if name.lower() == term), "")
+        term = _NAMES[found[0].lower()]
         if term in seen:
             return found[0]
         seen.add(term)
-        return f'<abbr title="{escape(meaning)}">{found[0]}</abbr>'
+        said = f'title="{escape(TERMS[term])}"'
+        if linked:
+            return f'<a class="term" href="#{anchor(term)}" {said}>{found[0]}</a>'
+        return f"<abbr {said}>{found[0]}</abbr>"
 
     return Markup(_WORDS.sub(explained, str(escape(text))))
+
+
+def anchor(term: str) -> str:
+    """Return where a term stands in a page's list of words."""
+    return f"word-{re.sub(r'[^a-z0-9]+', '-', term.lower())}"

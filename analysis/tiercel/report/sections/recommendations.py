@@ -167,7 +167,7 @@ def _open_memory(results: Results, r: Recommendation) -> str:
 
 
 def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
-    """Return ``2.1× (1.9–2.3) NFS``, by what decided it."""
+    """Return ``2.1× NFS (1.9–2.3)``, by what decided it."""
     standing = judgement.standing
     if not standing.rows:
         if lost:
@@ -175,11 +175,11 @@ def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
         return "the only place that keeps files"
     if judgement.decided_by == "model" and judgement.opinion is not None:
         o = judgement.opinion
-        return f"{words.times(o.ratio)} ({words.factors(o.low, o.high)}, expected) {results.name(o.against)}"
+        return f"{words.times(o.ratio)} {results.name(o.against)} ({words.factors(o.low, o.high)}, expected)"
     if judgement.outcome == "same":
         return words.same_as(results.name(standing.against))
     row, against = standing.rows[0], results.name(standing.against)
-    return f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])}) {against}"
+    return f"{words.times(row['ratio'])} {against} ({words.factors(row['low'], row['high'])})"
 
 
 def _decided(home: Judgement, faster: Judgement | None, decided: bool, lost: list[str]) -> str:

@@ -3,8 +3,9 @@
 All are under `base.rules`, look at one `Case`, whether the trace has events or counters, and `ask` asks them.
 """
 
+from tiercel.pages.words import percent
 from tiercel.traces.findings.ask import explain, mute, tellable, unjudged
-from tiercel.traces.findings.base import Finding, Storage, findings_table, percent, rules
+from tiercel.traces.findings.base import Finding, Storage, findings_table, rules
 
 __all__ = [
     "Finding",

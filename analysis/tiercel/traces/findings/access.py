@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tiercel.pages.words import count, percent
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, of_ranks, percent, rules
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, of_ranks, rules
 from tiercel.traces.findings.base import top as most
 from tiercel.units import format_size
 
@@ -45,7 +46,7 @@ def random_access(case: Case) -> Iterator[Finding]:
         whose = whose if case.ranks else ""
         yield from case.says(
             "random-access", seconds,
-            f"{total:,} of {every:,} {kind}s ({percent(total / every)}) of {len(files)} file(s)"
+            f"{total:,} of {every:,} {kind}s ({percent(total / every)}) of {count(len(files), 'file')}"
             f"{' ' if whose else ''}{whose} jump backwards, "
             f"{format_size(float(files[moved].sum() / files[calls].sum()))} at a time, less than a stripe "
             f"({format_size(case.storage.stripe)}): {case.costs(seconds)} at most.",
@@ -101,7 +102,7 @@ def read_again(case: Case) -> Iterator[Finding]:
     worst = files.sort_values("read_time", ascending=False, kind="stable")
     yield from case.says(
         "read-again", seconds,
-        f"{len(files)} file(s) are read more often than once over: "
+        f"{count(len(files), 'file')} read more often than once over: "
         f"{format_size(float(files['bytes_read'].sum()))} of {format_size(float(once.sum()))} "
         f"({worst['times'].iloc[0]:.3g} times {worst.index[0]}): {case.costs(seconds)} for what had been "
         "read before.",
@@ -125,8 +126,8 @@ def read_after_write(case: Case) -> Iterator[Finding]:
     yield from case.says(
         "read-after-write", seconds,
         f"{format_size(moved)} ({percent(moved / read)} of what is read) are read by another process than "
-        f"wrote them, from {len(files)} file(s): {case.costs(seconds)}. On several nodes the writer's data "
-        "must reach the storage first.",
+        f"wrote them, from {count(len(files), 'file')}: {case.costs(seconds)}. On several nodes the writer's "
+        "data must reach the storage first.",
         "Send it (MPI) instead of a file, let the rank read that wrote it, or keep both on one node and the "
         "file on its local storage.",
         files[["read_of_others", "bytes_read", "read_time"]]

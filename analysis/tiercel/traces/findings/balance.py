@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tiercel.pages.words import count, percent
 from tiercel.traces.analysis.imbalance import judged
 from tiercel.traces.findings.base import (
     ENOUGH_BYTES,
@@ -16,7 +17,6 @@ from tiercel.traces.findings.base import (
     Finding,
     kinds,
     of_ranks,
-    percent,
     rules,
     top,
 )
@@ -175,8 +175,8 @@ def _slowest(case: Case) -> Iterator[Finding]:
     lost = float((rows["slowest_time"] - rows["mean_time"]).sum())
     yield from case.says(
         "slow-part", lost * (case.ranks or 1),
-        f"On {len(rows)} shared file(s) the slowest rank takes {format_latency(lost)} longer than the mean, "
-        f"for as many bytes as the fastest: {_pair(rows)}.",
+        f"On {count(len(rows), 'shared file')} the slowest rank takes {format_latency(lost)} longer than the "
+        f"mean, for as many bytes as the fastest: {_pair(rows)}.",
         "Look at the slow rank's node, and at who shares its stripes.",
         _pairs(rows),
     )  # fmt: skip
@@ -256,7 +256,7 @@ def imbalance(case: Case) -> Iterator[Finding]:
     lost = float((rows["slowest_time"] - rows["mean_time"]).sum())
     yield from case.says(
         "imbalance", lost * case.ranks,
-        f"On {len(rows)} shared file(s) the slowest rank takes {format_latency(lost)} longer than the "
+        f"On {count(len(rows), 'shared file')} the slowest rank takes {format_latency(lost)} longer than the "
         f"mean: {_pair(rows)}.",
         "Give every rank as much to do.",
         _pairs(rows),

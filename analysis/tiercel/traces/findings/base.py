@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from tiercel.pages.words import percent
 from tiercel.registry import Registry
 from tiercel.subjects import fill
 from tiercel.traces.analysis.tally import BLOCK, places, topmost
@@ -221,11 +222,6 @@ def long(seconds: float) -> str:
         return format_latency(seconds)
     hours = seconds / 3600
     return f"{hours:,.0f} h" if hours >= 100 else f"{hours:.3g} h"
-
-
-def percent(share: float) -> str:
-    """Return a share as a reader likes it: ``38 %``, ``4.2 %``."""
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def kinds(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, str, str, str]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, Severity, percent, rules, top
+from tiercel.pages.words import count, percent
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, Severity, rules, top
 from tiercel.units import format_bandwidth, format_latency, format_size
 
 #: No medium answers a read in less: the quickest (3D XPoint) needs some 10 µs, common NVMe 50 to 100 µs,
@@ -114,8 +115,8 @@ def mapped(case: Case) -> Iterator[Finding]:
         return
     yield Finding(
         "mapped", "note",
-        f"{rows['file'].nunique()} file(s) are mapped into memory {int(rows['maps'].sum()):,} times: what "
-        "is read and written there is in no counter.",
+        f"{count(rows['file'].nunique(), 'file')} mapped into memory, {int(rows['maps'].sum()):,} times: "
+        "what is read and written there is in no counter.",
         "Take bytes and times here for a lower bound; strace and Darshan see none of it.",
         top(rows, "maps", ("maps", "opens")),
     )  # fmt: skip

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from tiercel.pages.words import count, percent
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, percent, rules, top
+from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, kinds, rules, top
 from tiercel.units import format_latency, format_size
 
 #: Drishti speaks up when a tenth of the requests are small (below 1 MiB); fewer are seldom worth a change.
@@ -149,7 +150,7 @@ def open_storm(case: Case) -> Iterator[Finding]:
     seconds = float(rows["metadata_time"].sum())
     yield from case.says(
         "open-storm", seconds,
-        f"{rows['file'].nunique()} file(s) are opened {opens:,} times, {OPENS_EACH} times or more by each "
+        f"{count(rows['file'].nunique(), 'file')} opened {opens:,} times, {OPENS_EACH} times or more by each "
         f"process that uses them: {case.costs(seconds)} of metadata on them.",
         "Open once and keep the file open; with many files keep a pool of open ones.",
         top(rows, "opens", ("opens", "metadata_time")),

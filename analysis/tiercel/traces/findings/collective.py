@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from tiercel.pages.words import count
 from tiercel.traces.analysis.tally import SMALL
 from tiercel.traces.findings.access import RANDOM
 from tiercel.traces.findings.base import ENOUGH_BYTES, Case, Finding, of_ranks, rules, top
@@ -46,7 +47,7 @@ def no_mpiio(case: Case) -> Iterator[Finding]:
     seconds = float(rows["read_time"].sum() + rows["write_time"].sum())
     yield from case.says(
         "no-mpiio", seconds,
-        f"{rows['file'].nunique()} file(s) are shared by several of {case.ranks:,} ranks, "
+        f"{count(rows['file'].nunique(), 'file')} shared by several of {case.ranks:,} ranks, "
         f"{'without MPI-IO' if case.sees_mpiio else 'through MPI-IO or not, which this tracer does not see'} "
         f"({format_size(moved)}): {case.costs(seconds)}.",
         "Let collective calls of MPI-IO (or HDF5, PnetCDF above it) gather what ranks read and write "
@@ -190,7 +191,7 @@ def sieving(case: Case) -> Iterator[Finding]:
             "sieving", seconds,
             f"{format_size(float(rows[moved].sum()))} are {kind} on the storage for "
             f"{format_size(float(rows[f'{moved}_asked'].sum()))} that ranks asked MPI-IO for "
-            f"({len(rows)} file(s)): {case.costs(seconds)} for the rest.",
+            f"({count(len(rows), 'file')}): {case.costs(seconds)} for the rest.",
             "MPI-IO moves whole blocks around holes: describe what a rank moves with a file view and a "
             "collective call, or switch data sieving off where pieces are large (hints romio_ds_write, "
             "romio_ds_read, romio_cb_write).",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tiercel.traces.findings.base import Case, Finding, of_ranks, percent, rules, top
+from tiercel.pages.words import count, percent
+from tiercel.traces.findings.base import Case, Finding, of_ranks, rules, top
 from tiercel.units import format_latency, format_size
 
 #: This part of a file's writes meets another rank's write in the same stripe: locks keep changing hands.
@@ -62,8 +63,9 @@ def _met(case: Case) -> Iterator[Finding]:
     seconds = case.lost(table["file"], (table["met_time"] - without).clip(lower=0))
     yield from case.says(
         "shared-file-contention", seconds,
-        f"{met:,} of {writes:,} writes ({percent(met / writes)}) to {len(table)} shared file(s) start while "
-        f"another rank writes in the same {format_size(stripe)}{compared}: {case.costs(seconds)} at most.",
+        f"{met:,} of {writes:,} writes ({percent(met / writes)}) to {count(len(table), 'shared file')} start "
+        f"while another rank writes in the same {format_size(stripe)}{compared}: "
+        f"{case.costs(seconds)} at most.",
         _APART,
         table,
     )  # fmt: skip
@@ -91,7 +93,7 @@ def _interleaved(case: Case) -> Iterator[Finding]:
     writes = int(files["writes"].sum())
     yield from case.says(
         "shared-file-contention", seconds,
-        f"{writes:,} writes to {len(files)} shared file(s) are smaller than a stripe "
+        f"{writes:,} writes to {count(len(files), 'shared file')} are smaller than a stripe "
         f"({format_size(case.storage.stripe)}) and lie between each other: where ranks write in the same "
         f"stripes at once, its locks change hands: {case.costs(seconds)} at most.",
         _APART,
@@ -117,8 +119,8 @@ def narrow_stripes(case: Case) -> Iterator[Finding]:
     seconds = case.held_up(rows)
     yield from case.says(
         "narrow-stripes", seconds,
-        f"{rows['file'].nunique()} shared file(s) of {case.ranks:,} ranks "
-        f"({format_size(float(rows['moved'].sum()))}) lie on one storage target each: "
+        f"{count(rows['file'].nunique(), 'shared file')} of {case.ranks:,} ranks "
+        f"({format_size(float(rows['moved'].sum()))}) on one storage target each: "
         f"{case.costs(seconds)} at most.",
         "Stripe the folder before the file is made (lfs setstripe -c 8 or more): every target adds its "
         "bandwidth.",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tiercel.pages.words import percent
 from tiercel.traces.analysis.tally import SMALL
-from tiercel.traces.findings.base import percent
 from tiercel.traces.findings.calls import METADATA_TIME
 from tiercel.units import format_size
 
