@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.launchers import launchers, mpiexec, resolve
+from tiercel.launchers import launchers, mpiexec, resolve, srun
 
 ARGV = ["engine", "-o", "a file"]
 EXPECTED = {
@@ -45,6 +45,32 @@ def test_mpiexec(says: str, words: str, tmp_path: Path, monkeypatch: pytest.Monk
         assert resolve("mpiexec").command(ARGV, 2, 4) == [str(path), *words.split(), *ARGV]
     finally:
         mpiexec._is_open_mpi.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("device", "option", "theirs", "wanted"),
+    [
+        ("ch4:ucx ofi", "--mpi=pmi2", None, {"MPIR_CVAR_CH4_NETMOD": "ofi"}),
+        ("ch4:ucx ofi", "--mpi=pmi2", "ucx", {}),  # whoever chose one keeps it
+        ("ch4:ucx ofi", "--mpi=pmix", None, {}),  # which does not cut what is long
+        ("ch4:ucx", "--mpi=pmi2", None, {}),  # there is no other: it would not start
+    ],
+)
+def test_addresses_that_slurm_would_cut_are_not_used(
+    device: str, option: str, theirs: str | None, wanted: dict[str, str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    path = tmp_path / "mpichversion"
+    path.write_text(f"#!/bin/sh\necho 'MPICH Version:      5.0.2'\necho 'MPICH Device:       {device}'\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(srun, "program", lambda _name: path)
+    for name, value in (("MPIR_CVAR_CH4_NETMOD", theirs), ("SLURM_MPI_TYPE", None)):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    srun._networks.cache_clear()
+    try:
+        assert resolve("srun", [option]).environment() == wanted
+    finally:
+        srun._networks.cache_clear()
 
 
 def test_every_launcher_has_its_line_here() -> None:
