@@ -133,7 +133,7 @@ def test_what_is_not_known_is_told_by_name_and_counts_for_nothing(far: tuple[Pro
     assert "at most 8" in page or "at most 7" in page  # GB/s or GiB/s
     assert "Dark, write: not simulated" in page
     # Of one run each, which a model would only repeat.
-    words = re.sub(r"</?abbr[^>]*>", "", page)  # terms that are explained where they are pointed at
+    words = re.sub(r"</?(abbr|a)\b[^>]*>", "", page)  # terms that are explained where they are pointed at
     assert "neither noise nor an interval" in words and "fewer than 6 repetitions" not in words
 
 

@@ -80,7 +80,7 @@ class Number:
 
     @property
     def interval(self) -> str:
-        return words.interval(*(self.row[k] for k in ("metric", "median", "low", "high")))
+        return words.interval_of(self.row)
 
     @property
     def value(self) -> str:

@@ -81,8 +81,7 @@ def _measured(row: Mapping[str, Any], *, latency: bool) -> list[Cell]:
     if latency:
         return [Cell(seconds(row[name])) for name in ("latency_p50", "latency_p99")]
     metric = row["metric"]
-    said = words.interval(metric, row["median"], row["low"], row["high"])
-    return [Cell(words.value(metric, row["median"])), Cell(said)]
+    return [Cell(words.value(metric, row["median"])), Cell(words.interval_of(row))]
 
 
 def _ratios(results: Results, picture: Picture) -> Table:

@@ -171,7 +171,7 @@ def _table(results: Results) -> Table:
             Text(one_line(name if first else "")),
             Text(one_line(n.stack)),
             n.value,
-            words.span(n.metric, n.median, n.low, n.high),
+            words.span_of(n.row),
             format_latency(n.latency_p99, 2),
             str(n.n),
             _marks(n),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tiercel.pages.words import (
     MISSING,
@@ -104,6 +105,16 @@ def span(metric: str, median: float, low: float, high: float) -> str:
     shown = value(metric, median).split()[-1]
     divisor = next(divisor for divisor, name in _UNITS[metric] if name == shown)
     return f"{_digits(low / divisor)}–{_digits(high / divisor)}"
+
+
+def span_of(row: Mapping[str, Any]) -> str:
+    """Return the span of a row of a summary; nothing for a single value, which says nothing of others."""
+    return MISSING if row["n"] == 1 else span(row["metric"], row["median"], row["low"], row["high"])
+
+
+def interval_of(row: Mapping[str, Any]) -> str:
+    """Return the interval of a row of a summary, with its unit; as span_of."""
+    return MISSING if row["n"] == 1 else interval(row["metric"], row["median"], row["low"], row["high"])
 
 
 def interval(metric: str, median: float, low: float, high: float) -> str:
