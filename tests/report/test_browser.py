@@ -9,6 +9,7 @@ import pytest
 from tests.report.browser import CHROMIUM, asked
 from tests.report.synthetic import MIB, Synthetic
 
+from tiercel.report import packing
 from tiercel.report.style import COLOURS
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
@@ -158,6 +159,48 @@ def test_names_with_markup_do_nothing_when_they_are_asked(build_page, tmp_path):
         """,
     )  # fmt: skip
     assert said == {"images": 0, "title": False, "told": True}
+
+
+def test_what_the_page_holds_packed_is_unpacked_and_runs_nothing(build_page, tmp_path, monkeypatch):
+    """Rows beyond the first by a link to one of them, all figures before the page is printed."""
+    monkeypatch.setattr(packing, "ROWS", 3)
+    monkeypatch.setattr(packing, "DRAWN", 0)
+    evil = "</template><img src=x onerror=document.title='run'>"
+    data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
+    for row in (*data.observations, *data.runs):
+        row["storage_label"] = f"{row['storage']} {evil}"
+    page = build_page(data)
+    last = max(int(n) for n in re.findall(r"number-(\d+)", page.html))
+    said = asked(
+        page.html, tmp_path, f"""
+        const rows = () => find("All numbers").tBodies[0].rows.length;
+        const later = () => document.querySelectorAll("[data-later]").length;
+        const before = rows(), packed = later();
+        location.hash = "#number-{last}"; await soon(300);
+        dispatchEvent(new Event("beforeprint"));
+        return {{ before, after: rows() > before, reached: Boolean(document.getElementById("number-{last}")),
+          packed: packed > 0, drawn: later() === 0,
+          button: document.querySelector('[data-more="numbers"]') === null,
+          images: document.querySelectorAll("img").length, title: document.title === "run" }};
+        """,
+    )  # fmt: skip
+    assert said == {
+        "before": 3, "after": True, "reached": True, "packed": True, "drawn": True, "button": True,
+        "images": 0, "title": False,
+    }  # fmt: skip
+
+
+def test_every_explained_term_leads_to_its_meaning(whole, tmp_path):
+    """For who has no mouse: a link that the keyboard reaches, to an entry that says the same."""
+    said = asked(
+        whole.html, tmp_path, """
+        const terms = [...document.querySelectorAll("a.term")];
+        const entry = (term) => document.getElementById(term.hash.slice(1))?.nextElementSibling;
+        return { some: terms.length > 0, reached: terms.every((t) => t.tabIndex === 0),
+          same: terms.every((t) => entry(t).textContent === t.title) };
+        """,
+    )  # fmt: skip
+    assert said == {"some": True, "reached": True, "same": True}
 
 
 _CONTRAST = """
