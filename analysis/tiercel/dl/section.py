@@ -110,10 +110,10 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
         ))  # fmt: skip
     return table(
         "Training: medians over repetitions. First epochs are cold, later ones may come from memory.",
-        ("workload", "storage", "engine", "processes", "epochs", "AU", "mark", "samples/s", "application",
-         "system", "scale"),
+        ("Workload", "Storage", "Engine", "Processes", "Epochs", "AU", "Mark", "Samples/s", "Application",
+         "System", "Scale"),
         body,
-        ("processes", "AU", "samples/s", "application", "system", "scale"),
+        ("Processes", "AU", "Samples/s", "Application", "System", "Scale"),
     )  # fmt: skip
 
 
@@ -268,5 +268,5 @@ def _settings(context: Context, gains: list[tuple[str, str, Gain]]) -> Table:
     ]  # fmt: skip
     return table(
         "Loader settings: how many times as fast the first epoch is, against the workload file's settings.",
-        ("experiment", "storage", "setting", "gain", "95 % interval", "verdict"), body, ("gain",),
+        ("Experiment", "Storage", "Setting", "Gain", "95 % interval", "Verdict"), body, ("Gain",),
     )  # fmt: skip
