@@ -48,6 +48,7 @@ from tiercel.statistics.looks import share
 from tiercel.statistics.placements import pair_of, shrunk, together
 from tiercel.statistics.ranking import MARGIN, same
 from tiercel.statistics.rounds import common
+from tiercel.statistics.wander import level, wander
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -65,7 +66,8 @@ class Case:
     world: str = "steady"
     """steady; uneven: every second workload alone differs between placements; scales: placements differ twice
     as much at the smaller scale; drift: rates fall by half over the study; wave: runs that are near in time
-    are like each other (AR(1) with 0.8 from round to round)."""
+    are like each other (AR(1) with 0.8 from round to round); load: the same, each storage on its own, by as
+    much as its runs vary (AR(1) with 0.5; load-long: 0.8)."""
 
 
 #: Two equal storages.
@@ -77,6 +79,8 @@ EQUAL = [
     Case("log-normal", 0.1, 0.1, world="scales"), Case("log-normal", 0.05, 0.1, world="scales"),
     Case("log-normal", 0.1, world="drift"), Case("slow tenth", 0.1, world="drift"),
     Case("log-normal", 0.1, world="wave"), Case("log-normal", 0.1, 0.05, world="wave"),
+    Case("log-normal", 0.1, world="load"), Case("log-normal", 0.05, world="load"),
+    Case("slow tenth", 0.2, world="load"), Case("log-normal", 0.1, world="load-long"),
 ]  # fmt: skip
 #: One storage is better. The first three are what is aimed at.
 DIFFERENT = [
@@ -85,6 +89,7 @@ DIFFERENT = [
     Case("t3", 0.2, ratio=1.5), Case("slow tenth", 0.2, ratio=2.0),
     Case("two modes", 0.1, ratio=3.0), Case("slow tail", 0.2, ratio=1.5), Case("log-normal", 0.1, 0.1, 1.5),
     Case("log-normal", 0.1, ratio=1.25, world="drift"), Case("log-normal", 0.1, ratio=1.25, world="wave"),
+    Case("log-normal", 0.1, ratio=2.0, world="load"),
 ]  # fmt: skip
 
 
@@ -236,11 +241,14 @@ def judged(
         for work in range(WORKLOADS) for storage in range(2)
     ]  # fmt: skip
     spread = shrunk(rows)
+    series = np.swapaxes(logs[:, :, :, 0] + seen, 0, 1).reshape(2, -1, rounds)
+    changed = wander(*(level(mine, np.arange(len(mine))) for mine in series))
     return judge([
         compare_placed(
             [(flat[work, 0, scale, 0, :n], flat[work, 1, scale, 0, :n]) for scale in range(SCALES)],
             together(spread[2 * work], spread[2 * work + 1]),
             [(rates[work, 0, scale, 0, :n], rates[work, 1, scale, 0, :n]) for scale in range(SCALES)],
+            changed,
         )
         for work in range(WORKLOADS) for n in [measured[work]]
     ], share(look))  # fmt: skip
@@ -257,6 +265,10 @@ def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:
     logs = _noise(case, shape, random) + placed
     if case.world == "drift":
         logs += math.log(0.5) * np.linspace(0.0, 1.0, rounds)
+    if case.world.startswith("load"):
+        logs += _alike(0.8 if case.world == "load-long" else 0.5, _log(case.variation), (2, rounds), random)[
+            :, None, None
+        ]
     logs[:, 0] += math.log(case.ratio)
     # Workloads differ by orders of magnitude, scales by a factor.
     logs += np.linspace(0.0, 10.0, WORKLOADS)[:, None, None, None, None]
@@ -269,11 +281,7 @@ def _noise(case: Case, shape: tuple[int, ...], random: np.random.Generator) -> F
     spread = _log(case.variation)
     normal = random.normal(0.0, spread, shape)
     if case.world == "wave":  # what all runs of a round share goes on into the next one
-        shared = np.zeros(shape[-1])
-        for number in range(shape[-1]):
-            before = shared[number - 1] if number else random.normal(0.0, 2 * spread)
-            shared[number] = 0.8 * before + 0.6 * random.normal(0.0, 2 * spread)
-        return np.asarray(normal + shared)
+        return np.asarray(normal + _alike(0.8, 2 * spread, shape[-1:], random))
     if case.noise == "t3":
         return np.asarray(random.standard_t(3, shape) * spread / math.sqrt(3))
     if case.noise == "slow tenth":
@@ -281,6 +289,16 @@ def _noise(case: Case, shape: tuple[int, ...], random: np.random.Generator) -> F
     if case.noise == "two modes":
         return np.asarray(normal + 1.0 * (random.random(shape) < 0.3))
     return np.asarray(-random.exponential(spread, shape)) if case.noise == "slow tail" else normal
+
+
+def _alike(correlation: float, spread: float, shape: tuple[int, ...], random: np.random.Generator) -> Floats:
+    """Return rows of normal values in which each is like the one before (AR(1))."""
+    made = random.normal(0.0, spread, shape)
+    for number in range(1, shape[-1]):
+        made[..., number] = (
+            correlation * made[..., number - 1] + math.sqrt(1 - correlation**2) * made[..., number]
+        )
+    return np.asarray(made)
 
 
 def _log(variation: float) -> float:

@@ -3,8 +3,9 @@
 Within a study (:func:`compare_placed`) a difference is claimed only when both hold:
 
 1. the two-level model of repetitions and placements (see :mod:`tiercel.statistics.placements`; Welch's t on
-   logarithms, with the variance between placements added to that of the means) gives p < 0.05, corrected for
-   the number of comparisons made, and
+   logarithms, with the variance between placements added to that of the means, and that by which a system
+   changed from round to round: :mod:`tiercel.statistics.wander`) gives p < 0.05, corrected for the number of
+   comparisons made, and
 2. the Mann-Whitney rank test, which needs no model, gives p < 0.05 for the comparison alone.
 
 Where the placements that were measured are not those of the comparison (between evaluations of different
@@ -33,6 +34,7 @@ from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
 from tiercel.statistics.summary import Values, finite
+from tiercel.statistics.wander import STEADY, Wander
 
 Verdict = Literal["higher", "lower", "undecided"]
 Sample = Iterable[Any]
@@ -68,7 +70,8 @@ class Parts:
     sides: tuple[tuple[tuple[float, int], ...], ...]
     """For each side, and each of its scales: the variance of a repetition, and how many there are."""
     placed: float
-    """The variance between placements, of the whole difference."""
+    """The variance between placements, of the whole difference, and what the systems changed against each
+    other over the study: repetitions make neither smaller."""
     placed_freedom: float
 
     def repeated(self, more: int = 0) -> tuple[float, float]:
@@ -112,6 +115,8 @@ class Comparison:
     """p of the two-level model, for this comparison alone; None where it was compared without."""
     parts: Parts | None = None
     """What the model rests on; None where it was compared without, or nothing tells of placements."""
+    changed: float = 0.0
+    """The variance by which the systems changed against each other over the study."""
 
     @property
     def separated(self) -> bool:
@@ -147,11 +152,13 @@ def compare_placed(
     strata: Iterable[tuple[Sample, Sample]],
     spread: Floor,
     shown: Iterable[tuple[Sample, Sample]] | None = None,
+    changed: Wander = STEADY,
 ) -> Comparison:
     """Compare pairs of samples, one pair for each scale, by the two-level model.
 
     `spread` is that of two placements of these configurations (:mod:`tiercel.statistics.placements`). The
     ratio of medians is that of `shown`, values as they were measured, where `strata` were flattened.
+    `changed`: by how much the two systems changed against each other (:mod:`tiercel.statistics.wander`).
     """
     pairs = [(finite(a), finite(b)) for a, b in strata]
     pairs = [(a, b) for a, b in pairs if len(a) and len(b)]
@@ -160,21 +167,23 @@ def compare_placed(
         return plain
     ratio = plain.ratio if shown is None else _ratio([(finite(a), finite(b)) for a, b in shown])
     difference, sides = _sides(pairs)
-    placed = between(spread) / len(pairs) if spread.known else math.inf
-    parts = Parts(difference, sides, placed, float(spread.n))
+    apart = between(spread) / len(pairs) if spread.known else math.inf
+    stays = [(apart, float(spread.n)), (changed.variance, changed.freedom)]
+    placed = sum(part for part, _ in stays)
+    parts = Parts(difference, sides, placed, satterthwaite(stays) if math.isfinite(placed) else 1.0)
     variance, freedom = parts.repeated()
     whole = variance + placed
     if not math.isfinite(whole):
         model_p, low, high = 1.0, *ratio_interval(pairs)
     else:
-        freedom = satterthwaite([(variance, freedom), (placed, float(spread.n))])
+        freedom = satterthwaite([(variance, freedom), *stays])
         half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(whole)
         low, high = (math.exp(max(min(difference + side, 700.0), -700.0)) for side in (-half, half))
         model_p = _two_sided(difference, whole, freedom)
     if (difference > 0) != (ratio > 1):
         model_p = 1.0  # the means say one thing and the medians another: nothing is clear
     made = replace(plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p,
-                   parts=parts if math.isfinite(whole) else None)  # fmt: skip
+                   parts=parts if math.isfinite(whole) else None, changed=changed.variance)  # fmt: skip
     return judge([made])[0]
 
 
@@ -273,6 +282,10 @@ def _unplaced(c: Comparison, family: int) -> str:
         return f"too few repetitions for a rank test at 5 % ({c.n_a} against {c.n_b})"
     if c.p_corrected >= ALPHA:
         among = f", among {family} comparisons" if family > 1 and (c.model_p or 0.0) < ALPHA else ""
+        if c.parts and c.changed > c.parts.placed / 2 and c.changed > c.parts.repeated()[0]:
+            by = f"{math.expm1(math.sqrt(c.changed)):.0%}"
+            told = f"p = {c.p_corrected:.2g}{among}"
+            return f"one of the two changed against the other from round to round, by {by} ({told})"
         return f"repetitions and placements differ as much (p = {c.p_corrected:.2g}{among})"
     if c.p_value >= ALPHA:
         return f"the rank test does not tell them apart (p = {c.p_value:.2g})"

@@ -35,6 +35,7 @@ from tiercel.statistics.select import (
     usable,
 )
 from tiercel.statistics.summary import finite, summarize
+from tiercel.statistics.wander import Wander, wanders
 
 #: Engines of tiercel itself; the others are upstream programs.
 EMBEDDED = ("iokernel", "dlkernel")
@@ -249,6 +250,7 @@ def comparisons(
 def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor], look: int) -> list[_Row]:
     """Return the comparisons of all that was measured up to one look, judged by what it may claim."""
     found: list[_Row] = []
+    changes = wanders(rows)
     families: dict[tuple[Any, ...], list[int]] = {}
 
     def note(row: _Row, *family: Any) -> None:
@@ -263,14 +265,19 @@ def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor]
             if not at_scales:
                 continue
             spread = placements.together(*(spread_of(words | _stack(side)) for side in (one, other)))
+            changed = changes(words, _stack(one), _stack(other))
             names = words | _sides(one, other) | {"metric": metric_of(group)}
             several = len(at_scales) > 1
             for scale, a, b in at_scales:
                 at: dict[str, Any] = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
-                note(_compared(names | at, [(a, b)], spread), *study, "a part" if several else "whole")
+                note(
+                    _compared(names | at, [(a, b)], spread, changed), *study, "a part" if several else "whole"
+                )
             if several:
                 at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
-                note(_compared(names | at, [(a, b) for _, a, b in at_scales], spread), *study, "whole")
+                note(
+                    _compared(names | at, [(a, b) for _, a, b in at_scales], spread, changed), *study, "whole"
+                )
     for family, members in families.items():
         judged = judge([found[i].comparison for i in members], share(look))
         left = [made.verdict == "undecided" and not same(made.columns()) for made in judged]
@@ -354,11 +361,13 @@ def _met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return first, second
 
 
-def _compared(words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor) -> _Row:
+def _compared(
+    words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor, changed: Wander
+) -> _Row:
     metric = words["metric"]
     words = words | amounts(strata)
     measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
-    made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured)
+    made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured, changed)
     return _Row(words | _medians(strata, measured), made)
 
 

@@ -1,0 +1,140 @@
+"""Was a storage the same from round to round?
+
+Others use a storage too. Where it is slower for a while, everything that ran on it then is slower, and
+nothing on the other storage: one workload at several scales, and all workloads of a study, err together. No
+A/A pair shows it (both halves ran in the same round), and neither do the repetitions of one configuration,
+since each of them counts as a trial of its own. The rounds do: what all configurations on one storage have
+in common in a round, beyond what they have in common on the other one. Its variance over the rounds is held
+against the one that configurations which err alone would give it (F test); where it is larger, the surplus
+is added to the variance of every difference between the two: not divided by the rounds but times `WHOLE`,
+since load that comes and goes in minutes is the same in rounds that follow each other.
+
+A storage that is busy for longer than the study took looks slow and steady: only another study, on another
+day, shows that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from tiercel.statistics.select import STACK, metric_of
+
+Floats = npt.NDArray[np.float64]
+
+#: The parts of a study that ran together.
+_TOGETHER = ("origin", "site", "study")
+#: Fewer configurations than these on a storage do not tell what they have in common.
+ENOUGH = 3
+#: Chance of seeing a change where there is none: then claims are held back that could have been made.
+ALPHA = 0.01
+#: What the mean over the rounds varies by, in surpluses of one round: 2.1 where rounds that follow each other
+#: have a correlation of 0.8 (five rounds), 0.6 at 0.5.
+WHOLE = 2.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """What the rounds of a study added to all that ran on one stack."""
+
+    rounds: tuple[int, ...]
+    off: Floats
+    """For each round, of logarithms of rates."""
+    error: float
+    """The variance that `off` has where configurations err alone."""
+    configurations: int
+
+
+@dataclass(frozen=True)
+class Wander:
+    """The variance by which the difference between two stacks changed over a study (of logarithms)."""
+
+    variance: float = 0.0
+    freedom: float = 1.0
+
+
+STEADY = Wander()
+
+
+def level(logs: Floats, configurations: npt.ArrayLike, rounds: tuple[int, ...] = ()) -> Level | None:
+    """Return what rounds have in common, from logarithms: a row for each series, a column for each round, NaN
+    where there is none. Series of one configuration ran together, and count as one. None for too few."""
+    names = np.asarray(configurations)
+    known = np.isfinite(logs).sum(axis=1) >= 2
+    logs, names = logs[known], names[known]
+    groups = list(dict.fromkeys(names.tolist()))
+    if len(groups) < ENOUGH:
+        return None
+    off = logs - np.nanmean(logs, axis=1, keepdims=True)
+    spread = np.nanvar(off, axis=1, ddof=1)
+    # What is steady tells more, but none so much that the others do not count.
+    weights = 1.0 / (spread + max(float(np.median(spread)), 1e-18))
+    whole = (weights[:, None] * np.isfinite(off)).sum(axis=0)
+    share = np.nan_to_num(weights[:, None] * off) / np.where(whole > 0, whole, 1.0)
+    parts = np.array([share[names == name].sum(axis=0) for name in groups])[:, whole > 0]
+    if parts.shape[1] < 2:
+        return None
+    labels = rounds or tuple(range(logs.shape[1]))
+    seen = tuple(label for label, weight in zip(labels, whole, strict=True) if weight > 0)
+    return Level(seen, parts.sum(axis=0), float(parts.var(axis=1, ddof=1).sum()), len(groups))
+
+
+def wander(one: Level | None, other: Level | None) -> Wander:
+    """Return by how much the difference between two stacks changed from round to round."""
+    if one is None or other is None:
+        return STEADY
+    mine, theirs = (
+        dict(zip(one.rounds, one.off, strict=True)),
+        dict(zip(other.rounds, other.off, strict=True)),
+    )
+    apart = np.array([mine[number] - theirs[number] for number in mine if number in theirs])
+    error = one.error + other.error
+    freedom = len(apart) - 1
+    if freedom < 1 or error <= 0:
+        return STEADY
+    seen = float(apart.var(ddof=1))
+    alone = freedom * (one.configurations + other.configurations)
+    if float(stats.f.sf(seen / error, freedom, alone)) >= ALPHA:
+        return STEADY
+    return Wander(WHOLE * (seen - error), float(freedom))
+
+
+def wanders(
+    rows: pd.DataFrame,
+) -> Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Wander]:
+    """Return a function that says how two stacks (`select.STACK`) of a study changed against each other.
+
+    `rows`: observations as comparisons have them, of one half of each A/A pair.
+    """
+    levels: dict[tuple[Any, ...], Level | None] = {}
+    for key, part in rows.groupby([*_TOGETHER, *STACK], dropna=False, sort=False):
+        levels[tuple(map(str, key))] = _level(part)
+
+    def between(study: Mapping[str, Any], one: Mapping[str, Any], other: Mapping[str, Any]) -> Wander:
+        head = [study[name] for name in _TOGETHER]
+        sides = [levels.get(tuple(map(str, (*head, *(side[n] for n in STACK))))) for side in (one, other)]
+        return wander(*sides)
+
+    return between
+
+
+def _level(part: pd.DataFrame) -> Level | None:
+    tables = []
+    for _, some in part.groupby("operation", sort=False):
+        rate = some[metric_of(some)].astype("float64")
+        known = some.assign(log=np.log(rate.where(rate > 0)))[rate > 0]
+        tables.append(known.pivot_table("log", ["configuration", "operation"], "repetition"))
+    table = pd.concat([each for each in tables if len(each)]) if any(len(each) for each in tables) else None
+    if table is None:
+        return None
+    table = table.sort_index(axis=1)
+    return level(
+        table.to_numpy(dtype=np.float64), table.index.get_level_values("configuration"),
+        tuple(map(int, table.columns)),
+    )  # fmt: skip
