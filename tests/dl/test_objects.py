@@ -167,6 +167,11 @@ def test_a_damaged_object_is_named(
     done = on(gateway, tmp_path, name, dataset=dataset(file_format))
     assert done.returncode == 2
     assert f"s3://data/{name}/dataset/train/img_5_of_8" in done.stderr
+    assert "its content has changed since it was generated" in done.stderr
+    # Without the record it is found when it is read.
+    (gateway.folder / name / "dataset/dataset.json").unlink()
+    done = on(gateway, tmp_path, name, dataset=dataset(file_format), workflow={"generate_data": False})
+    assert done.returncode == 2
     assert said in done.stderr
 
 
