@@ -178,3 +178,50 @@ def test_what_is_only_generated_stays_whatever_a_training_would_remove(tmp_path:
     made = tiercel("generate", file, "--folder", str(tmp_path / "d"))
     assert made.returncode == 0, made.stderr
     assert len(content(tmp_path / "d")) == 12
+
+
+def turned(path: Path, place: int) -> None:
+    """Change one byte of a file; its size and its form stay."""
+    data = bytearray(path.read_bytes())
+    data[place] ^= 0x55
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("form", ["npy", "hdf5", "jpeg", "indexed_binary", "mmap_indexed_binary"])
+def test_one_byte_that_changed_is_named_before_training(tmp_path: Path, form: str) -> None:
+    # 100 files: every second is recorded (100 / 64, rounded up), so 46 is and 47 is not.
+    text = FILE.replace("npz", form).replace("files_train: 12", "files_train: 100")
+    file, place = written(tmp_path, text=text % "data"), tmp_path / "d"
+    assert tiercel("generate", file, "--folder", str(place)).returncode == 0
+    recorded = json.loads((place / "dataset.json").read_text())["contents"]
+    assert len(recorded) == 50 * (3 if "indexed" in form else 1)  # with its offsets and sizes
+    other, one = (
+        next(p for p in (place / "train").iterdir() if f"_{n}_of" in p.name and not p.name.endswith("idx"))
+        for n in ("047", "046")
+    )
+    turned(one, one.stat().st_size // 2)
+    answer = tiercel("run", file, "--folder", str(place), "-n", "2")
+    assert answer.returncode == 2
+    assert f"{one}: its content has changed since it was generated" in answer.stderr
+    one.unlink()
+    for _ in range(2):  # made anew, then recorded anew
+        ran(file, "--folder", str(place), "-n", "2")
+    assert json.loads((place / "dataset.json").read_text())["contents"] == recorded
+    if form == "npy":  # as the docs say: what nobody recorded, and holds no checksum, is not noticed
+        turned(other, other.stat().st_size // 2)
+        ran(file, "--folder", str(place))
+
+
+def test_a_large_file_is_recorded_in_pieces_with_its_ends(tmp_path: Path) -> None:
+    # 2 files of 4.2 MiB x 5 samples are above the 16 MiB of which all is digested.
+    text = FILE.replace("npz", "npy").replace("files_train: 12", "files_train: 2, num_samples_per_file: 5")
+    file, place = written(tmp_path, text=text.replace("10000", "4410000") % "data"), tmp_path / "d"
+    assert tiercel("generate", file, "--folder", str(place)).returncode == 0
+    first = sorted((place / "train").iterdir())[0]
+    for end in (200, -1):
+        turned(first, end)
+        answer = tiercel("run", file, "--folder", str(place))
+        assert answer.returncode == 2
+        assert f"{first}: its content has changed" in answer.stderr
+        turned(first, end)
+    ran(file, "--folder", str(place))

@@ -85,8 +85,10 @@ def test_bytes_are_those_that_came_over_the_wire(gateway: Gateway, tmp_path: Pat
     counted = sum(row["bytes"] for row in rows(tmp_path))
     # Samples come in any order, and each of the three in a file opens it anew, as DLIO does.
     assert counted == 4 * 3 * sum(gateway.objects("wire/dataset/train").values())
-    # The rest: heads of answers, the list, and the sample of four objects that is looked at and into first.
-    sample = 8 * max(gateway.objects("wire/dataset/train").values())
+    # The rest: heads of answers, the list, the sample of four objects that is looked at and into first, and
+    # all of the recorded objects (there are fewer than 64), compared with what they held.
+    content = gateway.objects("wire/dataset/train").values()
+    sample = 8 * max(content) + sum(content)
     assert counted < sum(carried) - before < counted + sample + 100_000
 
 
@@ -165,6 +167,11 @@ def test_a_damaged_object_is_named(
     done = on(gateway, tmp_path, name, dataset=dataset(file_format))
     assert done.returncode == 2
     assert f"s3://data/{name}/dataset/train/img_5_of_8" in done.stderr
+    assert "its content has changed since it was generated" in done.stderr
+    # Without the record it is found when it is read.
+    (gateway.folder / name / "dataset/dataset.json").unlink()
+    done = on(gateway, tmp_path, name, dataset=dataset(file_format), workflow={"generate_data": False})
+    assert done.returncode == 2
     assert said in done.stderr
 
 

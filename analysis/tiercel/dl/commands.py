@@ -188,26 +188,35 @@ def generate(
         str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
     ],
     scale: ScaleOption = 1.0,
-    processes: Processes = 1,
+    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on each node.")] = 1,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="Nodes of this job that make it together.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option("--site", help="Its launcher starts them; default: Slurm's srun.")
+    ] = None,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
     """Make the dataset of a workload, and nothing else."""
     from tempfile import gettempdir
 
-    from tiercel.dl.generating import generate_only
+    from tiercel.dl.generating import crew, generate_only
     from tiercel.dl.running import alone, deep_learning, place_for
     from tiercel.dl.workload import overrides_of
+    from tiercel.project import project_root
+    from tiercel.site import load_site
     from tiercel.temporary import temporary_folder
     from tiercel.units import format_bandwidth, format_size
 
     alone()
+    who = crew(nodes, processes, load_site(site, project_root()) if site else None)
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
     with (
         temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
         place_for(chosen, folder) as data,
     ):
-        made = generate_only(chosen, data, temporary, processes)
+        made = generate_only(chosen, data, temporary, who)
     if as_json:
         print_json(made)
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tiercel.dl.generating import generate_only
+from tiercel.dl.generating import crew, generate_only
 from tiercel.dl.running import deep_learning, run_once
 from tiercel.dl.upstream.engine import DLIO
 from tiercel.engines import Task
@@ -45,7 +45,7 @@ def test_a_rank_that_fails_ends_the_others(tmp_path: Path) -> None:
     environment("pytorch")
     workload = deep_learning("resnet50-vast", {"dataset.num_files_train": 8, **QUICK})
     (tmp_path / "made").mkdir()
-    generate_only(workload, tmp_path / "dataset", tmp_path / "made", 2)
+    generate_only(workload, tmp_path / "dataset", tmp_path / "made", crew(1, 2, None))
     sorted((tmp_path / "dataset" / "train").glob("*.jpeg"))[0].write_bytes(b"no picture")
     found, _ = workload.resolved(1, 2)
     step = DLIO().step(Task(workload, 1, 2, tmp_path, tmp_path, 1, "mpiexec"), found)

@@ -79,7 +79,15 @@ def main() -> int:
     trace = given.trace or os.environ.get("TIERCEL_TRACE", "") == "1"
     places = Places(data, kept, given.output, given.cold, trace)
     if given.mpi:
-        return _work(spec, places, MPI())
+        comm = MPI()
+        if comm.size == 1 < launched():  # each would do all of the work, on the same files
+            print(
+                f"dlkernel: error: the launcher started {launched()} processes and MPI knows of one: give it "
+                "the way of starting that this MPI knows (Slurm: srun --mpi=pmi2 or --mpi=pmix)",
+                file=sys.stderr,
+            )
+            return 2
+        return _work(spec, places, comm)
     if launched() > 1:
         print(
             f"dlkernel: error: a launcher started {launched()} processes that know nothing of each other: "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.contents import compare
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
 from tiercel.dl.kernel.folder import Folder
@@ -106,7 +107,8 @@ def check(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm)
 
 
 def read_some(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm) -> None:
-    """Read a sample of some files of this process' share, as training would; Failure for a damaged one."""
+    """Read a sample of some files of this process' share as training would, and compare recorded files with
+    what they held; Failure for a damaged one."""
     if not spec.reads_files:
         return
     mine, alone, calls = split.paths[comm.rank :: comm.size], replace(spec, access="multi"), folder.calls()
@@ -123,6 +125,10 @@ def read_some(spec: Spec, handler: Format, split: Split, folder: Folder, comm: C
             opened.close()
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
+    known = read_manifest(folder)
+    if known is not None and known.key == spec.dataset_key():
+        recorded = [path for path in sorted(known.contents) if path.startswith(f"{split.name}/")]
+        compare(folder, known.contents, recorded[comm.rank :: comm.size], MANIFEST)
 
 
 def _look(spec: Spec, handler: Format, path: str, local: str, expected: int) -> None:

@@ -64,6 +64,10 @@ class Folder(ABC):
     def size(self, path: str) -> int:
         """Return the bytes of a file."""
 
+    def written(self, path: str) -> float:
+        """Return when a file was last written (seconds since 1970); 0 where that is not to be had."""
+        return 0.0
+
     def exists(self, path: str) -> bool:
         try:
             self.size(path)
@@ -136,6 +140,12 @@ class Files(Folder):
 
     def size(self, path: str) -> int:
         return Path(path).stat().st_size
+
+    def written(self, path: str) -> float:
+        try:
+            return Path(path).stat().st_mtime
+        except OSError:  # reading it says why
+            return 0.0
 
     def write(self, path: str, write: Callable[[str], None]) -> int:
         part = f"{path}.part"

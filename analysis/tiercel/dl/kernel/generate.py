@@ -8,11 +8,13 @@ in the data folder says what was generated, so that a dataset for other paramete
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
+from tiercel.dl.kernel.contents import Contents, record, sampled
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import file_count, file_spec, path_of
 from tiercel.dl.kernel.folder import LARGE, Folder
@@ -38,14 +40,17 @@ class Generated:
 def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Makers) -> Generated:
     """Make what of the dataset is not there yet; returns on all processes when all of it is durable.
 
+    What a sample of its files holds is recorded (see `contents`) where the dataset is to stay: where this run
+    only generates, or finds all of it.
+
     Raises Failure for a folder that holds another dataset, and for a disk that is full.
     """
     began = now()
     if makers.index == 0:
         _prepare(spec, folder)
     comm.barrier()
-    files = size = kept = 0
-    small = False
+    size = kept = 0
+    small, fresh = False, set[str]()
     every = [(split, n) for split in SPLITS for n in range(file_count(spec, split))]
     for split, number in makers.share(every):
         file = file_spec(spec, split, number)
@@ -57,13 +62,43 @@ def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Ma
             length = folder.write(path, partial(handler.write, file=file, spec=spec))
         except OSError as error:
             raise Failure(f"{path}: cannot be generated: {error.strerror or error}") from None
-        files, size, small = files + 1, size + length, small or length < LARGE
+        fresh.add(file.path)
+        size, small = size + length, small or length < LARGE
     try:
         folder.settle(any(comm.gather(small)) and comm.local_rank == 0)
     except OSError as error:
         raise Failure(f"{folder}: cannot be generated: {error.strerror or error}") from None
     comm.barrier()
-    return Generated(files, size, kept, now() - began)
+    made = Generated(len(fresh), size, kept, now() - began)
+    _record(spec, folder, comm, makers, fresh)
+    return made
+
+
+def _record(spec: Spec, folder: Folder, comm: Comm, makers: Makers, fresh: set[str]) -> None:
+    """Add what the sampled files hold to the manifest; what is known of files not made now stays."""
+    manifest = read_manifest(folder)
+    known = dict(manifest.contents) if manifest else {}
+    parts = [(first, made) for first, made in comm.gather((makers.first, fresh)) if first == makers.first]
+    made = set[str]().union(*(part for _, part in parts))
+    kept = {path: value for path, value in known.items() if path not in made}
+    mine: dict[str, str] = {}
+    if not (made and (spec.train or spec.evaluate or spec.checkpoint)):
+        every = [path_of(spec, split, n) for split in SPLITS for n in sampled(file_count(spec, split))]
+        files = [name for path in every for name in companions(path, spec)]
+        try:
+            mine = record(folder, makers.share([name for name in files if name not in kept]))
+        except OSError as error:
+            raise Failure(f"{error.filename or folder}: cannot be read: {error.strerror or error}") from None
+    for first, part in comm.gather((makers.first, mine)):
+        if first == makers.first:
+            kept |= part
+    if makers.index == 0 and kept != known:
+        try:
+            _write_manifest(spec, folder, kept)
+        except OSError as error:
+            if made:  # one that is only read may lie where nobody writes
+                raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
+    comm.barrier()
 
 
 def _prepare(spec: Spec, folder: Folder) -> None:
@@ -83,11 +118,16 @@ def _prepare(spec: Spec, folder: Folder) -> None:
                 folder.make(path_of(spec, split, number).rpartition("/")[0])
                 if (spec.subfolders if split == "train" else spec.subfolders_eval) <= 1:
                     break
-        manifest = {"dataset": spec.dataset_key(), "seed": spec.data_seed, "name": spec.name,
-                    "format": spec.format}  # fmt: skip
-        folder.put_text(MANIFEST, json.dumps(manifest))
+        if known is None:
+            _write_manifest(spec, folder, {})
     except OSError as error:
         raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _write_manifest(spec: Spec, folder: Folder, contents: Contents) -> None:
+    manifest = {"dataset": spec.dataset_key(), "seed": spec.data_seed, "name": spec.name,
+                "format": spec.format, "contents": dict(sorted(contents.items()))}  # fmt: skip
+    folder.put_text(MANIFEST, json.dumps(manifest))
 
 
 def holds_files(folder: Folder) -> bool:
@@ -97,10 +137,11 @@ def holds_files(folder: Folder) -> bool:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Which dataset was generated in a folder (see `Spec.dataset_key`), and by which seed."""
+    """Which dataset was generated in a folder (see `Spec.dataset_key`), by which seed, and what it held."""
 
     key: str
     seed: int
+    contents: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_manifest(folder: Folder) -> Manifest | None:
@@ -108,8 +149,9 @@ def read_manifest(folder: Folder) -> Manifest | None:
     text = folder.text(MANIFEST)
     try:
         content = json.loads(text or "")
-        return Manifest(str(content["dataset"]), int(content["seed"]))
-    except (ValueError, KeyError, TypeError):
+        contents = {str(path): str(value) for path, value in content.get("contents", {}).items()}
+        return Manifest(str(content["dataset"]), int(content["seed"]), contents)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -20,10 +20,11 @@ _PATIENCE_S = 1.0
 
 @dataclass(frozen=True)
 class Makers:
-    """This process is number `index` of the `count` that make one dataset."""
+    """This process is number `index` of the `count` that make one dataset; rank `first` is their first."""
 
     index: int
     count: int
+    first: int = 0
 
     def share(self, things: Sequence[T]) -> Sequence[T]:
         """Return this process' part of the work."""
@@ -62,7 +63,7 @@ def makers_of(folder: Path, comm: Comm) -> Makers:
         they = ", ".join(sorted(seeing))
         raise Failure(f"{folder}: {they} and {first} share it, the other nodes do not")
     mine = [rank for rank, (host, _) in enumerate(places) if host == places[comm.rank][0]]
-    return Makers(mine.index(comm.rank), len(mine))
+    return Makers(mine.index(comm.rank), len(mine), mine[0])
 
 
 def _make(folder: Path) -> None:

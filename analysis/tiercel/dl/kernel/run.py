@@ -52,7 +52,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
     handler.prepare()
     _check_access(spec, comm)
     tracer = None
-    if comm.rank == 0:
+    if comm.local_rank == 0:  # where results lie may be a folder of each node
         _make(places)
     comm.barrier()
     if places.trace:

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from tiercel.dl.generating import generate_only
+from tiercel.dl.generating import crew, generate_only
 from tiercel.dl.running import deep_learning
 from tiercel.dl.verify.cases import CASES, Case
 from tiercel.dl.verify.metrics import METRICS, TIMES, metrics, of_dataset, transfers
@@ -121,7 +121,7 @@ def _make_dataset(setting: Setting) -> None:
     made.mkdir(parents=True, exist_ok=True)
     setting.dataset.mkdir()
     if setting.found.dataset.format != "synthetic":
-        generate_only(setting.workload, setting.dataset, made, setting.processes)
+        generate_only(setting.workload, setting.dataset, made, crew(1, setting.processes, None))
 
 
 def _fetched(files: Sequence[str]) -> float | None:
