@@ -33,7 +33,7 @@ _TOGETHER = ("origin", "site", "study")
 #: Fewer configurations than these on a storage do not tell what they have in common.
 ENOUGH = 3
 #: Chance of seeing a change where there is none: then claims are held back that could have been made.
-ALPHA = 0.01
+ALPHA = 0.002
 #: What the mean over the rounds varies by, in surpluses of one round: 2.1 where rounds that follow each other
 #: have a correlation of 0.8 (five rounds), 0.6 at 0.5.
 WHOLE = 2.0
