@@ -87,6 +87,16 @@ def test_what_is_measured_again_says_what_changed(project: Project) -> None:
     assert status_of(make_plan("local", "other", project.root), project.root).replaced == ()
 
 
+def test_a_damaged_run_is_no_change(project: Project) -> None:
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    store = RawStore(project.results)
+    (store.path(store.ids()[0]) / RECORD).write_text("{")
+    found = look(project)
+    assert len(found.damaged) == 1 and found.replaced == ()
+
+
 def test_an_amount_that_a_calibration_found_is_no_change(project: Project) -> None:
     """What was found is no setting; that there is another aim is told."""
     aimed = STUDY.replace("  scaling:\n", "  scaling:\n    phase_time: 0.1\n")

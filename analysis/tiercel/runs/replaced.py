@@ -37,7 +37,10 @@ def replaced(left: Sequence[Run], store: RawStore, names: Collection[str]) -> tu
         if _words(name) in wanted and store.finished(name):
             earlier.setdefault(_words(name), []).append(name)
     reasons = Counter(
-        reason for run in left if (reason := _reason(run, store, earlier.get(_words(run.id), [])))
+        reason
+        for run in left
+        # One of the very same name is damaged, which is told elsewhere.
+        if (reason := _reason(run, store, [n for n in earlier.get(_words(run.id), []) if n != run.id]))
     )
     return tuple(Replaced(reason, count) for reason, count in reasons.most_common())
 
@@ -61,7 +64,7 @@ def _reason(run: Run, store: RawStore, names: Sequence[str]) -> str:
             found, at = read_json(path), path.stat().st_mtime
         except (OSError, UserError):
             continue  # a damaged run is told where runs are read
-        if found["study"] == run.configuration.study and at > latest:
+        if isinstance(found, dict) and found.get("study") == run.configuration.study and at > latest:
             latest, row = at, found
     if row is None:
         return ""

@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 #: Fewer configurations than these in a round do not tell what it had in common.
 ENOUGH = 8
 #: The parts of a study that ran together.
-_TOGETHER = ("origin", "site", "study")
+TOGETHER = ("origin", "site", "study")
 _METRICS = ("bandwidth", "operation_rate", "samples_per_second")
 
 
@@ -30,7 +30,7 @@ def flattened(rows: pd.DataFrame) -> pd.DataFrame:
     """Return observations (`select.usable`) with what each round had in common taken off their rates; column
     `common` has what they were multiplied with."""
     made = rows.assign(common=1.0)
-    for _, study in rows.groupby(list(_TOGETHER), dropna=False, sort=False):
+    for _, study in rows.groupby(list(TOGETHER), dropna=False, sort=False):
         effects = _effects(study)
         if effects:
             factor = np.exp(-study["repetition"].map(effects).fillna(0.0).astype("float64"))

@@ -24,12 +24,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from tiercel.statistics.rounds import TOGETHER
 from tiercel.statistics.select import STACK, metric_of
 
 Floats = npt.NDArray[np.float64]
 
-#: The parts of a study that ran together.
-_TOGETHER = ("origin", "site", "study")
 #: Fewer configurations than these on a storage do not tell what they have in common.
 ENOUGH = 3
 #: Chance of seeing a change where there is none: then claims are held back that could have been made.
@@ -113,11 +112,11 @@ def wanders(
     `rows`: observations as comparisons have them, of one half of each A/A pair.
     """
     levels: dict[tuple[Any, ...], Level | None] = {}
-    for key, part in rows.groupby([*_TOGETHER, *STACK], dropna=False, sort=False):
+    for key, part in rows.groupby([*TOGETHER, *STACK], dropna=False, sort=False):
         levels[tuple(map(str, key))] = _level(part)
 
     def between(study: Mapping[str, Any], one: Mapping[str, Any], other: Mapping[str, Any]) -> Wander:
-        head = [study[name] for name in _TOGETHER]
+        head = [study[name] for name in TOGETHER]
         sides = [levels.get(tuple(map(str, (*head, *(side[n] for n in STACK))))) for side in (one, other)]
         return wander(*sides)
 
