@@ -1,9 +1,5 @@
 """The decision to repeat."""
 
-import time
-
-import numpy as np
-
 from tiercel.statistics.adaptive import enough
 from tiercel.study.model import Repetitions
 
@@ -34,15 +30,3 @@ def test_zeros_and_missing_values_end_at_the_maximum():
     assert not enough([0.0] * 8, BOUNDS).go_on
     assert enough([None] * 20, BOUNDS).go_on
     assert not enough([5.0], Repetitions(minimum=1, maximum=1)).go_on
-
-
-def test_it_costs_less_than_two_milliseconds():
-    values = np.random.default_rng(0).lognormal(0, 1, 50)
-    fastest = min(_time(values) for _ in range(5))
-    assert fastest < 0.002
-
-
-def _time(values):
-    start = time.perf_counter()
-    enough(values, BOUNDS)
-    return time.perf_counter() - start
