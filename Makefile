@@ -21,6 +21,9 @@ LAYERS := $(VENV)/.layers
 DLIO := .venv-dlio
 PARALLEL_HDF5 := .parallel-hdf5
 sources = $(shell find $(addprefix native/,$(1)) \( -name build -o -name target \) -prune -o -type f -print)
+# For rules that write into the checkout, which may be somebody else's.
+WRITABLE = [ -w . ] || { echo 'tiercel: this checkout may only be read: make a clone of your own, or a project' \
+  '(its `tiercel init`, if it is set up)' >&2; exit 2; }
 MPI_COMPILER = $$($(BIN)/python -m tiercel.launchers.mpicc)
 # Its cache is in the home folder, or here where that cannot be written.
 UV = UV_FALLBACK_CACHE="$(abspath $(VENV))/.uv-cache" tools/uv $(BIN)/uv
@@ -30,7 +33,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly lint bench attack wheel lock clean distclean
+.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -44,6 +47,7 @@ help:
 	@echo 'make docs          the documentation as a site: build/docs/index.html (opens offline, with search)'
 	@echo 'make test          lint, type checks, tests'
 	@echo 'make test-nightly  the long tests too'
+	@echo 'make mutation      do the tests notice changes to what decides? PART=statistics, MUTANTS=all|DIGIT (a tenth each day)'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
 	@echo 'make attack        fairshare, as a second user attacks it for MINUTES (1); one JSON object; as root'
 	@echo 'make wheel         dist/: a wheel with all native parts inside, for x86-64 Linux, and the sources'
@@ -57,6 +61,11 @@ packages: $(PACKAGES)
 	@:
 
 $(PACKAGES): $(LOCKS) pyproject.toml
+	@case $$PWD in *[\"\`\\\$$:]*) echo 'tiercel: no environment can be made in a folder whose path has one of " ` \ $$ : in it:' \
+	  'move this checkout' >&2; exit 2 ;; esac
+	@$(WRITABLE)
+	@command -v $(firstword $(PYTHON)) >/dev/null || \
+	  { echo 'tiercel: no $(PYTHON): name a Python of 3.11 or newer, as in `make PYTHON=python3.12 setup`' >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'tiercel: $(PYTHON) is older than 3.11: name a newer one, as in `make PYTHON=python3.12 setup`' >&2; exit 2; }
 	@echo 'tiercel: making $(VENV) from the lock file'
@@ -73,6 +82,7 @@ $(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
+	@$(WRITABLE)
 	@command -v $(firstword $(CC)) >/dev/null || { echo 'tiercel: no C compiler ($(CC)), which the native parts need:' \
 	  'install one (Debian: gcc libc6-dev) or name it, as in `make CC=... setup`' >&2; exit 2; }
 	@echo 'tiercel: building $(PARTS)'
@@ -81,6 +91,7 @@ $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
 
 # Asked each time: what was left out for want of a tool is built once the tool is there.
 layers: setup
+	@$(WRITABLE)
 	@echo 'tiercel: building $(LAYER_PARTS)'
 	@for part in $(LAYER_PARTS); do $(NATIVE_MAKE)/$$part install || exit 1; done
 	@touch $(LAYERS)
@@ -138,11 +149,22 @@ lint: setup $(DEV_PACKAGES)
 	@for part in $(PARTS) $(if $(wildcard $(LAYERS)),$(LAYER_PARTS)); do \
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
+# They start thousands of short programs: each would compile anew what it imports.
+test test-nightly: export PYTHONDONTWRITEBYTECODE :=
+
 test: layers lint
 	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
 
 test-nightly: layers lint
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Every night: a tenth of the mutants, another each day. Fails where too many go unnoticed (tools/mutation/parts.toml).
+mutation: setup $(VENV)/.mutation-packages
+	@$(BIN)/python tools/mutation/run.py $(PART) $(if $(MUTANTS),--mutants '$(MUTANTS)')
+
+$(VENV)/.mutation-packages: requirements-mutation.lock $(DEV_PACKAGES)
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r $<
+	@touch $@
 
 bench: setup
 	@$(BIN)/python -m benchmarks
@@ -169,6 +191,7 @@ lock: $(PACKAGES)
 	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
 	@$(COMPILE) --extra evaluate pyproject.toml -o requirements.lock
 	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) requirements-mutation.in -c requirements-dev.lock -o requirements-mutation.lock
 	@$(COMPILE) requirements-wheel.in -o requirements-wheel.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \
 	  -o workflows/dlio/requirements-tensorflow.lock

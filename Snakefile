@@ -38,5 +38,5 @@ onstart:
 
 onsuccess:
     # A project's own rules may have run before anything was measured.
-    if str(config.get("announce", True)).lower() != "false" and (RESULTS / "observations.parquet").is_file():
+    if ALOUD and (RESULTS / "observations.parquet").is_file():
         shell("{TIERCEL:q} show --site {SITE:q} --study {STUDY:q}")

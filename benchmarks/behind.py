@@ -1,7 +1,7 @@
 """Real cold reads where it is known what lies behind the client: `python -m benchmarks.decisions --real`.
 
 Each trial is a study by `tiercel evaluate` on one file system (root). Wrong is a flag where there is no cache
-behind, or a warm one that is not flagged, or a share that is off by more than a fifth.
+behind, or a share that is off by more than a fifth; none: that of some reads nothing could be told.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Trial:
 
 
 def _half(image: Path) -> None:
-    remember(image)
     forget(image, 2)
+    remember(image, 2)
 
 
 TRIALS = (
@@ -79,7 +79,8 @@ class Seen:
     truth: float | None
     shares: list[float | None]
     flagged: int
-    right: bool
+    verdict: str
+    """right, wrong, or none."""
 
 
 def run_behind(folder: Path) -> list[Seen]:
@@ -93,7 +94,7 @@ def run_behind(folder: Path) -> list[Seen]:
         truth = "none" if each.truth is None else f"{each.truth:.0%}"
         print(
             f"{each.trial:25} true {truth:5} seen {told}; {each.flagged} flagged; "
-            f"{'right' if each.right else 'WRONG'}",
+            f"{each.verdict}",
             file=sys.stderr, flush=True,
         )  # fmt: skip
     return found
@@ -123,13 +124,17 @@ def _seen(trial: Trial, folder: Path) -> Seen:
     rows = rows[rows["role"] == "measured"]
     shares = [None if math.isnan(share) else float(share) for share in rows["behind_share"].astype(float)]
     flagged = sum(CACHE_BEHIND in flags for flags in rows["flags"])
+    return Seen(trial.name, trial.share, shares, flagged, _verdict(trial.share, shares, flagged))
+
+
+def _verdict(truth: float | None, shares: list[float | None], flagged: int) -> str:
+    if truth is None:
+        return "wrong" if flagged else "right"
     told = [share for share in shares if share is not None]
-    if trial.share is None:
-        right = flagged == 0
-    else:
-        right = len(told) == len(shares) and all(abs(s - trial.share) <= TOLERANCE for s in told)
-        right = right and flagged == (len(shares) if trial.share >= TOLERANCE else 0)
-    return Seen(trial.name, trial.share, shares, flagged, right)
+    expected = len(told) if truth >= TOLERANCE else 0
+    if flagged != expected or any(abs(share - truth) > TOLERANCE for share in told):
+        return "wrong"
+    return "right" if len(told) == len(shares) else "none"
 
 
 @contextmanager

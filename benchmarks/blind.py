@@ -3,12 +3,15 @@
 Two file systems on loop devices whose images lie in memory, so that the kernel's throttle (blkio, cgroup v1)
 alone decides how fast they are. A trial draws a truth (equal, or one of them faster by 1.1, 1.25, 1.5 or 2),
 which side the faster one is, and a weather: each device's limit changes every second, by log-normal factors
-of its own; or another program burns the processors and the memory in half of the time. `tiercel evaluate`
-measures it as it measures anything, knows nothing of the draw, and its answers are counted: right, wrong, or
-none.
+of its own. A disturbance may come to it (`benchmarks/disturbances.py`): another program burns the processors
+and the memory in half of the time; another program writes to one of the devices in half of the rounds; or
+processes share a session on one of them, in half of the rounds, beside a program that burns. `tiercel
+evaluate` measures it as it measures anything, knows nothing of the draw, and its answers are counted: right,
+wrong, or none.
 
 Right is a claim in the true direction, or "the same" of what differs by no more than the margin. Wrong is
-every other claim. Flagged are answers of which a number carries a flag that warns (loaded-machine).
+every other claim. Flagged are answers of which a number carries a flag that warns (loaded-machine), or that
+say that a storage changed from round to round.
 
 The throttle lets a tenth of a second's bytes pass at once, so a phase takes half a second at least; ratios
 come out a little off the truth, which the intervals are not held to.
@@ -24,11 +27,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.disturbances import burning, sessions_shared, writer_beside
 from benchmarks.project import make_project
 from tiercel.errors import UserError
 from tiercel.report.data import Results, overall
@@ -42,6 +46,7 @@ RATE = 100e6
 #: How often the weather changes (s).
 GUST = 1.0
 _IMAGE = 256 << 20
+_ROUNDS = 5
 
 _SITE = """
 site: local
@@ -54,28 +59,30 @@ storages:
 _STUDY = """
 study: trial
 title: Two storages
-repetitions: {minimum: 5, maximum: 5}
+repetitions: {{minimum: {rounds}, maximum: {rounds}}}
 experiments:
   data:
     processes_per_node: [1, 2]
     workloads:
-      write: &data {operation: write, transfer_size: 1MiB, data_per_node: 48MiB, direct: true}
-      random-read: {<<: *data, operation: read, pattern: random}
+      write: &data {{operation: write, transfer_size: 1MiB, data_per_node: 48MiB, direct: true}}
+      random-read: {{<<: *data, operation: read, pattern: random}}
 """
 
 
 @dataclass(frozen=True, order=True)
 class Trial:
-    """A truth. `variation`: of the limits; `disturbed`: another program runs in half of the time."""
+    """A truth. `variation`: of the limits."""
 
     ratio: float
     variation: float = 0.0
-    disturbed: bool = False
+    disturbed: str = ""
+    """processor, writer or sessions: what comes in the way."""
 
 
 TRIALS = (
-    *[Trial(1.0)] * 3, *[Trial(1.0, 0.2)] * 4, *[Trial(1.0, 0.4)] * 3, *[Trial(1.0, 0.1, True)] * 3,
+    *[Trial(1.0)] * 3, *[Trial(1.0, 0.2)] * 4, *[Trial(1.0, 0.4)] * 3, *[Trial(1.0, 0.1, "processor")] * 3,
     *[Trial(1.1, 0.1)] * 2, *[Trial(1.25, 0.1)] * 3, *[Trial(1.5, 0.2)] * 3, *[Trial(2.0, 0.4)] * 3,
+    *[Trial(1.0, 0.1, "writer")] * 3, Trial(2.0, 0.1, "writer"), *[Trial(1.0, 0.1, "sessions")] * 2,
 )  # fmt: skip
 
 
@@ -106,7 +113,7 @@ def run_trials(seed: int, most: int | None = None) -> list[Answer]:
             found.append(each)
             print(
                 f"{number:2}/{len(trials[:most])}  true {trial.ratio:4.2f}  varies {trial.variation:4.0%}  "
-                f"{'disturbed  ' if trial.disturbed else ''}{each.workload:11}  {each.verdict:5}  "
+                f"{trial.disturbed:9}  {each.workload:11}  {each.verdict:5}  "
                 f"{each.ratio:.2f} ({each.low:.2f} to {each.high:.2f}){'  flagged' if each.flagged else ''}",
                 file=sys.stderr, flush=True,
             )  # fmt: skip
@@ -126,17 +133,25 @@ def _answers(trial: Trial, draw: random.Random) -> list[Answer]:
             for side, path in mounts.items()
         }
         stack.enter_context(_weather(group, rates, trial.variation, draw.random()))
-        if trial.disturbed:
-            stack.enter_context(_disturbance(draw.random()))
-        project = make_project(root / "project", _SITE.format(**mounts), _STUDY)
+        environment: Mapping[str, str] = {}
+        if trial.disturbed in ("writer", "sessions"):
+            come = writer_beside if trial.disturbed == "writer" else sessions_shared
+            hit, rounds = mounts[draw.choice(["one", "two"])], draw.sample(range(_ROUNDS), _ROUNDS // 2)
+            environment = come(root / "disturbance", hit, rounds)
+        if trial.disturbed in ("processor", "sessions"):
+            stack.enter_context(burning(draw.random()))
+        project = make_project(root / "project", _SITE.format(**mounts), _STUDY.format(rounds=_ROUNDS))
         command = [sys.executable, "-m", "tiercel", "evaluate", "--study", "trial"]
 
         def enter() -> None:
             (group / "cgroup.procs").write_text(str(os.getpid()))
 
         done = subprocess.run(
-            command, cwd=project, preexec_fn=enter, capture_output=True, text=True, check=False
-        )
+            command, cwd=project, env={**os.environ, **environment}, preexec_fn=enter, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        if environment and not (root / "disturbance" / "log").exists():
+            raise UserError("a disturbance never came")
         if done.returncode:
             raise UserError(f"a trial failed: {done.stderr.strip() or done.stdout.strip()}")
         results = Results.from_folder(project / "results" / "local", load_study("trial", project), FLAGS)
@@ -156,6 +171,7 @@ def _answer(trial: Trial, faster: str, row: dict[str, object], results: Results)
         verdict = "right" if trial.ratio > 1 and claim == "higher" else "wrong"
     numbers = [n for n in results.numbers if n.workload == row["workload"]]
     flagged = any(flag.severity != "info" for n in numbers for flag in n.flags.values())
+    flagged |= str(row["reason"]).startswith("one of the two changed")
     return Answer(trial, str(row["workload"]), verdict, ratio, low, high, flagged)
 
 
@@ -214,22 +230,3 @@ def _weather(group: Path, rates: dict[int, float], variation: float, seed: float
     finally:
         over.set()
         blow_once.join()
-
-
-@contextmanager
-def _disturbance(seed: float) -> Iterator[None]:
-    """Burn a processor and its memory's bandwidth in half of the time, a few seconds on and off."""
-    code = (
-        "import random, sys, time\n"
-        "draw = random.Random(float(sys.argv[1])); a = bytearray(64 << 20)\n"
-        "while True:\n"
-        "    end = time.monotonic() + draw.uniform(1, 5)\n"
-        "    while time.monotonic() < end: b = bytes(a)\n"
-        "    time.sleep(draw.uniform(1, 5))\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(seed)])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()

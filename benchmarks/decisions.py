@@ -1,11 +1,11 @@
 """Is what a study claims true, and does it claim what is there? `python -m benchmarks.decisions [--json]`.
 
 Simulated studies with a known truth go through the functions that make the report's comparisons: 16 workloads
-on two storages, at two scales, five rounds, with an A/A pair of every workload and storage at one of
-the scales. Counted are
+(in some cases fewer) on two storages, at two scales, five rounds, with an A/A pair of every workload and
+storage at one of the scales. Counted are
 
 * false claims: of two equal storages one is called better; for each comparison, and for each study
-  (one false claim among its 16 spoils it);
+  (one false claim among its answers spoils it);
 * power: how many of the true differences are claimed, in the right direction (wrong ones count as false);
 * coverage: how often the interval of the ratio holds the true one;
 * the same: how many are said to be the same within 10 % (of storages that differ by more: a false claim).
@@ -44,15 +44,16 @@ from benchmarks.blind import run_trials
 from tiercel.errors import UserError
 from tiercel.statistics.comparison import Comparison, compare_placed, judge
 from tiercel.statistics.effort import MOST, repetitions_needed
+from tiercel.statistics.kinds import changed, kind
 from tiercel.statistics.looks import share
 from tiercel.statistics.placements import pair_of, shrunk, together
 from tiercel.statistics.ranking import MARGIN, same
 from tiercel.statistics.rounds import common
-from tiercel.statistics.wander import level, wander
+from tiercel.statistics.wander import STEADY, level, wander
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-WORKLOADS, SCALES = 16, 2
+WORKLOADS, OPERATIONS, SCALES = 16, 4, 2
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ class Case:
     """steady; uneven: every second workload alone differs between placements; scales: placements differ twice
     as much at the smaller scale; drift: rates fall by half over the study; wave: runs that are near in time
     are like each other (AR(1) with 0.8 from round to round); load: the same, each storage on its own, by as
-    much as its runs vary (AR(1) with 0.5; load-long: 0.8)."""
+    much as its runs vary (AR(1) with 0.5; load-long: 0.8; load-small: 0.8, by half as much); spikes: one
+    storage alone is ten times slower in one run of seven; kinds: each workload on each
+    storage on its own, by twice as much as its runs vary (0.5); one-kind: only of those of one operation."""
+    workloads: int = WORKLOADS
 
 
 #: Two equal storages.
@@ -81,6 +85,10 @@ EQUAL = [
     Case("log-normal", 0.1, world="wave"), Case("log-normal", 0.1, 0.05, world="wave"),
     Case("log-normal", 0.1, world="load"), Case("log-normal", 0.05, world="load"),
     Case("slow tenth", 0.2, world="load"), Case("log-normal", 0.1, world="load-long"),
+    Case("log-normal", 0.1, world="load-small"), Case("log-normal", 0.1, world="spikes"),
+    Case("log-normal", 0.1, world="kinds"), Case("slow tenth", 0.2, world="kinds"),
+    Case("log-normal", 0.1, world="one-kind"),
+    *(Case("log-normal", 0.1, world="load", workloads=few) for few in (1, 2, 4, 8)),
 ]  # fmt: skip
 #: One storage is better. The first three are what is aimed at.
 DIFFERENT = [
@@ -89,7 +97,8 @@ DIFFERENT = [
     Case("t3", 0.2, ratio=1.5), Case("slow tenth", 0.2, ratio=2.0),
     Case("two modes", 0.1, ratio=3.0), Case("slow tail", 0.2, ratio=1.5), Case("log-normal", 0.1, 0.1, 1.5),
     Case("log-normal", 0.1, ratio=1.25, world="drift"), Case("log-normal", 0.1, ratio=1.25, world="wave"),
-    Case("log-normal", 0.1, ratio=2.0, world="load"),
+    Case("log-normal", 0.1, ratio=2.0, world="load"), Case("log-normal", 0.1, ratio=2.0, world="kinds"),
+    *(Case("log-normal", 0.1, ratio=1.25, workloads=few) for few in (1, 2, 4, 8)),
 ]  # fmt: skip
 
 
@@ -132,13 +141,14 @@ def main(arguments: Sequence[str] = ()) -> int:
         print(json.dumps([asdict(each) for each in scores]))
         return 0
     print(
-        f"{'noise':11} {'world':7} varies  placed  ratio  claimed     same    wrong  wrong studies"
+        f"{'noise':11} {'world':9} of varies  placed  ratio  claimed     same    wrong  wrong studies"
         "  covered  rounds"
     )
     for each in scores:
         c = each.case
         print(
-            f"{c.noise:11} {c.world:7} {c.variation:6.0%}  {c.placements:6.0%}  {c.ratio:5.2f}"
+            f"{c.noise:11} {c.world:9} {c.workloads:2} {c.variation:6.0%}  {c.placements:6.0%}"
+            f"  {c.ratio:5.2f}"
             f"  {each.claimed:7.1%}  {each.same:7.1%}  {each.wrong:7.2%}  {each.studies_wrong:13.1%}"
             f"  {each.covered:7.1%}  {each.rounds:6.1f}"
         )
@@ -167,10 +177,10 @@ def real(seed: int | None, most: int | None, folder: Path, as_json: bool) -> int
             counts = [sum(each.verdict == word for each in mine) for word in ("right", "wrong", "none")]
             flagged = sum(each.flagged for each in mine)
             print(
-                f"{trial.ratio:4.2f}  {trial.variation:6.0%}  {'yes' if trial.disturbed else 'no':9}"
+                f"{trial.ratio:4.2f}  {trial.variation:6.0%}  {trial.disturbed or 'no':9}"
                 f"  {len(mine):7}  {counts[0]:5}  {counts[1]:5}  {counts[2]:4}  {flagged:7}"
             )
-    return int(any(each.verdict == "wrong" for each in found) or not all(each.right for each in seen))
+    return int(any(each.verdict == "wrong" for each in [*seen, *found]))
 
 
 def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:
@@ -186,7 +196,7 @@ def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:
         spoilt += bool(false)
         covered += sum(each.low <= case.ratio <= each.high for each in answers)
         ran += int(measured.sum())
-    whole = studies * WORKLOADS
+    whole = studies * case.workloads
     return Score(
         case, studies, claimed / whole, alike / whole, wrong / whole, spoilt / studies, covered / whole,
         ran / whole,
@@ -199,8 +209,8 @@ def studied(
     """Simulate a study and its further looks; return the verdict of each workload, the last look's
     comparisons, and how many rounds each workload had."""
     rates = simulated(case, rounds + (looks - 1) * MOST, random)
-    measured: Ints = np.full(WORKLOADS, rounds)
-    verdicts = ["undecided"] * WORKLOADS
+    measured: Ints = np.full(case.workloads, rounds)
+    verdicts = ["undecided"] * case.workloads
     for look in range(looks):
         answers = judged(rates, rounds, measured, look)
         left = 0
@@ -221,42 +231,48 @@ def judged(
     without the table (tests/statistics/test_placements.py holds the two against each other).
 
     `measured`: how many of the rounds each workload has; `planned`: how many of them A/A pairs have."""
-    rounds = rates.shape[-1]
+    workloads, rounds = len(rates), rates.shape[-1]
     planned = planned or rounds
     if measured is None:
-        measured = np.full(WORKLOADS, rounds)
+        measured = np.full(workloads, rounds)
     logs = np.log(rates)
     seen = np.where(np.arange(rounds) < measured[:, None], 0.0, np.nan)[:, None, None, :]
     # As plan.paired_scales: each workload's pair on a storage is at one scale, in turn.
-    work, storage = np.indices((WORKLOADS, 2))
+    work, storage = np.indices((workloads, 2))
     paired = (work + storage) % SCALES
     twins = np.where(np.arange(rounds) < planned, logs[work, storage, paired, 1], np.nan)
     ran = np.concatenate([(logs[:, :, :, 0] + seen).reshape(-1, rounds), twins.reshape(-1, rounds)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounds that nothing ran in
-        flat = np.exp(logs - common(ran))
+        shared = common(ran)
+    flat = np.exp(logs - shared)
     rows = [
         {"origin": "", "site": "", "study": "", "storage": storage, "layer": "",
          "pairs": [p for p in [pair_of(*flat[work, storage, (work + storage) % SCALES, :, :planned])] if p]}
-        for work in range(WORKLOADS) for storage in range(2)
+        for work in range(workloads) for storage in range(2)
     ]  # fmt: skip
     spread = shrunk(rows)
-    series = np.swapaxes(logs[:, :, :, 0] + seen, 0, 1).reshape(2, -1, rounds)
-    changed = wander(*(level(mine, np.arange(len(mine))) for mine in series))
+    series = np.log(flat)[:, :, :, 0] + seen
+    halves = np.swapaxes(twins - shared, 0, 1)
+    series = np.concatenate([np.swapaxes(series, 0, 1).reshape(2, -1, rounds), halves], axis=1)
+    whole = wander(*(level(mine, np.arange(len(mine))) for mine in series))
+    names = [(work, str(work % OPERATIONS), "") for work in range(workloads)]
+    kinds = zip(names, (kind(one, other) for one, other in logs[:, :, :, 0] + seen), strict=True)
+    of_kind = changed({name: each for name, each in kinds if each})
     return judge([
         compare_placed(
             [(flat[work, 0, scale, 0, :n], flat[work, 1, scale, 0, :n]) for scale in range(SCALES)],
             together(spread[2 * work], spread[2 * work + 1]),
             [(rates[work, 0, scale, 0, :n], rates[work, 1, scale, 0, :n]) for scale in range(SCALES)],
-            changed,
+            max(whole, of_kind.get(names[work], STEADY), key=lambda each: each.variance),
         )
-        for work in range(WORKLOADS) for n in [measured[work]]
+        for work in range(workloads) for n in [measured[work]]
     ], share(look))  # fmt: skip
 
 
 def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:
     """Return rates: workload, storage, scale, twin, round."""
-    shape = (WORKLOADS, 2, SCALES, 2, rounds)
+    shape = (case.workloads, 2, SCALES, 2, rounds)
     placed = random.normal(0.0, 1.0, (*shape[:4], 1)) * _log(case.placements)
     if case.world == "uneven":
         placed[::2] = 0.0
@@ -266,12 +282,17 @@ def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:
     if case.world == "drift":
         logs += math.log(0.5) * np.linspace(0.0, 1.0, rounds)
     if case.world.startswith("load"):
-        logs += _alike(0.8 if case.world == "load-long" else 0.5, _log(case.variation), (2, rounds), random)[
-            :, None, None
-        ]
+        size = _log(case.variation) * (0.5 if case.world == "load-small" else 1.0)
+        logs += _alike(0.5 if case.world == "load" else 0.8, size, (2, rounds), random)[:, None, None]
+    if case.world == "spikes":
+        logs[:, 0] -= math.log(10) * (random.random(logs[:, 0].shape) < 1 / 7)
+    if case.world in ("kinds", "one-kind"):
+        hit = slice(None, None, OPERATIONS if case.world == "one-kind" else 1)
+        busy = _alike(0.5, 2 * _log(case.variation), (case.workloads, 2, rounds), random)
+        logs[hit] += busy[hit, :, None, None]
     logs[:, 0] += math.log(case.ratio)
     # Workloads differ by orders of magnitude, scales by a factor.
-    logs += np.linspace(0.0, 10.0, WORKLOADS)[:, None, None, None, None]
+    logs += np.linspace(0.0, 10.0, case.workloads)[:, None, None, None, None]
     logs += np.linspace(0.0, 0.7, SCALES)[None, None, :, None, None]
     rates: Floats = np.exp(logs)
     return rates

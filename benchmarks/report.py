@@ -7,6 +7,7 @@ own, from the start of the navigation until the page's script has unpacked every
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import os
 import queue
@@ -67,6 +68,8 @@ def _results(folder: Path) -> int:
         number += 1
         data.data("scaling", f"w{number}", f"Sequential write, kind {number}", "write", "sequential", 3)
     data.observations, data.runs = data.observations[:_RUNS], data.runs[:_RUNS]
+    for row in (*data.observations, *data.runs):  # as real ones end: no packing makes that shorter
+        row["run"] += f"-{hashlib.sha256(row['run'].encode()).hexdigest()[:12]}"
     data.write(folder)
     store = RawStore(folder)
     for row in data.runs:

@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import settings
 
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
@@ -21,6 +22,10 @@ from .single_run import equipment, new_run, stack
 from .small_result import measured
 
 __all__ = ["equipment", "gateway", "measured", "new_run", "stack"]
+
+# Nothing is timed in a test, by Hypothesis neither: its 200 ms fail on a machine that does other things too.
+settings.register_profile("tiercel", deadline=None)
+settings.load_profile("tiercel")
 
 # A shell that starts the tests in the background has SIGINT ignored, and every child would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

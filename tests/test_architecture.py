@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import tiercel
@@ -90,10 +92,43 @@ def names_in(tree: ast.AST) -> list[tuple[str, bool]]:
     return found
 
 
+def module_of(path: Path) -> str:
+    return "tiercel." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def imported(path: Path, names: Collection[str]) -> set[str]:
+    """Return the modules among `names` that a file imports when it is loaded, or a function of it called."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(below)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for below in ast.walk(node)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & set(names)
+
+
+def circle(uses: Mapping[str, set[str]]) -> list[str]:
+    """Return the modules of one circle; empty where there is none."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        return list(error.args[1][:-1])
+    return []
+
+
 def test_imports_run_one_way() -> None:
     wrong = []
     for path in PACKAGE.rglob("*.py"):
-        module = "tiercel." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        module = module_of(path)
         for name, started in names_in(ast.parse(path.read_text())):
             above = layer_of(name) > layer_of(module)
             # A subject names what it brings; its engine starts the subject's own programs.
@@ -102,6 +137,24 @@ def test_imports_run_one_way() -> None:
             own = started and subject_of(name) != "" and subject_of(name) == subject_of(module)
             wrong += [f"{module} {'names' if started else 'imports'} {name}"] * (above and not own)
     assert not wrong
+
+
+def test_no_circles() -> None:
+    """Modules import one another in no circle, whether at the top or when a function is called; one that only
+    types need (`if TYPE_CHECKING`) loads nothing."""
+    names = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+    uses = {name: imported(path, names) - {name} for name, path in names.items()}
+    assert circle(uses) == []
+
+
+def test_a_circle_is_seen(tmp_path: Path) -> None:
+    for name, text in {"a": "def f():\n    from tiercel import b\n", "b": "import tiercel.c\n",
+                       "c": "if TYPE_CHECKING:\n    from tiercel.a import A\n"}.items():  # fmt: skip
+        (tmp_path / f"{name}.py").write_text(text)
+    names = {f"tiercel.{path.stem}": path for path in sorted(tmp_path.glob("*.py"))}
+    assert circle({name: imported(path, names) for name, path in names.items()}) == []
+    (tmp_path / "c.py").write_text("from tiercel.a import A\n")
+    assert len(circle({name: imported(path, names) for name, path in names.items()})) == 3
 
 
 def test_subjects_are_what_registers_itself() -> None:

@@ -36,12 +36,12 @@ def test_a_program_is_seen_where_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert by_name()["Go"].found == "" and by_name()["strace"].found == ""
     for name in ("go", "fusermount3"):  # one that answers, one that fails
         (tmp_path / name).write_text(
-            f"#!/bin/sh\n[ {name} = go ] && echo 'go version go1.0' && echo more || exit 3\n"
+            f"#!/bin/sh\n[ {name} = go ] && echo 'go version go1.23.4 linux/amd64' && echo more || exit 3\n"
         )
         (tmp_path / name).chmod(0o755)
     program.cache_clear()
     try:
-        assert by_name()["Go"].found == "go version go1.0"
+        assert by_name()["Go"].found == "go version go1.23.4 linux/amd64"
         assert by_name()["C compiler (cc)"].found == ""
     finally:
         program.cache_clear()
@@ -69,5 +69,49 @@ def test_what_is_needed_and_lacking_is_an_exit_code(monkeypatch: pytest.MonkeyPa
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 1 and "needed and not here: iokernel" in done.stdout
     assert "to get it: make setup" in done.stdout
-    said = json.loads(runner.invoke(app, ["doctor", "--json"]).stdout)
+    done = runner.invoke(app, ["doctor", "--json"])
+    said = json.loads(done.stdout)
+    assert done.exit_code == 1 and said["parts"][0]["found"] is None
     assert said["parts"][0]["get"] == "make setup" and "Linux" in said["machine"]
+
+
+def programs_in(folder: Path, monkeypatch: pytest.MonkeyPatch, **said: str) -> dict[str, Part]:
+    """Return the parts where PATH has these programs alone, each with what it says."""
+    for name, words in said.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{words}'\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    program.cache_clear()
+    try:
+        return by_name()
+    finally:
+        program.cache_clear()
+
+
+def test_a_tool_that_is_too_old_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has cargo 1.63, and fairshare asks for 1.82; its Go 1.19 fetches no newer one."""
+    found = programs_in(
+        tmp_path, monkeypatch, cargo="cargo 1.63.0 (abc 2022)", go="go version go1.19.8 linux/amd64"
+    )
+    assert found["Rust (cargo)"].found == "" and "1.82 or newer" in found["Rust (cargo)"].get
+    assert found["Go"].found == "" and "go1.19.8 linux/amd64 is too old" in found["Go"].get
+    declared = (Path(doctor.__file__).parents[2] / "native" / "fairshare" / "Cargo.toml").read_text()
+    assert f'rust-version = "{".".join(map(str, doctor._RUST))}"' in declared
+
+
+def test_qsub_of_another_scheduler_is_no_cobalt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    three = {"qsub": "", "qstat": "", "qdel": ""}
+    assert programs_in(tmp_path, monkeypatch, **three)["cobalt"].found == ""
+    assert programs_in(tmp_path, monkeypatch, nodelist="")["cobalt"].found == str(tmp_path / "qsub")
+
+
+def test_the_next_command_is_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler `make setup` fails: that comes first; outside a clone nothing can be made."""
+    monkeypatch.setenv("CC", "nocc")
+    found = programs_in(tmp_path, monkeypatch)
+    assert found["MPI"].get == "a C compiler first (see Building), then make setup"
+    assert found["fairshare"].get == "Rust first (see Building), then make layers"
+    assert found["cachevol"].get == "a C compiler first (see Building), then make layers"
+    assert found["Chromium"].found == "" and found["Chromium"].get
+    monkeypatch.setattr(doctor, "__file__", str(tmp_path / "lib" / "tiercel" / "doctor.py"))
+    assert programs_in(tmp_path, monkeypatch)["MPI"].get == "in a clone of tiercel: make setup"

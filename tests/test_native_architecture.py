@@ -59,7 +59,8 @@ LAYERS = {
         "start": "start.c",
     },
     "fairshare/server/src": {
-        "ground": "errno safe cgroup config copy fault jobs slurm log sent_away area creds epoll budget",
+        "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away area creds epoll "
+        "budget",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
         "scheduler": "queue hot strangers",

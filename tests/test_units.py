@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tiercel
 from tiercel.units import (
     format_bandwidth,
     format_duration,
     format_latency,
     format_rate,
+    format_samples,
+    format_share,
     format_size,
     parse_duration,
     parse_size,
@@ -45,6 +51,8 @@ def test_what_is_no_size(text: object) -> None:
         ("2h", 7200.0),
         ("250ms", 0.25),
         ("80us", 8e-5),
+        ("80µs", 8e-5),
+        ("80\u03bcs", 8e-5),  # the Greek letter, not the sign
         ("1.5", 1.5),
     ],
 )
@@ -52,10 +60,25 @@ def test_durations(text: object, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["5 minutes", "-3", -3, float("inf"), True, None, "s"])
+@pytest.mark.parametrize("text", ["5 minutes", "-3", -3, float("nan"), True, None, "s", "\u0661s", "1\u017f"])
 def test_what_is_no_duration(text: object) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", [float("inf"), 10**400, "9" * 400 + "s", 1e30, "10000000d"])
+def test_durations_that_nothing_can_add_up(text: object) -> None:
+    with pytest.raises(ValueError, match="longer than anybody waits"):
+        parse_duration(text)
+
+
+def test_shares_are_written_in_one_way() -> None:
+    """45 % as the SI has it, with a blank; Python's own format writes none."""
+    assert (format_share(0.451), format_share(0.00123, 2), format_share(-0.05, 1, "+")) == (
+        "45 %", "0.12 %", "-5.0 %",
+    )  # fmt: skip
+    package = Path(tiercel.__file__).parent
+    assert [path.name for path in package.rglob("*.py") if re.search(r":[^{}\n]*%\}", path.read_text())] == []
 
 
 def test_printed_forms() -> None:
@@ -64,6 +87,9 @@ def test_printed_forms() -> None:
     assert format_bandwidth(812.4 * 1024**2) == "812 MiB/s"
     assert format_rate(12_345) == "12.3 kop/s"
     assert format_rate(999.9) == "1 kop/s"  # never "1000 op/s"
+    assert format_samples(17_384.2) == "17 400 samples/s"  # nobody says ksamples
+    assert (format_samples(596.7), format_samples(2.751)) == ("597 samples/s", "2.75 samples/s")
+    assert format_samples(0) == "0 samples/s"
     assert format_latency(4.25e-6) == "4.25 µs"
     assert format_latency(0.0009999) == "1 ms"  # never "1000 µs"
     assert format_latency(float("nan")) == "–"

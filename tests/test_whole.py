@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -16,6 +17,12 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
         draft.write_text("half")
         raise ValueError("torn")
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a", "old")]
+
+
+def test_no_space_is_told_with_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as raised, drafted(tmp_path / "a"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert raised.value.filename == str(tmp_path / "a")
 
 
 def test_two_writers_do_not_share_a_draft(tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 # What all rules share: the plan, folders, and how tiercel is called. No rules here.
+import os
 import sys
 
 from tiercel.errors import UserError
-from tiercel.project import project_root, results_folder
+from tiercel.project import results_folder, workflow_root
 from tiercel.runs.stamps import AGAIN, stamps_folder
 from tiercel.site.profile import check_named_profile
-from tiercel.workflow import begin, start_over, workflow_plan
+from tiercel.workflow import begin, speak_up, start_over, workflow_plan
 
 SITE = config.get("site", "local")
 STUDY = config.get("study", "quick")
+# Whether Snakemake speaks for itself; `tiercel evaluate` keeps it quiet, and says what comes of it.
+ALOUD = str(config.get("announce", True)).lower() != "false"
 
+if workflow.is_main_process and not ALOUD:
+    speak_up()
 try:
-    ROOT = project_root()
+    ROOT = workflow_root()
     if workflow.is_main_process:
         check_named_profile(SITE, sys.argv[1:], ROOT)
     PLAN = workflow_plan(SITE, STUDY, ROOT, make=workflow.is_main_process)
@@ -28,6 +33,11 @@ TIERCEL = [sys.executable, "-m", "tiercel"]
 # What a batch asks of the site's scheduler; nothing where there is none.
 SCHEDULED = PLAN.resources(ROOT)
 SHOWN = []
+
+if "TMPDIR" not in os.environ:
+    # Snakemake sets it for every job, and a job would take its folder for the user's choice of scratch: the plan
+    # and its runs must see the same storages.
+    shell.prefix("unset TMPDIR; ")
 
 
 def shown(wildcards):

@@ -37,6 +37,13 @@ def end_with(parent: int) -> None:
         raise Interrupted
 
 
+def killed_with(parent: int) -> None:
+    """Let this process be killed when `parent`, which forked it, is gone; end where it is so already."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def interrupt(_number: int, _frame: FrameType | None) -> None:
     """Handler of SIGTERM: unwind as at Ctrl-C, so that what was started ends and what was made is removed."""
     raise Interrupted

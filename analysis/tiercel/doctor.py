@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,13 +20,15 @@ from typing import Any
 from tiercel.engines import engines
 from tiercel.launchers import resolve
 from tiercel.layers import layers
-from tiercel.programs import program
+from tiercel.programs import BROWSERS, program
 from tiercel.runs.tracing import preload_library
 from tiercel.schedulers import schedulers
 from tiercel.stack.spack import spack_program
 
 #: Seconds that a program has to say its version.
 _PATIENCE_S = 20.0
+#: Older ones cannot build: what fairshare's Cargo.toml asks for; a Go that fetches a newer one itself.
+_RUST, _GO = (1, 82), (1, 21)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def parts() -> Iterator[Part]:
     yield from _tracing()
     yield from _in_front()
     yield from _sites()
+    yield from _reporting()
     yield from _building()
 
 
@@ -62,7 +66,8 @@ _ENGINES = {
     "h5kernel": ("HDF5 writes and reads, as cachevol's measurements do", "make setup"),
     "sharing": ("measures how storage is shared (`tiercel share bench`)", "make layers"),
     "ior": ("IOR beside iokernel, paired: `tiercel engines compare`",
-            "build hpc/ior with the site's MPI and put it on PATH, or `tiercel stack install`"),
+            "with the site's MPI: git clone https://github.com/hpc/ior && cd ior && ./bootstrap && "
+            "./configure --prefix=$HOME/.local && make install, and $HOME/.local/bin on PATH"),
     "mdtest": ("mdtest beside iokernel, paired", "comes with IOR"),
     "fio": ("fio beside iokernel, on one node", "Debian: apt install fio"),
     "simulation": ("a study without its machine (`tiercel evaluate --simulate`)", "part of tiercel"),
@@ -73,13 +78,13 @@ _ENGINES = {
 def _measuring() -> Iterator[Part]:
     group = "Measuring"
     for name in engines:
-        adds, get = _ENGINES.get(name, ("an engine of a study", "see its page"))
+        adds, get = _ENGINES.get(name, ("an engine of a study", "see docs/engines.md"))
         installation = engines.get(name)().find()
         version = installation.version if installation else ""
-        yield Part(group, name, version, adds, get, needed=name == "iokernel")
+        yield Part(group, name, version, adds, _made(get), needed=name == "iokernel")
     launcher = resolve("auto")
     mpi = "" if not launcher.mpi or launcher.missing() else launcher.name
-    yield Part(group, "MPI", mpi, "runs on several nodes, MPI-IO, IOR and mdtest", "make setup")
+    yield Part(group, "MPI", mpi, "runs on several nodes, MPI-IO, IOR and mdtest", _made("make setup"))
     able = _capabilities()
     yield Part(
         group, "io_uring", "the kernel allows it" if able.get("io_uring") else "",
@@ -109,7 +114,7 @@ def _tracing() -> Iterator[Part]:
     group = "Traces"
     library = preload_library()
     yield Part(group, "DFTracer", "its library is here" if library else "",
-               "traced runs of a study; `tiercel advise`", "make setup (x86-64)")  # fmt: skip
+               "traced runs of a study; `tiercel advise`", _made("make setup (x86-64)"))  # fmt: skip
     traced = _answer(["strace", "-qq", "-e", "trace=none", "true"]) is not None
     yield Part(group, "strace", _version("strace", "-V") if traced else "",
                "`tiercel advise` on programs that DFTracer does not see; who waits for whom",
@@ -135,39 +140,84 @@ def _in_front() -> Iterator[Part]:
     for name in layers:
         layer = layers.get(name)()
         found = layer.find()
-        yield Part(group, name, found.version if found else "", _LAYERS.get(name, "a layer of a study"),
-                   layer.how_to_build())  # fmt: skip
+        # `make layers` builds cachevol without Rust.
+        needs = "setup" if name == "cachevol" else "layers"
+        get = _made("make layers", needs) if name in _LAYERS else layer.how_to_build()
+        adds = _LAYERS.get(name, "a layer of a study")
+        yield Part(group, name, found.version if found else "", adds, get)
     fuse = os.access("/dev/fuse", os.R_OK | os.W_OK)
     yield Part(group, "FUSE", _version("fusermount3", "-V") if fuse else "",
                "fairshare's front end for every program (`tiercel share run`)",
                "Debian: apt install fuse3; a container needs /dev/fuse")  # fmt: skip
     yield Part(group, "versitygw", _place("versitygw"), "a server of objects to try `type: s3` on",
-               "make gateway")  # fmt: skip
+               _made("make gateway"))  # fmt: skip
 
 
 def _sites() -> Iterator[Part]:
     group = "Sites"
     for name in schedulers:
-        missing = schedulers.get(name)().missing()
-        first = schedulers.get(name).programs[0]
-        yield Part(group, name, "" if missing else _place(first), "jobs of a site with this scheduler",
+        scheduler = schedulers.get(name)
+        # Programs of one name are of several schedulers: qsub is Grid Engine's, PBS', Cobalt's.
+        own = not scheduler.marks or any(map(program, scheduler.marks))
+        here = own and not scheduler().missing()
+        place = _place(scheduler.programs[0]) if here else ""
+        yield Part(group, name, place, "jobs of a site with this scheduler",
                    "log in where jobs are submitted")  # fmt: skip
     spack = spack_program()
     yield Part(group, "Spack", str(spack) if spack else "", "builds a site's engines: `tiercel stack`",
-               "clone spack/spack (1.0 or newer) and put its bin on PATH, or set SPACK_ROOT")  # fmt: skip
+               "git clone --depth=2 https://github.com/spack/spack ~/spack && "
+               "export SPACK_ROOT=~/spack")  # fmt: skip
+
+
+def _reporting() -> Iterator[Part]:
+    place = next(filter(None, map(_place, BROWSERS)), "")
+    yield Part("Reports", "Chromium", place, "prints the report: `tiercel report --pdf`",
+               "Debian: apt install chromium")  # fmt: skip
 
 
 def _building() -> Iterator[Part]:
     group = "Building"
-    compiler = os.environ.get("CC", "cc").split()[0]
-    yield Part(group, f"C compiler ({compiler})", _version(compiler, "--version"), "make setup",
-               "Debian: apt install gcc libc6-dev")  # fmt: skip
-    yield Part(group, "Rust (cargo)", _version("cargo", "--version"), "builds fairshare",
-               "Debian: apt install cargo, or rustup")  # fmt: skip
+    yield Part(group, f"C compiler ({_compiler()})", _version(_compiler(), "--version"),
+               "builds the native parts", "Debian: apt install gcc libc6-dev")  # fmt: skip
+    yield Part(group, "Rust (cargo)", *_new_enough("cargo", "--version", _RUST, "builds fairshare",
+               "rustup; Debian 13: apt install cargo"))  # fmt: skip
     headers = _place("h5cc") or _answer(["pkg-config", "--modversion", "hdf5"])
     yield Part(group, "HDF5 with headers", headers or "", "builds cachevol for the system's HDF5",
                "Debian: apt install libhdf5-dev")  # fmt: skip
-    yield Part(group, "Go", _version("go", "version"), "make gateway", "Debian: apt install golang")
+    yield Part(group, "Go", *_new_enough("go", "version", _GO, "builds versitygw",
+               "its own page; Debian 13: apt install golang"))  # fmt: skip
+
+
+def _compiler() -> str:
+    return os.environ.get("CC", "cc").split()[0]
+
+
+def _made(command: str, needs: str = "") -> str:
+    """Return how one gets what `command` makes, where make does: in a clone, and with its compiler first.
+
+    `needs`: the target whose compiler it is, where that is another than the command's.
+    """
+    if not command.startswith("make "):
+        return command
+    if not (Path(__file__).resolve().parents[2] / "Makefile").is_file():
+        return f"in a clone of tiercel: {command}"
+    lacking = {
+        "setup": "" if program(_compiler()) else "a C compiler",
+        "layers": "" if program("cargo") else "Rust",
+        "gateway": "" if program("go") else "Go",
+    }.get(needs or command.split()[1], "")
+    return f"{lacking} first (see Building), then {command}" if lacking else command
+
+
+def _new_enough(name: str, option: str, least: tuple[int, int], adds: str, get: str) -> tuple[str, str, str]:
+    """Return (found, adds, get) of a program that must be of a version; what is older is not here."""
+    said, wanted = _version(name, option), ".".join(map(str, least))
+    # A path is of a program that does not say its version.
+    number = None if said.startswith("/") else re.search(r"(\d+)\.(\d+)", said)
+    get = f"{wanted} or newer: {get}"
+    if number and (int(number[1]), int(number[2])) < least:
+        return "", adds, f"{get} ({said} is too old)"
+    return said, adds, get
 
 
 def _place(name: str) -> str:

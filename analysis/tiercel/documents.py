@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Tag, ValidationError, ValidationInfo, field_validator
 
 from tiercel.errors import UserError, suggest
+from tiercel.quantities import WRITTEN
 
 
 class Document(BaseModel):
@@ -78,21 +79,37 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def parse(model: type[D], content: Any, where: str) -> D:
-    """Return `content` as a `model`; UserError that names `where`, the key and what is allowed."""
+def parse(model: type[D], content: Any, where: str, *, dumped: bool = False) -> D:
+    """Return `content` as a `model`; UserError that names `where`, the key and what is allowed.
+
+    `dumped`: some of it comes from such an object, where rates are plain numbers.
+    """
     try:
-        return model.model_validate(content)
+        return model.model_validate(content, context={WRITTEN: not dumped})
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # The first is enough: later ones often follow from it, and one line is promised.
-        first = problems[0]
+        first = _of_the_kind_given(problems)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise UserError(f"{where}: {_explain(first, model)}{more}") from None
 
 
+def _of_the_kind_given(problems: list[Any]) -> Any:
+    """Return the first problem; where it is of a mapping that should be a number or one, that in it."""
+    first = problems[0]
+    around = first["loc"][:-1]
+    inside = (p for p in problems if p["loc"][: len(around)] == around and any(map(_is_mapping, p["loc"])))
+    return next(inside, first) if isinstance(first.get("input"), dict) else first
+
+
+def _is_mapping(part: Any) -> bool:
+    return str(part).startswith("dict[")
+
+
 def _explain(problem: Any, model: type[BaseModel]) -> str:
-    # Parts in brackets are tags of alternatives (see Workload), not keys of the file.
-    location = [part for part in problem["loc"] if not str(part).startswith("[")]
+    # Parts in brackets are tags of alternatives (see Workload), not keys of the file, as are kinds of values.
+    kinds = ("[", "dict[", "constrained-float")
+    location = [part for part in problem["loc"] if not str(part).startswith(kinds)]
     key = ".".join(str(part) for part in location) or "(top)"
     kind = problem["type"]
     if kind == "extra_forbidden":
@@ -103,8 +120,14 @@ def _explain(problem: Any, model: type[BaseModel]) -> str:
         return f"{key}: is required"
     message = str(problem["msg"]).removeprefix("Value error, ")
     shown = problem.get("input")
-    given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {shown!r})"
+    given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {_short(shown)})"
     return f"{key}: {message[0].lower() + message[1:]}{given}"
+
+
+def _short(value: Any) -> str:
+    """Return a value as an error names it, cut; of large numbers Python gives no digits."""
+    shown = f"about 2**{value.bit_length()}" if isinstance(value, int) and value > 1 << 256 else repr(value)
+    return shown if len(shown) <= 100 else f"{shown[:100]}..."
 
 
 def _model_at(model: type[BaseModel], location: Iterable[Any]) -> type[BaseModel] | None:

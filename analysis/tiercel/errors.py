@@ -34,6 +34,7 @@ def one_line(text: str) -> str:
 def suggest(word: str, allowed: Iterable[str]) -> str:
     """Return a sentence part: the allowed words, and the nearest one first where there is one."""
     words = sorted(allowed)
-    near = get_close_matches(word, words, n=1)
+    spelt = {each.casefold(): each for each in words}
+    near = get_close_matches(word.casefold(), spelt, n=1)
     listed = ", ".join(words) if words else "none"
-    return f"did you mean {near[0]}? (allowed: {listed})" if near else f"allowed: {listed}"
+    return f"did you mean {spelt[near[0]]}? (allowed: {listed})" if near else f"allowed: {listed}"

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tiercel.errors import UserError
+
 
 @dataclass(frozen=True)
 class Installation:
@@ -26,6 +28,8 @@ class Installation:
     programs: Mapping[str, Path]
 
 
+#: Names of Chromium, which prints pages; the first that is there is taken.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: The programs inside an installed package.
 _PACKAGED = Path(__file__).resolve().parent / "builtin" / "bin"
 #: In ``results/<site>/stack/``, written when the stack is built: the folders that hold its programs.
@@ -60,3 +64,31 @@ def program(name: str) -> Path | None:
     search = os.pathsep.join(place for place in places if place)
     found = shutil.which(name, path=search)
     return Path(found) if found else None
+
+
+def own_program(name: str) -> Path:
+    """Return the file that is run where a user names a program; UserError where nothing can be run.
+
+    A script whose first line names no interpreter is started by shells alone: a tracer cannot start it.
+    """
+    found = shutil.which(name)
+    if found is None:
+        raise UserError(
+            f"{name}: {'is not executable' if Path(name).is_file() else 'no such program on PATH'}"
+        )
+    try:
+        with Path(found).open("rb") as file:
+            start = file.read(256)
+    except OSError:  # may be run, and not read
+        return Path(found)
+    if b"\0" not in start and not start.startswith(b"#!"):
+        raise UserError(
+            f"{name}: no program, or a script without a first line like #!/bin/sh: `sh {name}` runs one"
+        )
+    if start.startswith(b"#!"):
+        interpreter = os.fsdecode(
+            start[2:].partition(b"\n")[0].strip(b" \t").replace(b"\t", b" ").split(b" ")[0]
+        )
+        if shutil.which(interpreter) is None:
+            raise UserError(f"{name}: its first line names {interpreter!r}, which is no program here")
+    return Path(found)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from tiercel.errors import UserError
+
 _PACKAGE = Path(__file__).resolve().parent
 #: In an installed package: what a checkout has in its root (setup.py puts it there).
 BUILT_IN = _PACKAGE / "builtin"
@@ -21,15 +23,42 @@ def project_root() -> Path:
     else (an installed package) the current folder as it is."""
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / "Snakefile").is_file() and (folder / "site-configs").is_dir():
+        # workflow/: as Snakemake's catalogue lays out a workflow of which tiercel's is a module.
+        files = (folder / "Snakefile", folder / "workflow" / "Snakefile")
+        if any(file.is_file() for file in files) and (folder / "site-configs").is_dir():
             return folder
     checkout = _checkout()
     return here if checkout is None else checkout
 
 
+def workflow_root() -> Path:
+    """Return the project, for a Snakemake in the current folder; UserError where it is another one.
+
+    Snakemake's files are relative to the folder that it runs in, those of the jobs to the project.
+    """
+    root = project_root()
+    if not root.samefile(Path.cwd()):
+        raise UserError(
+            f"Snakemake runs in {Path.cwd()}, and the project is {root}: start it there, or make this folder "
+            "a project (`tiercel init`; of a workflow that has tiercel's as a module: `mkdir site-configs`)"
+        )
+    return root
+
+
 def built_in() -> Path:
     """Return the folder with the Snakefile, site-configs/ and workflows/ that come with tiercel."""
     return _checkout() or BUILT_IN
+
+
+def checkout() -> Path:
+    """Return the checkout that this package is from. UserError for an installed package."""
+    found = _checkout()
+    if found is None:
+        raise UserError(
+            f"{_PACKAGE}: tiercel's sources are not there, which an artifact holds: name a clone of the same "
+            "version (`--sources FOLDER`)"
+        )
+    return found
 
 
 def provided(root: Path, name: str) -> Path:

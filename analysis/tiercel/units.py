@@ -11,13 +11,17 @@ import math
 import re
 from decimal import Decimal
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE)
-_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?\s*", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)([bB])/s\s*", re.ASCII)
 #: Offsets of files have 63 bits.
 _LARGEST = (1 << 63) - 1
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|min|h|d)?\s*", re.IGNORECASE)
+# Both signs for micro: keyboards have one, other programs write the Greek letter.
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS["d"] = 24 * 3600.0
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|µs|μs|ms|s|min|h|d)?\s*", re.IGNORECASE | re.ASCII)
+#: Longer ones (some 300 years) no clock, scheduler or plan adds up.
+LONGEST = 1e10
 
 
 def parse_size(value: object) -> int:
@@ -52,13 +56,21 @@ def _holdable(size: int, given: object) -> int:
 def parse_duration(value: object) -> float:
     """Return seconds for ``30``, ``"90s"``, ``"5min"``, ``"250ms"``, ``"80us"``; ValueError for others."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        if value < 0 or not math.isfinite(value):
+        if not value >= 0:  # NaN, too
             raise ValueError("must be a duration of zero or more seconds")
-        return float(value)
+        return _waitable(value, value)
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if not match:
         raise ValueError(f"{value!r} is not a duration: write 30, 30s, 5min, 2h, 250ms or 80us")
-    return float(match[1]) * _SECONDS[(match[2] or "").lower()]
+    return _waitable(float(match[1]) * _SECONDS[(match[2] or "").lower()], value)
+
+
+def _waitable(seconds: float, given: object) -> float:
+    if seconds > LONGEST:
+        words = str(given)
+        words = words if len(words) <= 25 else f"{words[:22]}..."
+        raise ValueError(f"{words} is longer than anybody waits (300 years)")
+    return float(seconds)
 
 
 def parse_rate(value: object) -> float:
@@ -91,8 +103,18 @@ def format_rate(per_second: float, digits: int = 3) -> str:
 
 
 def format_samples(per_second: float, digits: int = 3) -> str:
-    """Return ``313 samples/s``."""
-    return _scaled(per_second, 1000, ["samples/s", "ksamples/s", "Msamples/s"], digits)
+    """Return ``17 400 samples/s``."""
+    return f"{format_whole(per_second, digits)} samples/s"
+
+
+def format_whole(number: float, digits: int = 3) -> str:
+    """Return so many digits of a number, written out: ``53 600``, ``936``, ``2.75``."""
+    if not math.isfinite(number):
+        return "–"
+    if abs(number) < 100:
+        return _significant(number, digits)
+    places = len(str(int(abs(number)))) - digits
+    return f"{round(number, -places) if places > 0 else number:,.0f}".replace(",", " ")
 
 
 def format_latency(seconds: float, digits: int = 3) -> str:
@@ -103,6 +125,11 @@ def format_latency(seconds: float, digits: int = 3) -> str:
         if seconds < factor * 999.5:
             return f"{_significant(seconds / factor, digits)} {unit}"
     return f"{_significant(seconds, digits)} s"
+
+
+def format_share(share: float, digits: int = 0, sign: str = "") -> str:
+    """Return ``45 %``, with `digits` after the point; `sign` "+": of both signs."""
+    return f"{100 * share:{sign}.{digits}f} %"
 
 
 def format_duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ _FORGOTTEN_S = 86400.0
 def drafted(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes the place of `path`, else it goes.
 
-    OSError as writing gives it, of the path that was asked for where it cannot be put in its place.
+    OSError as writing gives it, of the path that was asked for where it names none (no space left).
     """
     for left in path.parent.glob(f".{path.name}.*.partial"):
         with suppress(OSError):
@@ -28,6 +28,10 @@ def drafted(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(path)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -101,7 +101,7 @@ def test_within_the_noise_of_home_against_home_nothing_is_advised() -> None:
 def test_no_way_can_save_what_is_not_waited_for() -> None:
     found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=trials([1.9, 1.9, 1.9, 1.9, 1.9]))
     v = verdict(results_of(found, UNITS), NOT_VOLATILE, 0.01)
-    assert v is not None and v.decided and v.way is v.home and "1.0%" in v.reason
+    assert v is not None and v.decided and v.way is v.home and "1.0 %" in v.reason
 
 
 def test_a_slower_way_is_never_taken() -> None:

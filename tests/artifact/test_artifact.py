@@ -155,6 +155,9 @@ def test_slim_is_made_again_too(measured: Project, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     folder = unpacked(target, tmp_path / "there")
     assert not list(folder.rglob("*.pfw.gz")) and (folder / "results" / "traces.parquet").is_file()
+    # One engine alone: a list of one would be no compact JSON-LD.
+    graph = json.loads((folder / "ro-crate-metadata.json").read_text())["@graph"]
+    assert not [(e["@id"], key) for e in graph for key, v in e.items() if isinstance(v, list) and len(v) == 1]
     code, answer = reproduce(folder)
     assert (code, answer["different"], answer["missing"], answer["added"]) == (0, [], [], [])
 
@@ -178,7 +181,7 @@ def test_nothing_private_is_packed(measured: Project, tmp_path: Path) -> None:
     # What is no text cannot be cleaned.
     (run / "binary").write_bytes(b"\0\1/home/zelda/x\0")
     done = project.tiercel(*PACK, "-o", str(tmp_path / "p.tar.gz"), env=telling)
-    assert done.returncode == 2 and "a binary file that names your home folder" in done.stderr
+    assert done.returncode == 2 and "holds your home folder or a secret, and is binary" in done.stderr
     assert not (tmp_path / "p.tar.gz").exists()
 
 
@@ -267,7 +270,7 @@ def test_what_cannot_be_packed_or_made_again(measured: Project, tmp_path: Path) 
         ((*PACK, "--output", "x.zip"), "ends in .tar.gz"),
         ((*PACK, "--output", "nowhere/x.tar.gz"), "there is no folder nowhere"),
         (("artifact", "--study", "tiny", "--author", "A", "--licence", "MIT"), "holds no run of study tiny"),
-        ((*PACK, "--site", "elsewhere"), "nothing measured yet"),
+        ((*PACK, "--site", "elsewhere"), "no site named 'elsewhere', and no results of one"),
         (("reproduce", str(tmp_path)), "there is no artifact.json"),
         (("reproduce", str(tmp_path / "none.tar.gz")), "no such file"),
         (("reproduce", __file__), "damaged, or no archive"),

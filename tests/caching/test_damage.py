@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -201,3 +202,16 @@ look("f.h5", 0)
 look("g.h5", 5)
 """)  # fmt: skip
     node.good(READ + "look('f.h5', 0); look('g.h5', 5); copied(2 * 1024**2)")
+
+
+def test_cleaning_up_leaves_the_copy_that_has_just_been_made(node: Node, tmp_path: Path) -> None:
+    """The sweep sees a folder without a map; before it takes that away, the program puts a new copy there."""
+    shim = tmp_path / "late_look.so"
+    source = Path(__file__).with_name("late_look.c")
+    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    make(node, "f.h5", 0)
+    node.good(READ + "look('f.h5', 0); copied(1024**2)")
+    (copy_of(node, "f.h5") / "map").unlink()
+    done = node.run(READ + "look('f.h5', 0)\ntime.sleep(1.5)", extra={"LD_PRELOAD": str(shim)})
+    assert done.returncode == 0, done.stderr
+    assert len(node.copies) == 1

@@ -49,7 +49,15 @@ def test_mistakes_are_one_line(node: Node) -> None:
         (("run", *storage, "--", "no-such-program"), {}, "no-such-program: no such program"),
         (("run", *storage, "--size", "much", "--", "true"), {}, "--size: 'much' is not a size"),
         (("run", *storage, "--", "true"), {"HDF5_VOL_CONNECTOR": "other"}, "is set already"),
+        (
+            ("run", *storage, "--stats", "/proc/none/counts", "--", "true"),
+            {},
+            "there is no folder /proc/none",
+        ),
         (("drop", *storage), {}, "name one with --log or --file, or say --all"),
+        (("drop", *storage, "--all", "--log", "a"), {}, "--all is every log"),
+        (("drop", *storage, "--log", "a"), {}, "no log a is staged there"),
+        (("replay", *storage, "--log", "a"), {}, "no log a is staged there"),
         (("bench", "--base", "/nowhere", *storage), {}, "--base /nowhere: not a folder"),
     ]:
         done = cache(*words, folder=node.base, env=env)

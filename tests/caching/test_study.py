@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 
 from tests.conftest import Project
@@ -49,3 +51,52 @@ def test_a_study_with_and_without_the_layer(project: Project) -> None:
     assert "Node-local caching" in page
     left = list(project.results.rglob("cachevol-stats.jsonl"))
     assert len(left) == 2  # the layer's counts lie in the raw folder of each run through it
+
+
+TRAINING = """
+study: trained
+title: Trainings through the layer
+engines: [dlkernel]
+stacks:
+  - storage: all
+  - {storage: all, layers: [{layer: cachevol, options: {adaptive: false, quiet: 0}}]}
+repetitions: {minimum: 1, maximum: 1, target: 0.5}
+twins: false
+timeout: 120s
+experiments:
+  training:
+    processes_per_node: [2]
+    workloads:
+      hdf5: {operation: deep-learning, workload: small.yaml}
+      npy:
+        operation: deep-learning
+        workload: small.yaml
+        overrides: {dataset.format: npy, reader.file_access: multi, dataset.num_files_train: 2}
+"""
+SMALL = """
+model: {name: small}
+framework: pytorch
+workflow: {generate_data: true, train: true}
+dataset: {format: hdf5, num_files_train: 1, num_samples_per_file: 32, record_length_bytes: 65536}
+reader: {data_loader: pytorch, file_access: shared, batch_size: 4, read_threads: 0, sample_shuffle: random}
+train: {epochs: 3}
+"""
+
+
+def test_a_training_with_and_without_the_layer(project: Project) -> None:
+    """HDF5 trainings are served by copies in later epochs; those of other formats do not count as cached."""
+    (project.root / "small.yaml").write_text(SMALL)
+    project.study("trained", TRAINING)
+    done = project.tiercel("evaluate", "--study", "trained")
+    assert done.returncode == 0, done.stderr
+    rows = pd.read_parquet(project.results / "observations.parquet")
+    pairs = {(w, n.split()[0]) for w, n in zip(rows["workload"], rows["layer"], strict=True)}
+    assert pairs == {("hdf5", "none"), ("hdf5", "cachevol"), ("npy", "none")}
+    (stats,) = project.results.rglob("cachevol-stats.jsonl")
+    hits = [json.loads(line)["hit_bytes"] for line in stats.read_text().splitlines()]
+    # The 32 samples of two later epochs at most, and what HDF5 says of them.
+    assert 0 < sum(hits) < 2 * 32 * 65536 + 128 * 1024
+    page = (project.results / "report" / "index.html").read_text()
+    assert "time of each epoch" in page
+    times = pd.read_csv(next(project.results.rglob("dl-seconds-training-hdf5.csv")))
+    assert sorted(times["epoch"]) == [1, 1, 2, 2, 3, 3]

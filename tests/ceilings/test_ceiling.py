@@ -1,4 +1,4 @@
-"""Ceilings by bandwidth, operations and latency, from hand-made topologies; what a change does to them."""
+"""Ceilings by bandwidth, operations and latency, from hand-made topologies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 
 from tiercel.ceilings import Demand, ceiling_for, ceiling_of, missing
 from tiercel.ceilings.study import demand_of
-from tiercel.ceilings.whatif import changed
-from tiercel.errors import UserError
-from tiercel.site.model import Site, Storage
+from tiercel.site.model import Storage
 from tiercel.study.workloads.data import DataWorkload
 from tiercel.study.workloads.metadata import MetadataWorkload
 
@@ -32,20 +30,65 @@ def test_the_next_stage_is_what_binds_once_the_narrowest_is_wider() -> None:
     found = ceiling_of(storage(LINK, GATEWAY, SERVERS), "read", 2)
     assert found is not None and found.next is not None
     # Two links of 10 GB/s; six gateways of 5 GB/s.
-    assert (found.bandwidth, found.stage.stage) == (20e9, "client")
-    assert (found.next.bandwidth, found.next.stage.stage) == (30e9, "gateway")
+    assert (found.rate, found.stage.stage) == (20e9, "client")
+    assert (found.next.rate, found.next.stage.stage) == (30e9, "gateway")
     assert found.unknown == ("server (four servers)", "fabric", "media")
+
+
+def test_without_the_widest_wait_what_the_others_add_binds_next() -> None:
+    far = storage(LINK, {"stage": "server", "latency": "3ms"}, {"stage": "media", "latency": "1ms"})
+    found = ceiling_for(far, Demand("read", 1, transfer_size=MIB, outstanding=2))
+    assert found is not None and found.next is not None
+    # Two operations of 1 MiB in 4 ms, of which 1 ms is left.
+    assert (found.rate, found.stage.stage) == (500 * MIB, "server")
+    assert (found.next.rate, found.next.stage.stage, found.next.figure) == (
+        2000 * MIB,
+        "media",
+        "latency",
+    )
+    # A narrow link that adds more than the media: without it, their 1 ms are what is left.
+    near = storage({**LINK, "bandwidth": "100MB/s", "latency": "3ms"}, {"stage": "media", "latency": "1ms"})
+    found = ceiling_for(near, Demand("read", 1, transfer_size=MIB, outstanding=2))
+    assert found is not None and found.next is not None
+    assert (found.rate, found.next.rate, found.next.figure) == (100e6, 2000 * MIB, "latency")
+
+
+@pytest.mark.parametrize(
+    ("per_node", "nodes", "processes", "units"),
+    [
+        (False, 1, 1, 1), (False, 2, 1, 2), (False, 2, 3, 4), (True, 2, 1, 2), (True, 2, 8, 8),
+        (False, 1, None, 4), (True, 2, None, 8),
+    ],
+)  # fmt: skip
+def test_processes_use_no_more_units_than_there_are_of_them(
+    per_node: bool, nodes: int, processes: int | None, units: int
+) -> None:
+    one_each = {
+        "stage": "server",
+        "units": 4,
+        "bandwidth": "1GB/s",
+        "spread": "processes",
+        "per_node": per_node,
+    }
+    found = ceiling_for(storage(one_each), Demand("write", nodes, processes=processes))
+    assert found is not None and found.rate == units * 1e9
 
 
 def test_a_stage_without_figures_gives_no_ceiling_and_is_named() -> None:
     only = storage(SERVERS)
     assert ceiling_of(only, "write", 1) is None
-    assert missing(only, "write") == ("server (four servers)", "client", "gateway", "fabric", "media")
+    assert missing(only, Demand("write", 1)) == (
+        "server (four servers)",
+        "client",
+        "gateway",
+        "fabric",
+        "media",
+    )
 
 
 def test_a_way_inside_a_node_lacks_no_gateway() -> None:
     disk = Storage(type="xfs", mount="/s", scratch="/s/x")
-    assert missing(disk, "read") == ("media",)
+    assert missing(disk, Demand("read", 1)) == ("media",)
 
 
 def test_operations_per_second_bound_small_transfers_only() -> None:
@@ -54,8 +97,8 @@ def test_operations_per_second_bound_small_transfers_only() -> None:
     small = ceiling_for(served, Demand("read", 1, transfer_size=4096))
     large = ceiling_for(served, Demand("read", 1, transfer_size=MIB))
     assert small is not None and large is not None
-    assert (small.bandwidth, small.stage.stage, small.limits[0].figure) == (819.2e6, "server", "operations")
-    assert (large.bandwidth, large.stage.stage) == (10e9, "client")
+    assert (small.rate, small.stage.stage, small.limits[0].figure) == (819.2e6, "server", "operations")
+    assert (large.rate, large.stage.stage) == (10e9, "client")
 
 
 def test_latency_bounds_what_waits_for_each_operation() -> None:
@@ -63,10 +106,10 @@ def test_latency_bounds_what_waits_for_each_operation() -> None:
     # Eight processes, each one operation of 1 MiB in 4 ms: 2000 MiB/s. The servers' part is the larger.
     waits = ceiling_for(far, Demand("write", 2, transfer_size=MIB, outstanding=8))
     assert waits is not None
-    assert waits.bandwidth == pytest.approx(2000 * MIB)
+    assert waits.rate == pytest.approx(2000 * MIB)
     assert (waits.stage.stage, waits.limits[0].figure) == ("server", "latency")
     cached = ceiling_for(far, Demand("write", 2, transfer_size=MIB))
-    assert cached is not None and cached.bandwidth == 20e9
+    assert cached is not None and cached.rate == 20e9
 
 
 @pytest.mark.parametrize(
@@ -89,80 +132,3 @@ def test_who_waits_for_each_operation(more: dict[str, Any], outstanding: int | N
 def test_metadata_has_no_ceiling_in_bytes() -> None:
     workload = MetadataWorkload.model_validate({"operation": "metadata"})
     assert demand_of(workload, 1, 1) is None
-
-
-# -- what if -------------------------------------------------------------------------------------------------
-
-
-def site() -> Site:
-    both = {"type": "nfs", "mount": "/v", "scratch": "/v/x", "medium": "network"}
-    return Site.model_validate(
-        {
-            "site": "made-up",
-            "storages": {
-                "vast": {**both, "topology": [LINK, GATEWAY]},
-                "gpfs": {**both, "topology": [LINK]},
-                "twice": {**both, "topology": [SERVERS, {**SERVERS, "label": "others"}]},
-            },
-        }
-    )
-
-
-def bound(made: Site, name: str, nodes: int) -> tuple[float, str] | None:
-    found = ceiling_of(made.storages[name], "read", nodes)
-    return (found.bandwidth, found.stage.stage) if found else None
-
-
-def test_more_gateways_and_then_the_links_bind() -> None:
-    # Four nodes: 40 GB/s of links, 30 GB/s of gateways; sixteen gateways carry 80 GB/s.
-    assert bound(site(), "vast", 4) == (30e9, "gateway")
-    for change in ("gateway.units=16", "vast.gateway.units=16", "vast.gateway=none"):
-        other = changed(site(), change)
-        assert bound(other, "vast", 4) == (40e9, "client"), change
-        assert other.storages["gpfs"] == site().storages["gpfs"]
-
-
-def test_without_a_storage_all_that_have_the_stage_change() -> None:
-    other = changed(site(), "client.bandwidth=100Gb/s")
-    assert (bound(other, "vast", 1), bound(other, "gpfs", 1)) == ((12.5e9, "client"), (12.5e9, "client"))
-
-
-def test_a_figure_that_the_site_file_lacks_can_be_supposed() -> None:
-    other = changed(site(), "gpfs.media.bandwidth=1GB/s")
-    assert bound(other, "gpfs", 4) == (1e9, "media")
-    assert other.storages["gpfs"].topology[-1].source == "what if"
-
-
-def test_one_direction_alone_leaves_the_other() -> None:
-    other = changed(site(), "vast.gateway.write_bandwidth=1GB/s")
-    assert bound(other, "vast", 4) == (30e9, "gateway")
-    writes = ceiling_of(other.storages["vast"], "write", 4)
-    assert writes is not None and writes.bandwidth == 6e9
-    # And back: one number for both.
-    again = ceiling_of(changed(other, "vast.gateway.bandwidth=2GB/s").storages["vast"], "write", 4)
-    assert again is not None and again.bandwidth == 12e9
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("", "write [STORAGE.]STAGE.KEY=VALUE"),
-        ("gateway", "write [STORAGE.]STAGE.KEY=VALUE"),
-        ("gateway=16", "write [STORAGE.]STAGE.KEY=VALUE"),
-        ("gateway.units=", "write [STORAGE.]STAGE.KEY=VALUE"),
-        ("vats.gateway.units=1", "did you mean vast?"),
-        ("gatway.units=1", "did you mean gateway?"),
-        ("gateway.unit=1", "did you mean units?"),
-        ("gateway.source=me", "no key 'source'"),
-        ("gateway.units=many", "units: "),
-        ("gateway.units=0", "units: "),
-        ("gateway.bandwidth=12", "is not a rate"),
-        ("media.bandwidth=1GB/s", "no storage has a stage media: name the storage (vast, gpfs, twice)"),
-        ("gpfs.gateway=none", "gpfs has no stage gateway"),
-        ("twice.server.units=3", "twice has 2 stages server"),
-    ],
-)
-def test_a_change_that_cannot_be_made(change: str, said: str) -> None:
-    with pytest.raises(UserError) as caught:
-        changed(site(), change)
-    assert said in str(caught.value) and str(caught.value).startswith("--set ")

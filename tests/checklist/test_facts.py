@@ -84,7 +84,7 @@ def test_standing_of_facts(tmp_path: Path) -> None:
         facts=[
             Found(fact="memory_per_node", stated="8 GiB", found="4.00 GiB", fits=False, problem="less"),
             Found(fact="processes_per_node", stated="2", found="4 cores", fits=True),
-            Found(fact="storages.main.eviction", found="0%", fits=True),
+            Found(fact="storages.main.eviction", found="0 %", fits=True),
             Found(fact="tracing", problem="not installed"),
         ],
     )  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.ceilings import ceiling_of
+from tiercel.checklist.stages import passed
 from tiercel.errors import UserError
 from tiercel.site import load_site
 from tiercel.site.calibrated import Calibration, read_calibration, with_calibration, write_calibration
@@ -32,11 +33,21 @@ def test_this_machine_is_measured_and_known_from_then_on(project: Project) -> No
     storage = load_site("local", project.root).storages["main"]
     ceiling = ceiling_of(storage, "write", 1)
     assert ceiling is not None and ceiling.unknown == ()
-    assert ceiling.bandwidth == pytest.approx(min(media["write_bandwidth"], memory["bandwidth"]), rel=1e-6)
+    assert ceiling.rate == pytest.approx(media["write_bandwidth"], rel=1e-6)
     plan = project.tiercel("plan", "--site", "local-simulated", "--study", "tiny")
     assert plan.returncode == 0 and "unknown" not in plan.stdout + plan.stderr
     # Nothing stays behind.
     assert not list(storage.scratch_path().iterdir())
+
+
+def test_no_stage_carries_less_than_what_came_through_it() -> None:
+    whole = {"read_bandwidth": 5e9, "write_bandwidth": 1e9}
+    # One connection of loopback, or a busy minute: the storage gave more from end to end.
+    assert passed({"stage": "client", "bandwidth": 3e9}, whole) == {
+        "stage": "client", "read_bandwidth": 5e9, "write_bandwidth": 3e9,
+    }  # fmt: skip
+    memory = {"read_bandwidth": 9e9, "write_bandwidth": 2e8, "read_cache": 7}
+    assert passed(memory, whole) == {"read_bandwidth": 9e9, "write_bandwidth": 1e9, "read_cache": 7}
 
 
 def site(*stages: dict[str, object], **keys: object) -> Site:
@@ -51,11 +62,11 @@ def test_what_somebody_wrote_down_wins(tmp_path: Path) -> None:
     )  # fmt: skip
     write_calibration(found, tmp_path)
     assert read_calibration("here", tmp_path) == found
-    told = site({"stage": "media", "label": "told", "write_bandwidth": "3GB/s"}, {"stage": "client"})
+    told = site({"stage": "client"}, {"stage": "media", "label": "told", "write_bandwidth": "3GB/s"})
     stages = with_calibration(told, tmp_path).storages["disk"].topology
     # The client had no figure, so it is the measured one; the media keeps its own.
     assert [(s.stage, s.label, s.one_carries("write")) for s in stages] == [
-        ("media", "told", 3e9), ("client", "", 1e9),
+        ("client", "", 1e9), ("media", "told", 3e9),
     ]  # fmt: skip
 
 

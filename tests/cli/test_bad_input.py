@@ -13,6 +13,8 @@ from typer.main import get_command
 
 from tiercel.cli.main import MISTAKE, app, run
 
+from ..conftest import Project
+
 
 def asked(words: list[str]) -> tuple[int, str, str]:
     """Run the command line in this process; return its exit code, and what it printed on both streams."""
@@ -31,8 +33,8 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def usage_mistakes() -> Iterator[list[str]]:
-    """Every command with an option that it does not have; every option without its value, and with a word
-    where it wants a number."""
+    """Every command with an option that it does not have; every option without its value, and with a word,
+    or with what is no number that anything can have, where it wants a number."""
     for path, command in commands(get_command(app)):
         # Before a program's own options, where a command takes a program.
         yield [*path, "--no-such-option"]
@@ -43,6 +45,7 @@ def usage_mistakes() -> Iterator[list[str]]:
             yield [*path, name]
             if parameter.type_descriptor.annotation in (int, float):
                 yield [*path, name, "many"]
+                yield [*path, name, "inf"]
 
 
 @pytest.mark.parametrize("words", list(usage_mistakes()), ids=" ".join)
@@ -250,7 +253,11 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
     [
         ["evaluate", "--site", "nowhere"], ["evaluate", "--site", "../local"], ["plan", "--site", ""],
         ["show", "--site", "a/b"], ["show", "--site", "nowhere"], ["report", "--site", "nowhere"],
-        ["collect", "--site", "nowhere"], ["clean", "--site", "nowhere"], ["check", "--site", "nowhere"],
+        ["collect", "--site", "nowhere"], ["collect", "--site", ".."],
+        ["trace", "collect", "--site", "../.."],
+        ["show", "--site", "/"], ["artifact", "--site", "../results"], ["place", "train", "--site", ".."],
+        ["advise", "--", ""], ["advise", "-o", "/dev/null", "--", "true"],
+        ["clean", "--site", "nowhere"], ["check", "--site", "nowhere"],
         ["check", "--study", "nowhere"], ["plan", "--study", "/nowhere.yaml"], ["plan", "--study", "/"],
         ["show", "--study", "nowhere"], ["site", "show", "nowhere"], ["site", "check", "nowhere"],
         ["site", "check", ".."],
@@ -259,7 +266,8 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["compare", "nowhere", "local"], ["compare", "local", "local", "--fail-on", "sometimes"],
         ["compare", "local", "local", "--fail-on", "-5%"], ["engines", "compare", "ioor"],
         ["advise", "--", "/nowhere/program"], ["advise", "--minutes", "-1", "--", "true"],
-        ["advise", "--minutes", "nan", "--", "true"], ["advise", "--home", "nowhere", "--", "true"],
+        ["advise", "--minutes", "nan", "--", "true"], ["advise", "--minutes", "inf", "--", "true"],
+        ["advise", "--home", "nowhere", "--", "true"],
         ["place", "train", "--study", "nowhere"],
         ["place", "sweep", "--study", "nowhere", "--site", "nowhere"],
         ["place", "apps", "--only", "nothing"], ["place", "apps", "--repetitions", "0"],
@@ -271,11 +279,48 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["share", "status", "--socket", "/nowhere/s"],
         ["share", "ticket"], ["share", "simulate", "--policy", "unfair"],
         ["trace", "survey", "/nowhere"], ["trace", "survey", "/etc/hostname"],
+        ["trace", "survey", "/tmp", "--time-limit", "nan"],
+        ["trace", "survey", "/tmp", "--time-limit", "1e400"],
+        ["trace", "survey", "/tmp", "--filter", ""], ["trace", "survey", "/tmp", "--since", "soon"],
         ["trace", "compare", "/nowhere", "/"],
         ["trace", "collect", "--site", "nowhere"], ["trace", "summary", "/nowhere", "--memory", "lots"],
         ["trace", "summary", "/nowhere", "--format", "papyrus"],
+        ["trace", "files", "/nowhere", "--limit", "-1"], ["trace", "survey", "/nowhere", "--limit", "-1"],
     ],
     ids=" ".join,
 )  # fmt: skip
 def test_words_that_do_not_fit(words: list[str]) -> None:
     refused(words)
+
+
+def test_a_script_that_only_a_shell_starts_is_no_program(tmp_path: Path) -> None:
+    script = Path(written("run.sh", b"echo hello\n")(tmp_path))
+    script.chmod(0o755)
+    assert "#!/bin/sh" in refused(["advise", "--", str(script)])
+
+
+@pytest.mark.parametrize("first", [b"#!/nowhere/sh", b"#!/bin/sh\r", b"#!"])
+def test_a_script_whose_interpreter_is_not_there_is_no_program(tmp_path: Path, first: bytes) -> None:
+    """It never ran, and was told to read and write no files of its own."""
+    script = Path(written("run.sh", first + b"\necho hello\n")(tmp_path))
+    script.chmod(0o755)
+    assert "its first line names" in refused(["advise", "--", str(script)])
+
+
+def test_what_lies_beside_the_results_is_no_site(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`..` is a folder that is there: tables were written into the project itself."""
+    project.results.mkdir(parents=True)
+    (project.root / "raw").mkdir()
+    monkeypatch.chdir(project.root)
+    there = set(project.root.iterdir())
+    assert "no site named '..'" in refused(["collect", "--site", "..", "--study", "tiny"])
+    assert set(project.root.iterdir()) == there
+    assert "did you mean local?" in refused(["show", "--site", "LOCAL", "--study", "tiny"])
+
+
+def test_an_unknown_study_is_told_once_where_there_are_results(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.results.mkdir(parents=True)
+    monkeypatch.chdir(project.root)
+    refused(["report", "--study", "nowhere"])

@@ -40,6 +40,24 @@ def test_a_command_alone_shows_its_help() -> None:
     assert done.returncode == MISTAKE and "Usage: " in done.stdout + done.stderr
 
 
+def test_a_terminal_of_another_alphabet() -> None:
+    """As of LC_ALL=en_US: what it cannot show is a question mark there."""
+    program = "from tiercel.cli import main as m; m.run = lambda app: print('5 \u2013 6') or 0; m.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, b"5 ? 6\n"), done.stderr
+
+
+@pytest.mark.parametrize(("closed", "said"), [(">&-", 1), (">&- 2>&-", 0)])
+def test_closed_output_is_a_mistake(closed: str, said: int) -> None:
+    words = f'"{sys.executable}" -m tiercel site list {closed}'
+    done = subprocess.run(["sh", "-c", words], stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert done.returncode == MISTAKE
+    assert done.stderr.count("\n") == said and "Traceback" not in done.stderr, done.stderr
+
+
 def test_what_cannot_be_printed_is_said() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = subprocess.run(
@@ -68,6 +86,12 @@ def raising(error: BaseException):  # type: ignore[no-untyped-def]
         ),
         (KeyboardInterrupt(), INTERRUPTED, "tiercel: interrupted"),
         (typer.Abort(), INTERRUPTED, "tiercel: interrupted"),
+        (MemoryError(), MISTAKE, "tiercel: memory is used up: "),
+        (
+            ImportError("libarrow.so: failed to map segment from shared object"),
+            MISTAKE,
+            "tiercel: memory is used up: ",
+        ),
     ],
 )
 def test_trouble_has_its_line(
@@ -82,6 +106,12 @@ def test_a_defect_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(raising(IndexError("list index out of range"))) == DEFECT
     said = capsys.readouterr().err
     assert "IndexError: list index out of range" in said and "please report it" in said
+
+
+def test_a_library_that_does_not_fit_is_a_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only want of memory is the machine's trouble."""
+    assert run(raising(ImportError("libarrow.so: undefined symbol: f"))) == DEFECT
+    assert "undefined symbol" in capsys.readouterr().err
 
 
 def test_an_exit_code_of_a_command_stays() -> None:

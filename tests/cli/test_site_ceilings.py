@@ -6,9 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+
+from tiercel.ceilings.study import configurations_of, rows_of
+from tiercel.engines import engines
+from tiercel.layers import layers
+from tiercel.site import load_site
+from tiercel.study.load import load_study
 
 from ..conftest import CHECKOUT
 
@@ -79,6 +85,23 @@ def test_sixteen_gateway_links_and_what_binds_then() -> None:
     }  # fmt: skip
     words = asked("whatif", "lassen", *STUDY, "--set", "gateway.units=16")
     assert "18 of 108 ceilings change.\n" in words.stdout
+
+
+@pytest.mark.parametrize("study", ["caching", "sharing", "full"])
+def test_nothing_that_a_study_needs_has_to_be_here(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object) -> NoReturn:
+        raise AssertionError("looked for a program")
+
+    for program in [*map(engines.get, engines), *map(layers.get, layers)]:
+        monkeypatch.setattr(program, "find", nothing)
+    site = load_site("frontera", CHECKOUT)
+    found = rows_of(configurations_of(site, load_study(study, CHECKOUT)), site)
+    assert {row.storage for row in found} == {"lustre", "memory"}
+
+
+def test_a_simulated_site_has_the_ceilings_of_its_machine(lassen: list[dict[str, Any]]) -> None:
+    found = asked("ceilings", "lassen-simulated", *STUDY, "--json")
+    assert json.loads(found.stdout)["ceilings"] == lassen
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_among_equal_work_the_same_name_is_the_partner(tmp_path):
         ({"storage": "other"}, matching.NO_STORAGE, "there: other"),
         ({"layer": "cachevol"}, matching.NO_LAYER, "there: cachevol"),
         ({"engine": "ior"}, matching.OTHER_ENGINE, "iokernel here, ior there"),
+        ({"engine": "simulation", "origin": "simulated"}, matching.SIMULATED, ""),
         ({"transfer_size": 65536}, matching.OTHER_WORKLOAD, "transfer_size: 1 MiB here, 64 KiB there"),
         ({"nodes": 2}, matching.NO_SCALE, "there: 2 × 1"),
         (

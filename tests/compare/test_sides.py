@@ -111,7 +111,7 @@ def test_damaged_tables_are_named(tmp_path, name):
 def test_a_table_of_another_kind_is_refused(tmp_path):
     folder = write(tmp_path / "results" / "local", pair())
     pq.write_table(pa.table({"a": [1, 2]}), folder / "observations.parquet")
-    with pytest.raises(UserError, match="no column run, configuration"):
+    with pytest.raises(UserError, match="no column run: not a table of tiercel's"):
         read("local", root=tmp_path)
     write(folder, pair(), origin="guessed")
     with pytest.raises(UserError, match="origin 'guessed': allowed: imported, measured, simulated"):

@@ -120,9 +120,33 @@ def test_layers_that_do_not_divide_go_to_the_first_stages() -> None:
     one = spec(
         model={"num_layers": 5, "layer_parameters": [10], "parallelism": {"pipeline": 3, "zero_stage": 1}}
     )
-    found = [[n for n, _ in shards(one, rank, 3)] for rank in range(3)]
+    found = [[n for n, _ in shards(one, rank, 3) if "layer" in n] for rank in range(3)]
     assert found == [[f"layer_{n}-model_{rank}_model_states" for n in layers]
                      for rank, layers in enumerate(((1, 2), (3, 4), (5,)))]  # fmt: skip
+
+
+def test_stated_layers_have_the_optimizer_of_the_transformer() -> None:
+    # DLIO's main branch: the groups are stated, or follow from all parameters, whatever is said of layers;
+    # a model that is neither a transformer nor of a stated size has 10 KiB.
+    model: dict[str, Any] = {"num_layers": 2, "layer_parameters": [1000, 10], "transformer": SMALL,
+                             "parallelism": {"tensor": 2, "zero_stage": 1}}  # fmt: skip
+    # Embedding and head 2 * 100 * 8, a norm 8; two layers of two norms, attention, output, feed-forward.
+    parameters = 1600 + 8 + 2 * (16 + 8 * 16 + 64 + 3 * 8 * 16)
+    state = 3 * (parameters // 4 + 5 * 8) * 4  # shared by two tensor ranks and two replicas, fp32
+    assert shards(spec(model=model), 0, 4) == [
+        ("model_states-0", 10240), ("model_0_model_states", 2 * (500 + 5)),
+        ("zero_pp_rank_0_mp_rank_0_optim_states", state),
+    ]  # fmt: skip
+    stated = {**model, "optimization_groups": [7]}
+    assert shards(spec(model={**stated, "type": "transformer"}), 2, 4) == [
+        ("zero_pp_rank_1_mp_rank_0_optim_states", 21)
+    ]
+
+
+def test_a_transformer_has_no_file_of_the_whole_model() -> None:
+    model = {"type": "transformer", "model_size_bytes": 5000, "optimization_groups": [300]}
+    assert shards(spec(model=model), 0, 1) == [("optimizer_states-0", 900)]
+    assert shards(spec(model={**model, "type": "cnn"}), 0, 1)[0] == ("model_states-0", 5000)
 
 
 def test_without_zero_the_first_replica_writes_all() -> None:

@@ -38,6 +38,25 @@ def test_run_tells_scale_and_utilisation(tmp_path: Path) -> None:
     assert (tmp_path / "d" / "data" / "cosmoflow-vast" / "dataset.json").exists()
 
 
+def test_a_utilisation_with_its_first_step_is_told(tmp_path: Path) -> None:
+    # Checkpoints after every second of 5 steps: blocks of 2, 2 and 1 step. One step is left out of each.
+    file = tmp_path / "w.yaml"
+    file.write_text("""
+framework: pytorch
+model: {name: w, model_size_bytes: 1000}
+workflow: {train: true, checkpoint: true}
+dataset: {format: npz, num_files_train: 10, record_length_bytes: 4096}
+reader: {batch_size: 2}
+train: {computation_time: 0.001}
+checkpoint: {steps_between_checkpoints: 2}
+""")
+    answer = tiercel("run", str(file), "--folder", str(tmp_path / "d"))
+    assert answer.returncode == 0, answer.stderr
+    assert "AU: 1 of 3 runs of steps are too short to leave out any" in answer.stdout
+    answer = tiercel("run", str(file), "--folder", str(tmp_path / "d"), "--set", "workflow.checkpoint=false")
+    assert "too short" not in answer.stdout
+
+
 def test_generate_goes_on(tmp_path: Path) -> None:
     arguments = ("generate", "resnet50-vast", "--scale", "0.02", "--folder", str(tmp_path / "d"), "--json")
     first, second = (json.loads(tiercel(*arguments).stdout) for _ in range(2))

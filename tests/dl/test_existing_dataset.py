@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import gzip
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tiercel.locked import FileLock
 
 from .kernel import result, run
 from .test_cli import tiercel
@@ -52,6 +59,26 @@ def test_what_was_generated_is_trained_on(tmp_path: Path) -> None:
     assert not list(place.glob("**/dataset"))
 
 
+def test_two_at_once_make_one_dataset(tmp_path: Path) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    place.mkdir()
+    argv = [sys.executable, "-m", "tiercel", "dl", "generate", file, "--folder", str(place), "-n", "2"]
+    with (place / ".generating").open("w") as held:  # as if another run were making it
+        fcntl.flock(held, fcntl.LOCK_EX)
+        both = [
+            subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in "ab"
+        ]
+        time.sleep(4)
+        assert [one.poll() for one in both] == [None, None]
+        assert [p.name for p in place.iterdir()] == [".generating"]
+    said = [one.communicate(timeout=60) for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    # One has made all of it, the other found it; neither wrote what the other was writing.
+    assert sorted(words.split(" files made")[0] for words, _ in said) == ["0", "12"]
+    assert sorted(p.name for p in place.iterdir()) == ["dataset.json", "train", "valid"]
+    assert not list(place.rglob("*.part"))
+
+
 def test_a_dataset_of_others_is_used_where_its_files_are_right(tmp_path: Path) -> None:
     file, place = written(tmp_path), tmp_path / "d"
     tiercel("generate", file, "--folder", str(place))
@@ -80,12 +107,48 @@ def test_a_wrong_dataset_is_named_before_training(tmp_path: Path, own: bool) -> 
         assert len(answer.stderr.strip().splitlines()) == 1
         assert telling in answer.stderr
     first.write_bytes(whole)
-    wrong = tiercel("run", file, "--folder", str(place), "--set", "dataset.num_files_train=11")
+    wrong = tiercel("run", file, "--folder", str(place), "--set", "dataset.num_files_train=13")
     assert wrong.returncode == 2
     assert "another dataset" in wrong.stderr if own else "12 files where" in wrong.stderr
     wrong = tiercel("run", file, "--folder", str(place), "--set", "dataset.record_length_bytes=20000")
     assert wrong.returncode == 2
     assert "another dataset" in wrong.stderr if own else "where the workload" in wrong.stderr
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("folders", [0, 3])
+def test_of_a_larger_dataset_the_first_files_are_used(tmp_path: Path, own: bool, folders: int) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    more = ("--set", f"dataset.num_subfolders_train={folders}")
+    assert tiercel("generate", file, "--folder", str(place), *more).returncode == 0
+    if not own:
+        (place / "dataset.json").unlink()
+    names = sorted(p.name for p in (place / "train").rglob("*.npz"))
+    assert len(names) == 12
+    output, fewer = tmp_path / "out", (*more, "--set", "dataset.num_files_train=6")
+    answer = tiercel("run", file, "--folder", str(place), "--output", str(output), "--trace", *fewer)
+    assert answer.returncode == 0, answer.stderr
+    assert "train: the first 6 of the 12 files that are there" in answer.stdout
+    # Numbers 0 to 5, by their names alone (as DLIO), whatever the subfolders; once in each of two epochs.
+    opened = b"".join(gzip.decompress(log.read_bytes()) for log in (output / "trace").iterdir()).decode()
+    assert {name for name in names if f"/{name}" in opened} == set(names[:6])
+    assert [row["opens"] for row in result(tmp_path)["rows"]] == [6, 6]
+    # One of the others is damaged: nobody looks. One that is used is: it is named.
+    for number, code in ((9, 0), (2, 2)):
+        (damaged,) = (place / "train").rglob(names[number])
+        damaged.write_bytes(damaged.read_bytes()[:-9])
+        answer = tiercel("run", file, "--folder", str(place), *fewer)
+        assert answer.returncode == code, (number, answer.stderr)
+        assert (names[number] in answer.stderr) == (code == 2)
+
+
+def test_of_a_larger_dataset_of_ours_all_files_must_be_there(tmp_path: Path) -> None:
+    file, place = written(tmp_path), tmp_path / "d"
+    tiercel("generate", file, "--folder", str(place))
+    sorted((place / "train").iterdir())[0].unlink()  # the first six would be others
+    answer = tiercel("run", file, "--folder", str(place), "--set", "dataset.num_files_train=6")
+    assert answer.returncode == 2
+    assert "11 files where 12 were generated (dataset.json)" in answer.stderr
 
 
 def test_the_data_folder_of_the_file(tmp_path: Path) -> None:
@@ -110,14 +173,28 @@ def test_a_dataset_below_the_folder_of_the_command(tmp_path: Path, monkeypatch: 
     assert ran(file)["dataset"] == str(data)
 
 
-def test_a_run_that_only_checkpoints_makes_no_dataset(tmp_path: Path) -> None:
-    text = """
+CHECKPOINTS = """
 model: {name: small, model_size_bytes: 100000}
 framework: pytorch
 workflow: {train: false, checkpoint: true}
 checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 1, checkpoint_folder: kept/small}
 """
-    found = ran(written(tmp_path, text=text), "--folder", str(tmp_path / "d"))
+
+
+def test_a_second_run_does_not_write_checkpoints_where_one_does(tmp_path: Path) -> None:
+    """Both would use the same names, and read what the other wrote."""
+    file, folder = written(tmp_path, text=CHECKPOINTS), tmp_path / "d"
+    (folder / "kept").mkdir(parents=True)
+    with FileLock(folder / "kept" / ".small.lock", "held by the test"):
+        second = tiercel("run", file, "--folder", str(folder))
+        assert second.returncode == 2
+        assert f"another run writes its checkpoints in {folder}/kept/small" in second.stderr
+        assert not (folder / "kept" / "small").exists()
+    ran(file, "--folder", str(folder))
+
+
+def test_a_run_that_only_checkpoints_makes_no_dataset(tmp_path: Path) -> None:
+    found = ran(written(tmp_path, text=CHECKPOINTS), "--folder", str(tmp_path / "d"))
     assert [m["operation"] for m in found["measurements"]] == ["checkpoint-write", "checkpoint-read"]
     assert (found["dataset"], found["run"]["generated"]) == (None, None)
     assert [p.name for p in (tmp_path / "d").iterdir()] == ["kept"]

@@ -69,6 +69,27 @@ def test_direct_reads_give_the_same(tmp_path: Path, name: str) -> None:
     assert file.samples == 3
 
 
+@pytest.mark.parametrize("name", ["indexed_binary", "mmap_indexed_binary"])
+@pytest.mark.parametrize(
+    ("which", "numbers", "says"),
+    [
+        (".sz.idx", [0, 0, 0], "has a sample of 0 bytes"),
+        (".sz.idx", [2**62, 2**62, 2**62], "do not follow each other"),
+        (".off.idx", [0, 0, 0], "do not follow each other"),
+        (".sz.idx", [1000, 1000, 1], "its index knows of"),
+    ],
+)
+def test_an_index_that_says_less_is_no_dataset(
+    tmp_path: Path, name: str, which: str, numbers: list[int], says: str
+) -> None:
+    """Trainings read nothing, or one sample again and again, and passed with AU 94 %."""
+    handler, chosen, file, path = written(tmp_path, name)
+    numbers = [file.sample_bytes if number == 1000 else number for number in numbers]
+    Path(path + which).write_bytes(struct.pack("<3q", *numbers))
+    with pytest.raises(Failure, match=says):
+        read_all(handler, chosen, path)
+
+
 def test_the_check_value_of_crc_32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283  # the check value in the catalogue of CRCs
     # From RFC 3720, appendix B.4: 32 bytes of zeros.

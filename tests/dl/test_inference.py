@@ -19,8 +19,10 @@ from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.inference.kv_cache import Cache, Settings, serve
 from tiercel.inference.tally import latencies
+from tiercel.inference.vector_search import Search
+from tiercel.inference.vector_search import Settings as VectorSettings
 from tiercel.inference.workload import KVCacheWorkload, VectorSearchWorkload
-from tiercel.pagecache import memory_backed
+from tiercel.pagecache import memory_backed, residency
 
 BLOCK = 4096
 KV: dict[str, Any] = {
@@ -87,6 +89,20 @@ def test_one_conversation_after_another_by_hand(tmp_path: Path) -> None:
     assert blocks(tmp_path) == ["1-0", "1-1", "1-2", "1-3"]
 
 
+def test_turns_as_mlperf_storage_has_them_by_hand(tmp_path: Path) -> None:
+    # A turn is an entry. Turn t reads the t - 1 entries before it, writes one, and reads that 3 times: in
+    # turns 1 to 4 of a conversation 0 + 1 + 2 + 3 earlier ones and 4 * 3 of its own; then the next begins.
+    keys = {**KV, "new_blocks": 1, "decode_reads": 3, "requests": 8, "capacity": 8 * BLOCK}
+    done = serve(keys, tmp_path, "1:0")
+    assert len(done["kv-write"].seconds) == 8
+    assert len(done["kv-read"].seconds) == 2 * (6 + 12)
+    assert done["kv-read"].bytes == 36 * BLOCK
+    # What a first token waits for is what was there before its request.
+    assert done["kv-request"].bytes == 2 * 6 * BLOCK
+    assert (done["kv-request"].found, done["kv-request"].wanted) == (12, 12)
+    assert not done["kv-evict"].seconds
+
+
 def test_percentiles_by_hand() -> None:
     found = latencies([float(n) for n in range(1, 1001)])
     assert found == {"mean": 500.5, "p50": 500.0, "p90": 900.0, "p99": 990.0, "p999": 999.0, "max": 1000.0}
@@ -151,6 +167,27 @@ def test_the_search_does_what_it_says_as_strace_counts_it(tmp_path: Path) -> Non
     offsets = {int(re.search(r"\], 1, (\d+)", line)[1]) for line in reads}  # type: ignore[index]
     assert all(offset % 4096 == 0 and 8 * 4096 <= offset < 1 << 20 for offset in offsets)
     assert found["generate"]["bytes"] == moved(calls(log, "pwrite64", "/index>")) == 1 << 20
+
+
+@pytest.mark.parametrize("node_size", [512, 4096, 6144])
+def test_a_cold_search_leaves_no_node_in_memory(tmp_path: Path, node_size: int) -> None:
+    keys = {**VECTORS, "node_size": node_size, "nodes_in_memory": 0}
+    assert start(tmp_path, "vector-search", keys).returncode == 0
+    left = residency([str(tmp_path / "data" / "index")])
+    if left.memory_backed or left.method == "none":
+        pytest.skip("this file system does not say, or is memory")
+    # A node of 512 bytes is an eighth of a page, one of 6,144 ends within one: all of these pages go.
+    assert left.pages >= 255
+    assert left.resident == 0
+
+
+def test_a_query_reads_no_node_twice(tmp_path: Path) -> None:
+    # 64 nodes and 15 hops of 4: a search that read one again would find it in memory, and be too fast.
+    keys = {**VECTORS, "index_size": 64 * BLOCK, "degree": 64, "hops": 15}
+    search = Search(VectorSettings(**keys), tmp_path, "s")
+    for _ in range(20):
+        nodes = [node for hop in search.walk() for node in hop]
+        assert len(nodes) == len(set(nodes)) == 60
 
 
 def test_a_damaged_index_is_named(tmp_path: Path) -> None:

@@ -95,3 +95,20 @@ def test_killed_its_kernel_ends_and_the_next_one_removes_its_folders(tmp_path: P
     assert not left & during
     assert len(during) == 4
     assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_while_it_computes_no_process_goes_on(tmp_path: Path) -> None:
+    # All are in the first step, which takes minutes at this scale: nobody looks for the others.
+    process, _ = start(tmp_path, "--set", "train.computation_time=1000000")
+    root = psutil.Process(process.pid)
+    deadline = time.monotonic() + 60
+    while len(kernels := [p for p in root.children(recursive=True) if "tiercel.dl.kernel" in _words(p)]) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1)
+    process.kill()
+    process.wait(30)
+    _, still = psutil.wait_procs(kernels, timeout=20)
+    for one in still:
+        one.kill()
+    assert not still

@@ -49,7 +49,7 @@ def feed_tfrecord(data: bytes, piece: int, native: bool) -> tuple[int, ...]:
 
 
 @needs_library
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.binary(max_size=60), max_size=5), st.integers(1, 40), st.integers(0, 400), st.integers(0, 255)
 )
@@ -108,7 +108,7 @@ def test_python_alone_knows_the_check_value(without_library: None) -> None:
 
 
 @needs_library
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.binary(max_size=300), st.integers(0, 300))
 def test_a_crc_can_be_continued(data: bytes, cut: int) -> None:
     whole = crc.crc32c(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import read_spec
-from tiercel.dl.workload import DLWorkload, known_workloads, load_workload, scaled
+from tiercel.dl.workload import DLWorkload, Scale, known_workloads, load_workload, scaled
 from tiercel.errors import UserError
 
 
@@ -20,7 +21,7 @@ def per_step(w: DLWorkload) -> float:
     return w.reader.batch_size * w.dataset.sample_bytes / w.train.computation_time.expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(known_workloads()),
     factor=st.floats(min_value=1e-6, max_value=1, exclude_max=True),
@@ -35,7 +36,8 @@ def test_what_a_second_of_computation_reads_stays(name: str, factor: float, proc
     assert 0 < scale.compute <= 1
     if whole.workflow.train and whole.dataset.format != "synthetic":
         # Sides of samples are whole numbers, so a sample of a few kilobytes is some per cent off.
-        assert per_step(small) == pytest.approx(per_step(whole), rel=0.1)
+        if whole.train.computation_time.expected:  # the Cache VOL paper does not say any
+            assert per_step(small) == pytest.approx(per_step(whole), rel=0.1)
         assert scale.data == pytest.approx(scale.compute, rel=0.1)
 
 
@@ -55,7 +57,7 @@ def test_numbers_of_one_case() -> None:
     assert small.dataset.record_length_bytes == 1466006
     assert small.train.computation_time.mean == pytest.approx(0.00323)
     assert scale.samples == 1
-    assert "1.00% of the data" in str(scale)
+    assert "1.00 % of the data" in str(scale)
 
 
 def test_full_size_is_unchanged() -> None:
@@ -87,3 +89,30 @@ def test_the_share_of_a_workload_that_only_checkpoints_is_that_of_its_checkpoint
 def test_a_factor_out_of_range_is_refused(factor: float) -> None:
     with pytest.raises(UserError, match="scale"):
         scaled(load_workload("cosmoflow"), factor)
+
+
+def test_a_tiny_share_is_told_by_its_first_digits() -> None:
+    tiny, none = Scale(1e-5, data=2.83e-5, compute=0.0498), Scale(0.5, data=0.0, compute=0.5)
+    assert str(tiny) == "scale 1e-05: 0.0028 % of the data, 4.98 % of the computation"
+    assert str(none) == "scale 0.5: 0.00 % of the data, 50.00 % of the computation"
+
+
+def test_columns_of_parquet_shrink_as_samples_do(tmp_path: Path) -> None:
+    """FLUX of MLPerf Storage 3: its columns are all that a sample is."""
+    columns = "[{name: a, dtype: float32, size: 524328}, {name: b, dtype: float32, size: 16880}, {name: c}]"
+    file = tmp_path / "flux.yaml"
+    file.write_text(
+        "framework: pytorch\n"
+        "dataset: {format: parquet, num_files_train: 4296, num_samples_per_file: 288,\n"
+        f"  parquet: {{columns: {columns}}}}}\n"
+        "reader: {data_loader: pytorch, batch_size: 48, read_threads: 8}\n"
+        "train: {computation_time: 1.35}\n"
+    )
+    whole = load_workload(str(file))
+    small, scale = scaled(whole, 0.0001, 1)
+    sizes = [column.size for column in small.dataset.parquet.columns]
+    assert sizes[2] == 1 and sizes[0] / 524328 == pytest.approx(sizes[1] / 16880, rel=1e-3)
+    assert scale.data == pytest.approx(0.0001, rel=0.01)
+    # A second of computation asks for the same bytes.
+    assert scale.compute == pytest.approx(scale.data, rel=1e-6)
+    assert small.train.computation_time.mean / 1.35 == pytest.approx(scale.record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tiercel.dl.kernel.spans import Spans, length, minus, union
@@ -16,7 +16,6 @@ def cells(pairs: list[tuple[float, float]]) -> set[int]:
     return {n for a, b in pairs for n in range(int(a), int(b))}
 
 
-@settings(deadline=None)
 @given(PAIRS, PAIRS)
 def test_against_counting(these: list[tuple[float, float]], those: list[tuple[float, float]]) -> None:
     a, b = union(these), union(those)
@@ -25,7 +24,6 @@ def test_against_counting(these: list[tuple[float, float]], those: list[tuple[fl
     assert length(minus(a, b)) == len(cells(these) - cells(those))
 
 
-@settings(deadline=None)
 @given(PAIRS)
 def test_adding_one_by_one_is_the_union(pairs: list[tuple[float, float]]) -> None:
     spans = Spans()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.launchers import launchers, mpiexec, resolve, srun
+from tiercel.launchers import launchers, mpich, mpiexec, resolve
 
 ARGV = ["engine", "-o", "a file"]
 EXPECTED = {
@@ -47,30 +47,44 @@ def test_mpiexec(says: str, words: str, tmp_path: Path, monkeypatch: pytest.Monk
         mpiexec._is_open_mpi.cache_clear()
 
 
+OFI, NO_SOCKETS = {"MPIR_CVAR_CH4_NETMOD": "ofi"}, {"FI_PROVIDER": "^sockets"}
+
+
 @pytest.mark.parametrize(
-    ("device", "option", "theirs", "wanted"),
+    ("launcher", "device", "theirs", "wanted"),
     [
-        ("ch4:ucx ofi", "--mpi=pmi2", None, {"MPIR_CVAR_CH4_NETMOD": "ofi"}),
-        ("ch4:ucx ofi", "--mpi=pmi2", "ucx", {}),  # whoever chose one keeps it
-        ("ch4:ucx ofi", "--mpi=pmix", None, {}),  # which does not cut what is long
-        ("ch4:ucx", "--mpi=pmi2", None, {}),  # there is no other: it would not start
+        ("srun --mpi=pmi2", "ch4:ucx ofi", {}, {**OFI, **NO_SOCKETS}),
+        # Whoever chose one keeps it.
+        ("srun --mpi=pmi2", "ch4:ucx ofi", {"MPIR_CVAR_CH4_NETMOD": "ucx"}, NO_SOCKETS),
+        ("srun --mpi=pmi2", "ch4:ofi", {"FI_PROVIDER": "psm3"}, {}),
+        ("srun --mpi=pmi2", "ch4:ofi", {"MPIR_CVAR_OFI_USE_PROVIDER": "sockets"}, {}),
+        ("srun", "ch4:ucx ofi", {"SLURM_MPI_TYPE": "pmi2"}, {**OFI, **NO_SOCKETS}),
+        ("srun --mpi=pmix", "ch4:ucx ofi", {}, NO_SOCKETS),  # which does not cut what is long
+        ("srun --mpi=pmi2", "ch4:ucx", {}, {}),  # there is no other: it would not start
+        ("flux", "ch4:ofi", {}, NO_SOCKETS),
+        ("mpiexec", "ch4:ofi", {}, NO_SOCKETS),
+        ("fork", "ch4:ofi", {}, {}),
     ],
 )
-def test_addresses_that_slurm_would_cut_are_not_used(
-    device: str, option: str, theirs: str | None, wanted: dict[str, str],
+def test_ways_of_mpich_that_wait_for_ever_are_not_taken(
+    launcher: str, device: str, theirs: dict[str, str], wanted: dict[str, str],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     path = tmp_path / "mpichversion"
     path.write_text(f"#!/bin/sh\necho 'MPICH Version:      5.0.2'\necho 'MPICH Device:       {device}'\n")
     path.chmod(0o755)
-    monkeypatch.setattr(srun, "program", lambda _name: path)
-    for name, value in (("MPIR_CVAR_CH4_NETMOD", theirs), ("SLURM_MPI_TYPE", None)):
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
-    srun._networks.cache_clear()
+    monkeypatch.setattr(mpich, "program", lambda _name: path)
+    monkeypatch.setattr(mpiexec, "_is_open_mpi", lambda: False)
+    for name in ("MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_OFI_USE_PROVIDER", "FI_PROVIDER", "SLURM_MPI_TYPE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
+    name, *options = launcher.split()
+    mpich.networks.cache_clear()
     try:
-        assert resolve("srun", [option]).environment() == wanted
+        assert resolve(name, options).environment() == wanted
     finally:
-        srun._networks.cache_clear()
+        mpich.networks.cache_clear()
 
 
 def test_every_launcher_has_its_line_here() -> None:

@@ -4,6 +4,7 @@ tree."""
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,18 @@ def test_a_notebook_runs_on_results(path: Path, run: Callable[[Path, Path], None
     if "sharing" in path.stem and not (program("fairshare-sim") and program("cachevol-log")):
         pytest.skip("fairshare and cachevol are not built (make layers)")
     run(path, measured.root)
+
+
+def test_a_study_without_a_training_is_told_what_it_lacks(
+    run: Callable[[Path, Path], None], measured: Project, tmp_path: Path
+) -> None:
+    shutil.copytree(measured.root, tmp_path / "project", symlinks=True)
+    project = Project(tmp_path / "project")
+    for folder in (project.results / "raw").glob("training.*"):
+        shutil.rmtree(folder)
+    assert project.tiercel("collect", "--study", "small").returncode == 0
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match="study small has no training"):
+        run(next(path for path in ON_RESULTS if path.stem == "04-deep-learning"), project.root)
 
 
 def test_there_are_notebooks() -> None:

@@ -149,7 +149,7 @@ def test_results_of_an_artifact(here: Project, tmp_path: Path, monkeypatch: pyte
 
 def test_mistakes_are_said_in_a_line(here: Project, tmp_path: Path) -> None:
     for ask, said in (
-        (lambda: tc.results("nowhere"), "nothing measured yet"),
+        (lambda: tc.results("nowhere"), "no site named 'nowhere', and no results of one"),
         (lambda: tc.results("local", "nothing"), "no study named"),
         (lambda: tc.results().figure("verdict"), "no figure"),
         (lambda: tc.results().trace("x"), "no traced run"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tiercel import project
 from tiercel.errors import UserError
 from tiercel.project import names, project_root, provided
 from tiercel.site.load import known_sites, load_site
@@ -65,6 +66,20 @@ def test_profiles_of_a_project_and_of_tiercel(own: Path, checkout: Path) -> None
         check_profile("summit", own)
 
 
+def test_an_environment_in_a_folder_whose_name_is_a_pattern(
+    tmp_path: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake looks for the profile's file as for a pattern: it found none, and ended without a word."""
+    built_in = tmp_path / "env[all]"
+    shutil.copytree(checkout / "site-configs" / "local", built_in / "site-configs" / "local")
+    monkeypatch.setattr("tiercel.site.profile.provided", lambda _root, name: built_in / name)
+    with pytest.raises(UserError, match="tiercel init --site local"):
+        check_profile("local", tmp_path)
+    new_project(tmp_path / "mine [1]", ["local"], ["quick"])  # its own profile has a plain name
+    monkeypatch.undo()
+    check_profile("local", tmp_path / "mine [1]")
+
+
 def test_nothing_is_overwritten(own: Path) -> None:
     before = (own / "Snakefile").read_text()
     done = tiercel(own, "init")
@@ -92,3 +107,10 @@ def test_snakemake_plans_in_a_new_project_with_rules_of_its_own(tmp_path: Path) 
     subprocess.run([*words, "mine"], cwd=tmp_path, capture_output=True, check=True)
     assert (tmp_path / "mine.txt").read_text() == "own\n"
     shutil.rmtree(tmp_path / ".snakemake")
+
+
+def test_an_installed_package_has_no_sources_to_pack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert (project.checkout() / "Snakefile").is_file()
+    monkeypatch.setattr(project, "_PACKAGE", tmp_path / "lib" / "site-packages" / "tiercel")
+    with pytest.raises(UserError, match="name a clone of the same version"):
+        project.checkout()

@@ -99,6 +99,8 @@ def test_the_package_alone_reads_traces_and_says_what_measuring_needs(wheel: Pat
     done = run(bin_folder, tmp_path, "evaluate")
     assert done.returncode == 2
     assert "pip install 'tiercel[evaluate]'" in done.stderr and done.stderr.count("\n") == 1
+    done = run(bin_folder, tmp_path, "artifact")  # which packages bring nothing to
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "name a clone" in done.stderr
 
 
 @pytest.mark.nightly

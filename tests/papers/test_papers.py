@@ -127,6 +127,21 @@ def test_a_study_at_paper_size_is_on_the_papers_site(checkout: Path) -> None:
             assert (checkout / "site-configs" / item.site / "site.yaml").is_file()
 
 
+def test_a_figure_of_the_section_placement_ends_in_its_report() -> None:
+    """The section is of what `place` made, so the page that `evaluate` wrote before is without it."""
+    seen = 0
+    for _, item in items():
+        if "report, section Placement" in item.figure:
+            for commands in (item.paper_size, item.quick):
+                paths = [parsed(command) for command in commands]
+                verbs = [" ".join(found[0]) for found in paths if found]
+                studies = {found[1]["study"] for found in paths if found and "study" in found[1]}
+                assert verbs[:2] == ["evaluate", "place sweep"] and verbs[-1] == "report", item.item
+                assert len(studies) == 1, item.item
+                seen += 1
+    assert seen == 12  # figures 1, 11 and 14 to 17, at both sizes
+
+
 def test_the_command_prints_one_paper_all_of_them_and_no_other() -> None:
     code, out, _ = asked(["papers"])
     assert code == 0 and out.count("Figure 1 ") == 5

@@ -13,7 +13,7 @@ from tiercel.errors import UserError
 from tiercel.placement.optimise import assign
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(2, 3))
 def test_no_other_assignment_that_fits_is_cheaper(seed: int, bundles: int, systems: int) -> None:
     chance = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tiercel.errors import UserError
@@ -165,6 +166,12 @@ def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) ->
     assert names == ["placement.csv", "plan.json", "stage.sh", "burst-buffer.map"]
     written = json.loads((tmp_path / "plan" / "plan.json").read_text())
     assert len(written["rows"]) == 2
+    table = pd.read_csv(tmp_path / "plan" / "placement.csv", index_col="file")
+    log = table.loc[str(tmp_path / "far" / HOSTILE)]
+    # 64 writes of 4 KiB, each with its sync; nothing is read back.
+    assert (log["transfer_size"], log["accesses_per_open"]) == (4096, 64)
+    assert (log["syncs_per_write"], log["WO"], log["RO"], log["shared_file"]) == (1, 1, 0, 0)
+    assert table.loc[str(tmp_path / "far" / "big.bin"), "transfer_size"] == 4 << 20
     entry = burst_buffer_map(plan)[0]
     assert (entry["system"], entry["stage_in"], entry["stage_out"]) == ("near", False, True)
 

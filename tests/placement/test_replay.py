@@ -595,7 +595,7 @@ def test_recipes_cannot_reach_out(tmp_path: Path, line: str, message: str) -> No
 
 
 @needs_replay
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_recipes_are_told_and_nothing_crashes(tmp_path: Path, data: st.DataObject) -> None:
     text = compile_trace(strace(tmp_path, TWO_PROCESSES)).text()

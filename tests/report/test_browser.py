@@ -7,8 +7,9 @@ from importlib.resources import files
 
 import pytest
 from tests.report.browser import CHROMIUM, asked
-from tests.report.synthetic import MIB, Synthetic
+from tests.report.synthetic import MIB, Synthetic, study
 
+from tiercel.pages.secured import unturned
 from tiercel.report import packing
 from tiercel.report.style import COLOURS
 
@@ -161,6 +162,161 @@ def test_names_with_markup_do_nothing_when_they_are_asked(build_page, tmp_path):
     assert said == {"images": 0, "title": False, "told": True}
 
 
+def test_names_that_turn_the_line_or_have_no_end_change_nothing_else(build_page, tmp_path):
+    """A right-to-left override in a title showed "402 runs" as "snur 204"; 300 letters made the page wide."""
+    data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
+    for row in (*data.observations, *data.runs):
+        row["storage_label"], row["title"] = f"{row['storage']} \u202e{'n' * 300}", f"\u2067{'t' * 300}"
+    of_study = study().model_copy(update={"title": f"Study \u202e{'s' * 300}"})
+    page = build_page(data, of_study=of_study).html
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)
+    said = asked(
+        page, tmp_path, """
+        document.querySelector("button.ask").click();
+        const told = document.getElementById("evidence").textContent;
+        document.querySelector("dialog").close();
+        return { turned: /[\\u202a-\\u202e\\u2066-\\u2069]/.test(told), marked: told.includes("\\ufffd"),
+          fits: document.documentElement.scrollWidth <= innerWidth };
+        """,
+        width=360,
+    )  # fmt: skip
+    assert said == {"turned": False, "marked": True, "fits": True}
+
+
+def test_a_number_stays_behind_a_name_from_right_to_left(tmp_path):
+    """`unturned` marks where such a name ends, once; without the mark the 400 is shown before the name."""
+    hebrew = "\u05d0\u05d1 \u05d2\u05d3"
+    text = unturned(f"on {hebrew}: 400 GiB")
+    assert text == unturned(text) == f"on {hebrew}\u200e: 400 GiB"
+    said = asked(
+        '<!doctype html>\n<html data-asked="ready"><head>\n<meta charset="utf-8">\n</head>'
+        f"<body><p>on {hebrew}: 400 GiB</p></body></html>",
+        tmp_path, f"""
+        const text = document.querySelector("p").firstChild;
+        const left = (words) => {{
+          const range = document.createRange(), at = text.data.indexOf(words);
+          range.setStart(text, at); range.setEnd(text, at + words.length);
+          return range.getBoundingClientRect().left;
+        }};
+        return [left("on"), left("{hebrew}"), left("400"), left("GiB")];
+        """,
+    )  # fmt: skip
+    assert said == sorted(said)
+
+
+def test_a_link_reaches_a_row_that_is_not_shown(whole, tmp_path):
+    """Its storage is not chosen, or its table is filtered: it is shown all the same."""
+    said = asked(
+        whole.html, tmp_path, """
+        const table = find("All numbers");
+        const words = table.closest(".scroll").previousElementSibling.querySelector("input");
+        const link = document.querySelector('#glance a[href^="#number-"]');
+        const row = document.querySelector(link.getAttribute("href"));
+        const shown = () => row.getClientRects().length > 0;
+        const storage = document.getElementById("choose-storage");
+        const values = [...storage.options].map((o) => o.value);
+        storage.value = values.find((v) => v && !row.textContent.includes(v));
+        storage.dispatchEvent(new Event("change"));
+        const chosen = shown(); link.click(); const reached = shown();
+        words.value = "no such row"; words.dispatchEvent(new Event("input"));
+        const filtered = shown(); link.click();
+        return { chosen, reached, filtered, again: shown(), storage: storage.value, words: words.value };
+        """,
+    )  # fmt: skip
+    assert said == {
+        "chosen": False, "reached": True, "filtered": False, "again": True, "storage": "", "words": "",
+    }  # fmt: skip
+
+
+def test_rows_that_were_packed_are_sorted_and_filtered_as_the_others(build_page, tmp_path, monkeypatch):
+    monkeypatch.setattr(packing, "ROWS", 3)
+    data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
+    said = asked(
+        build_page(data).html, tmp_path, """
+        const table = find("All numbers"), button = table.tHead.rows[0].cells[0].querySelector("button");
+        button.click(); button.click();
+        const numbers = [...table.tBodies[0].rows].map((r) => Number(r.id.slice(7)));
+        return { rows: numbers.length, down: numbers.every((n, i) => i === 0 || n < numbers[i - 1]) };
+        """,
+    )  # fmt: skip
+    assert said["rows"] > 3
+    assert said["down"]
+
+
+@pytest.mark.parametrize("how", ["sort", "search", "choose"])
+def test_what_asks_a_table_asks_its_packed_rows_too(build_page, tmp_path, monkeypatch, how):
+    """The last number, and the numbers of the last scale, are among those that the page holds packed."""
+    monkeypatch.setattr(packing, "ROWS", 6)
+    data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm"))
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    data.data("scaling", "last", "Last of all", "read", "sequential", 4)
+    said = asked(
+        build_page(data).html, tmp_path, f"""
+        const table = find("All numbers"), tools = table.closest(".scroll").previousElementSibling;
+        const shown = () => [...table.tBodies[0].rows].filter((r) => getComputedStyle(r).display !== "none")
+          .map((r) => r.id);
+        const button = table.tHead.rows[0].cells[0].querySelector("button");
+        const select = document.getElementById("choose-workload");
+        if ("{how}" === "sort") {{ button.click(); button.click(); }}
+        if ("{how}" === "search") {{
+          const own = tools.querySelector("input[type=search]");
+          own.value = "last of"; own.dispatchEvent(new Event("input"));
+        }}
+        if ("{how}" === "choose") {{
+          select.value = "Last of all"; select.dispatchEvent(new Event("change"));
+        }}
+        return {{ shown: shown(), said: document.querySelector('[data-more="numbers"]') !== null }};
+        """,
+    )  # fmt: skip
+    last = [f"number-{i}" for i in (5, 6, 7, 8)]
+    if how == "sort":
+        assert said["shown"] == [f"number-{i}" for i in range(8, 0, -1)]
+    else:
+        assert said["shown"] == last
+    assert not said["said"]  # nothing says any more that rows are left out
+
+
+def test_a_link_shows_the_heading_that_it_leads_to(whole, tmp_path):
+    """Not below the bar that stays on top of the page."""
+    said = asked(
+        whole.html, tmp_path, """
+        document.documentElement.style.scrollBehavior = "auto";
+        location.hash = "#experiment-fsync"; await soon(300);
+        return { bar: document.querySelector(".choose").getBoundingClientRect().bottom,
+          heading: document.querySelector("#experiment-fsync h2").getBoundingClientRect().top };
+        """,
+    )  # fmt: skip
+    assert 0 < said["bar"] <= said["heading"]
+
+
+def test_the_runs_of_a_number_fit_a_phone(build_page, tmp_path):
+    data = Synthetic(storages=("nvme",), processes=(1, 2))
+    for i in range(3):
+        data.add(
+            "scaling", "scientific", "Write", "nvme", 1, i, "a", [], operation="write",
+            bandwidth=(100.0 + i) * MIB, operation_rate=100.0, latency_p50=1.11e-3, latency_p90=2.22e-3,
+            latency_p99=3.33e-3, latency_p999=4.44e-3, latency_max=0.555,
+        )  # fmt: skip
+    said = asked(
+        build_page(data).html, tmp_path, """
+        document.querySelector("button.ask").click();
+        const dialog = document.getElementById("evidence");
+        dialog.style.width = "320px";
+        dialog.querySelectorAll("details").forEach((d) => { d.open = true; });
+        return { wide: dialog.scrollWidth, room: dialog.clientWidth };
+        """,
+        360,
+    )  # fmt: skip
+    assert said["wide"] <= said["room"]
+
+
+def test_a_page_without_numbers_has_nothing_to_choose(build_page, tmp_path):
+    data = Synthetic(storages=("nvme",))
+    data.fail("nvme", "ended with code 1")
+    said = asked(build_page(data).html, tmp_path, 'return document.querySelectorAll(".choose").length;')
+    assert said == 0
+
+
 def test_what_the_page_holds_packed_is_unpacked_and_runs_nothing(build_page, tmp_path, monkeypatch):
     """Rows beyond the first by a link to one of them, all figures before the page is printed."""
     monkeypatch.setattr(packing, "ROWS", 3)
@@ -278,3 +434,28 @@ def test_every_colour_of_a_stack_stands_out(paper):
     for colour in COLOURS:
         high, low = sorted((light(colour), light(paper)), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 3, colour
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_an_open_table_in_a_finding_does_not_widen_the_page(whole, tmp_path, width):
+    """Evidence of traced runs is one: its columns made a page of 1,387 px in a window of 1,280."""
+    said = asked(
+        whole.html, tmp_path, """
+        const place = document.querySelector(".findings li").lastElementChild;
+        place.append(find("All numbers").closest(".scroll").cloneNode(true));
+        document.querySelectorAll("details").forEach((d) => { d.open = true; });
+        const caption = find("All numbers").caption.firstElementChild.getBoundingClientRect();
+        return { wide: document.documentElement.scrollWidth, room: innerWidth, caption: caption.right };
+        """,
+        width,
+    )  # fmt: skip
+    assert said["wide"] <= said["room"]
+    assert said["caption"] <= said["room"]  # what the table is about is in sight, however wide it is
+
+
+def test_the_first_picture_has_its_table_and_its_numbers(whole):
+    page = whole.page
+    rows = page.rows("Workload", "Storage", "Against", "Factor", "Answer")
+    assert {row["Answer"] for row in rows} <= {"decided", "could be chance"}
+    with (whole.folder / "report" / "figures" / "verdict-factors.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(rows)

@@ -37,6 +37,20 @@ SITE = Site.model_validate(
                 ],
             },
             "plain": {"type": "xfs", "mount": "/p", "scratch": "/p/x"},
+            "far": {
+                "type": "xfs", "mount": "/f", "scratch": "/f/x",
+                "topology": [
+                    {"stage": "server", "latency": "3ms", "source": "test"},
+                    {"stage": "media", "bandwidth": "2GB/s", "latency": "1ms", "source": "test"},
+                ],
+            },
+            "here": {
+                "type": "xfs", "mount": "/h", "scratch": "/h/x",
+                "topology": [
+                    {"stage": "media", "bandwidth": "1GB/s", "whole": True,
+                     "source": "measured here, 2026-01-01 (tiercel site calibrate)"}
+                ],
+            },
         },
     }
 )  # fmt: skip
@@ -72,16 +86,16 @@ def test_the_gateway_bounds_four_nodes_and_the_link_one(section: Callable[..., S
     assert made is not None
     one, four = cells(made)
     assert one[:3] == ["VAST", "read", "1"] and one[5:] == [
-        "40%",
+        "40 %",
         "client",
         "the gateways, 23.3 GiB/s",
         "not the topology",
     ]
     assert four[:3] == ["VAST", "read", "4"]
     # Four links of 12.5 GB/s: 46.6 GiB/s.
-    assert four[5:] == ["80%", "the gateways", "client, 46.6 GiB/s", "bounded by gateway"]
+    assert four[5:] == ["80 %", "the gateways", "client, 46.6 GiB/s", "bounded by gateway"]
     assert made.paragraphs == (
-        "VAST, read, 4 nodes: 80% of what the gateways carries; more needs a wider gateway stage.",
+        "VAST, read, 4 nodes: 80 % of what the gateways carries; more needs a wider gateway stage.",
     )
     assert made.notes[0] == "VAST: no bandwidth is given for server, fabric, media."
 
@@ -97,12 +111,58 @@ def test_the_best_workload_counts_and_what_is_above_comes_from_a_cache(
     # Two nodes with 2 GB/s each: 6 of 4 GB/s.
     (only,) = cells(made)
     assert only[5:] == [
-        "150%", "media", "not known", "above the ceiling: from a cache, or the topology is wrong",
+        "150 %", "media", "not known", "above the ceiling: from a cache, or the topology is wrong",
     ]  # fmt: skip
     assert made.paragraphs == (
-        "ssd, write, 2 nodes: 150% of what media carries, which cannot be: a cache served it, or the "
+        "ssd, write, 2 nodes: 150 % of what media carries, which cannot be: a cache served it, or the "
         "topology is wrong.",
     )
+
+
+def test_what_waits_for_each_operation_has_a_ceiling_of_its_own(
+    section: Callable[..., Section | None],
+) -> None:
+    waits = {
+        "processes_per_node": 4,
+        "transfer_size": 4096,
+        "queue_depth": 1,
+        "fsync": "write",
+        "direct": False,
+    }
+    made = section(
+        row("far", "write", 1, 1.5e9, configuration="large"),
+        # Four processes with 4 KiB in 4 ms each: 4.096 MB/s, though the media carry 2 GB/s.
+        row("far", "write", 1, 3.6864e6, configuration="small", **waits),
+        row("far", "write", 1, 2.0e6, configuration="smaller", **{**waits, "transfer_size": 2048}),
+        row("far", "read", 1, 5e6, configuration="direct", **{**waits, "fsync": "none", "direct": True}),
+    )
+    assert made is not None
+    read, large, small = cells(made)
+    assert small[1] == "write, each waited for" and small[5:] == [
+        # Of the small ones 90 %, of the smaller ones 98 %: the nearest counts. Without servers 1 ms is left.
+        "98 %", "server (latency)", "media (latency), 7.81 MiB/s", "bounded by server (latency)",
+    ]  # fmt: skip
+    assert large[1] == "write" and large[5:7] == ["75 %", "media"]
+    assert read[5] == "122 %"
+    assert made.paragraphs == (
+        "far, read, each waited for, 1 node: 122 % of what the latency of server allows, which cannot be: a "
+        "cache served it, or the topology is wrong.",
+        "far, write, 1 node: 75 % of what media carries; more needs a wider media stage.",
+        "far, write, each waited for, 1 node: 98 % of what the latency of server allows; more needs a "
+        "shorter latency, more processes or larger transfers.",
+    )
+
+
+def test_what_calibration_found_is_no_limit_of_the_hardware(section: Callable[..., Section | None]) -> None:
+    made = section(row("here", "write", 1, 1.2e9), row("here", "read", 1, 0.8e9))
+    assert made is not None
+    assert made.paragraphs == (
+        "here, read, 1 node: 80 % of what was found when the storage was calibrated; more needs a faster "
+        "storage.",
+        "here, write, 1 node: 120 % of what was found when the storage was calibrated: a cache served it, or "
+        "the storage was slower then (tiercel site calibrate).",
+    )
+    assert cells(made)[1][-1] == "above what calibration found: from a cache, or it was slower then"
 
 
 def test_what_has_no_ceiling_is_left_out(section: Callable[..., Section | None]) -> None:
@@ -120,7 +180,7 @@ def test_what_has_no_ceiling_is_left_out(section: Callable[..., Section | None])
     assert section(*left_out) is None
     made = section(kept, *left_out)
     assert made is not None
-    assert [line[5] for line in cells(made)] == ["50%"]
+    assert [line[5] for line in cells(made)] == ["50 %"]
 
 
 def test_the_figure_shows_those_nearest_to_their_ceilings(tmp_path: Path) -> None:
@@ -132,3 +192,37 @@ def test_the_figure_shows_those_nearest_to_their_ceilings(tmp_path: Path) -> Non
     assert "6 more, further from their ceilings" in drawn.caption and "Orange" not in drawn.caption
     above = ceilings_figure(tmp_path, [*marks[:2], Mark("fast", 2e9, 1e9, "the gateway")])
     assert "Orange: above its ceiling (1)." in above.caption and "more" not in above.caption
+
+
+def test_what_the_nodes_memory_served_is_held_against_that(tmp_path: Path) -> None:
+    memory = {"stage": "client", "label": "memory", "bandwidth": "20GB/s", "cache": 8 * 10**9}
+    stages = [memory, {"stage": "media", "bandwidth": "1GB/s"}]
+    site = Site.model_validate(
+        {
+            "site": "s",
+            "storages": {"x": {"type": "xfs", "mount": "/s", "scratch": "/s/x", "topology": stages}},
+        }
+    )
+    asked = {"processes_per_node": 2, "bytes_per_process": 10**9, "fsync": "none", "pattern": "sequential"}
+    results: Any = SimpleNamespace(
+        observations=pd.DataFrame(
+            [
+                # 2 GB, written by the same node a moment ago: 15 of 20 GB/s. Evicted before: 0.9 of 1 GB/s.
+                row(
+                    "x",
+                    "read",
+                    1,
+                    15 * GB,
+                    configuration="warm",
+                    access="RAW",
+                    resident_fraction=1.0,
+                    **asked,
+                ),
+                row("x", "write", 1, 0.9 * GB, configuration="cold", **{**asked, "fsync": "phase"}),
+            ]
+        )
+    )
+    made = ceilings(Context(tmp_path, tmp_path, site, results))
+    assert made is not None
+    warm, synced = cells(made)
+    assert (warm[5:7], synced[5:7]) == (["75 %", "memory"], ["90 %", "media"])

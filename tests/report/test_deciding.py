@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.report.synthetic import MIB, Synthetic, study
@@ -58,6 +59,33 @@ def test_what_fits_is_chosen_the_quickest_first_and_shared_runs_count_once(resul
     assert "would decide 2 of 3" in sentence([slow, never, quick], results)
     assert sentence([never], results) == "more repetitions would not decide it: placements differ as much"
     assert sentence([], results) == ""
+    load = replace(never, cause="storages changed as much from round to round")
+    assert sentence([load], results).endswith("decide it: storages changed as much from round to round")
+    assert sentence([never, load, never], results).endswith(
+        "decide them: placements differ as much, or storages changed as much from round to round"
+    )
+
+
+def test_load_that_repetitions_do_not_average_out_is_named() -> None:
+    """One of two equal storages was slower by a third in the last rounds, all that ran on it."""
+    data = Synthetic(processes=(1,))
+    by = np.random.default_rng(3).normal(1.0, 0.02, (4, 2, 2, 5))
+    for number in range(4):
+        for side, storage in enumerate(("nvme", "nfs-project")):
+            for half, twin in enumerate("ab"):
+                for repetition in range(5):
+                    slowed = 0.67 if storage == "nvme" and repetition >= 3 else 1.0
+                    data.add("scaling", f"write-{number}", "Write", storage, 1, repetition, twin, [],
+                             operation="write",
+                             bandwidth=100 * slowed * by[number, side, half, repetition] * MIB)  # fmt: skip
+    tables = [pd.DataFrame(rows, columns=[c.name for c in columns])
+              for rows, columns in ((data.observations, OBSERVATIONS), (data.runs, RUNS))]  # fmt: skip
+    found = Results(study(), *tables, FLAGS)
+    answers = open_answers(found, classes(found))
+    assert len(answers) == 4 and all(each.repetitions is None for each in answers)
+    assert sentence(answers, found) == (
+        "more repetitions would not decide them: storages changed as much from round to round"
+    )
 
 
 def test_decided_and_equal_ones_are_not_asked_for(results: Results) -> None:

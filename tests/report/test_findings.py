@@ -169,3 +169,18 @@ def test_what_was_not_measured_says_so_in_every_sentence():
     assert len(about) > 8
     for finding in about:
         assert "(imported)" in finding.sentence, finding.sentence
+
+
+def test_what_is_undecided_says_why_and_not_a_noise_that_it_exceeds():
+    """A ratio of 1.43 was not to be told "from a noise of 1.00-1.00": repetitions differed as much."""
+    wild = {1: [100, 60, 150, 90, 120], 4: [150, 70, 190, 100, 160]}
+    data = Synthetic(processes=(1, 4), storages=("nvme",))
+    for p, values in wild.items():
+        for twin in "ab":
+            for repetition, value in enumerate(values):
+                data.add("scaling", "scientific", "Sequential write", "nvme", p, repetition, twin, [],
+                         operation="write", bandwidth=float(value) * MIB)  # fmt: skip
+    (said,) = [s for s in sentences(findings_of(data)[1], "engineer") if "going from 1 to 4" in s]
+    # 150 over 100, the medians.
+    assert re.search(r"is undecided on Node-local NVMe, 1\.50× \([^)]*\): [a-z]", said)
+    assert "with a noise of" not in said

@@ -1,7 +1,10 @@
 """Tables for a paper: what LaTeX would make of them, and figures as PDF."""
 
 import re
+import shutil
+import subprocess
 
+import pytest
 from tests.report.synthetic import MIB, Synthetic, site, study
 
 from tiercel.report.build import build
@@ -62,3 +65,20 @@ def test_names_cannot_be_commands(tmp_path):
     row = next(line for line in text.splitlines() if line.startswith("50"))
     assert len(re.findall(r"(?<!\\)&", row)) == 6
     assert escaped(title) == (r"50\% of \$x\$\_\{a\} \& \textbackslash{}input\{/etc/passwd\} {[}1] \#")
+
+
+_PAPER = r"""\documentclass{article}\usepackage[T1]{fontenc}\usepackage{textcomp,booktabs,longtable}
+\begin{document}\input{numbers.tex}\end{document}"""
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex (Debian: texlive-latex-base)")
+def test_a_paper_with_any_name_is_set(tmp_path):
+    """pdfLaTeX stopped at the first letter that is not Latin: no paper at all."""
+    title = "50% of $x$_{a} & [1] \u00fc \u2192 \u6f22\u5b57 \u05d0\u05d1 \U0001f600 \u2021"
+    folder = _built(_numbers(("nvme",), (100,), title), tmp_path) / "latex"
+    (folder / "paper.tex").write_text(_PAPER)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=folder, capture_output=True, text=True, errors="replace", timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]

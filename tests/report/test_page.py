@@ -1,17 +1,23 @@
 """The page: complete, self-contained, inert, and equal to hand-made numbers."""
 
+import base64
 import csv
+import gzip
+import math
 import re
+import warnings
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from tests.report import synthetic
 from tests.report.conftest import Page
 from tests.report.synthetic import MIB, Synthetic, site, study
 
 from tiercel.report import style, svg
-from tiercel.report.build import build
+from tiercel.report.build import build, write_csv
 from tiercel.report.data import Results
+from tiercel.report.style import PAPER
 from tiercel.results.validity import FLAGS, Flag
 from tiercel.study.model import Study
 
@@ -129,7 +135,7 @@ def test_one_observation_is_enough(build_page):
 
 
 def test_no_run_at_all_and_no_good_run_say_so(build_page):
-    assert "No run of this study has finished" in build_page(Synthetic()).page.text
+    assert "No run of this study has given a number yet" in build_page(Synthetic()).page.text
     data = Synthetic()
     data.fail("nvme", "engine not found")
     page = build_page(data).page
@@ -230,7 +236,7 @@ def test_a_study_of_samples_alone_has_results(build_page):
     for name in sampled.experiments["scaling"].sweep.workloads:
         data.data("scaling", name, name, "write", "sequential", 3)
     text = build_page(data, of_study=sampled).page.text
-    assert "No run of this study has finished" not in text
+    assert "No run of this study has given a number yet" not in text
     assert "numbers of designed samples (Scaling)" in text
 
 
@@ -238,7 +244,7 @@ def test_another_study_is_not_in_it(build_page):
     data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",)).whole()
     for row in (*data.observations, *data.runs):
         row["study"] = "another"
-    assert "No run of this study has finished" in build_page(data).page.text
+    assert "No run of this study has given a number yet" in build_page(data).page.text
 
 
 def test_the_same_data_give_the_same_page(build_page):
@@ -255,11 +261,73 @@ def test_tables_are_accessible(whole):
     assert ("html", "lang", "en") in whole.page.attributes
 
 
+def test_the_name_of_a_run_is_packed_once(build_page):
+    """A hash cannot be packed: of ten thousand runs a second one would fill a tenth of a megabyte."""
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",))
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    held = re.search(r'<template id="packed">(.*?)</template>', build_page(data).html, re.DOTALL)[1]
+    text = gzip.decompress(base64.b64decode(held)).decode("utf-8")
+    # The second placement's runs tell the noise, and are behind no number.
+    assert [text.count(f'"{row["run"]}"') for row in data.runs if row["twin"] == "a"] == [1, 1]
+
+
 def test_csv_cells_do_not_start_formulas(build_page):
     data = Synthetic(storages=("nvme",))
     data.fail("nvme", "=HYPERLINK(1)")
     path = build_page(data).path.parent / "tables" / "failed-runs.csv"
     assert pd.read_csv(path)["reason"][0] == "'=HYPERLINK(1)"
+
+
+def test_csv_cells_are_empty_where_nothing_is_known_and_no_blank_hides_a_formula(tmp_path):
+    path = tmp_path / "some.csv"
+    write_csv(path, [{"a": math.nan, "b": "\t=1+1", "c": "\r-1", "d": "", "e": -2.5, "f": None}])
+    with path.open(newline="", encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == [
+            {"a": "", "b": "'\t=1+1", "c": "'\r-1", "d": "", "e": "-2.5", "f": ""}
+        ]
+
+
+def test_a_table_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
+    path = tmp_path / "some.csv"
+    write_csv(path, [{"a": 1}])
+
+    class Full:
+        def __str__(self):
+            raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_csv(path, [{"a": 2}, {"a": Full()}])
+    assert path.read_text(encoding="utf-8").split() == ["a", "1"]
+    assert [each.name for each in tmp_path.iterdir()] == ["some.csv"]
+
+
+def test_a_figure_of_many_storages_has_room_for_its_axes(build_page, monkeypatch):
+    """The legend's lines make the figure taller: they do not take the room of the axes, nor cover them."""
+    many = {f"s{i}": (f"Storage number {i}", "lustre", "network", 100 + i, 200, 50, 300) for i in range(24)}
+    monkeypatch.setattr(synthetic, "_STORAGES", many)
+    monkeypatch.setattr(synthetic, "_LIMITS", dict.fromkeys(many, 2.0))
+    data = Synthetic(repetitions=1, processes=(1, 2), storages=tuple(many))
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3, fsync="write")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # matplotlib's, where axes have no room
+        built = build_page(data, of_site=site())
+    root = ElementTree.parse(
+        built.path.parent / "figures" / "scaling.scientific.write.iokernel.svg"
+    ).getroot()
+    # 24 lines, twenty more than there is room for: 0.19 inches of 72 points each.
+    assert float(root.get("height").removesuffix("pt")) == pytest.approx((3.3 + 20 * 0.19) * 72, abs=0.5)
+
+
+def test_storages_are_told_apart_by_shape_where_latencies_are_drawn(whole):
+    """Each storage has its own shape there, filled for the median and hollow for the slowest."""
+    text = (whole.path.parent / "figures" / "fsync.synced-write.write.iokernel.latency.svg").read_text()
+    paths = dict(re.findall(r'<path id="(m\w+)" d="([^"]*)"', text))
+    marks = re.findall(r'<use [^>]*#(m\w+)"[^>]*style="fill: (#\w+); stroke: (#\w+)', text)
+    hollow = {stroke: paths[mark] for mark, fill, stroke in marks if fill == PAPER.lower()}
+    filled = {(stroke, paths[mark]) for mark, fill, stroke in marks if fill == stroke}
+    assert len(hollow) == len(set(hollow.values())) == 3
+    assert set(hollow.items()) <= filled
+    assert "filled marks" in whole.page.text and "dashed, hollow" in whole.page.text
 
 
 @pytest.mark.parametrize("folder", ["figures", "tables"])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.report.browser import CHROMIUM
+from tests.report.browser import CHROMIUM, asked
 
 from tiercel.errors import UserError
 from tiercel.report import printing
@@ -18,6 +18,25 @@ def test_the_page_is_printed_with_all_that_is_folded(whole, tmp_path):
     # The page itself is some six sheets; with its tables unfolded it is more.
     assert max(int(n) for n in re.findall(rb"/Count (\d+)", data)) > 6
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.html", "report.pdf"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH")
+def test_no_table_is_wider_than_the_paper(whole, tmp_path):
+    """What is beyond its right edge is lost: the verdicts of the comparisons once were."""
+    # The rules for paper, at the width of a sheet of 210 mm less its margins: 703 px.
+    found = asked(whole.html, tmp_path, """
+      for (const sheet of document.styleSheets) for (const rule of sheet.cssRules)
+        if (rule.media?.mediaText === "print") rule.media.mediaText = "all";
+      document.querySelectorAll("details").forEach((d) => { d.open = true; });
+      const edge = document.querySelector("main").getBoundingClientRect().right;
+      const tables = [...document.querySelectorAll("main table")].filter((t) => t.getClientRects().length);
+      return { tables: tables.length, verdicts: Boolean(find("Storage against storage")),
+        beyond: tables.filter((t) => t.getBoundingClientRect().right > edge + 1)
+          .map((t) => t.caption.textContent) };
+    """, width=703)  # fmt: skip
+    assert found["tables"] >= 8
+    assert found["verdicts"]
+    assert found["beyond"] == []
 
 
 def test_without_a_browser_one_line_says_so(monkeypatch):

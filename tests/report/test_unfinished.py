@@ -14,6 +14,7 @@ from tests.report.conftest import Page
 from tests.report.synthetic import Synthetic, site, study
 
 from tiercel.report.build import build
+from tiercel.report.data import Results
 from tiercel.report.unfinished import Live, unfinished
 from tiercel.results.reasons import Failure
 from tiercel.results.validity import FLAGS
@@ -43,7 +44,7 @@ def test_it_says_what_is_there_what_is_missing_and_what_may_change():
         "tiercel evaluate",
     )  # fmt: skip
     assert found.sentences[0] == (
-        "This study is not finished: 17 of 20 planned runs gave a number, 1 failed (90 % of the plan)."
+        "This study is not finished: 17 of 20 planned runs ended well, 1 failed (90 % of the plan)."
     )
     assert "2 runs to come" in found.sentences[1] and "1 min 30 s" in found.sentences[1]
     assert found.sentences[2].startswith("1 of 2 comparisons between two storage systems still wait")
@@ -147,3 +148,18 @@ def test_it_shows_itself_anew_where_the_reader_was(live, tmp_path):
             browser.wait()
             server.shutdown()
     assert seen["chosen"] and seen["words"] == "write" and seen["far"]
+
+
+def test_sides_without_a_round_in_common_are_not_compared(tmp_path):
+    """The first rounds failed on one side, the later ones on the other: the report ended in a traceback."""
+    data = Synthetic(storages=("nvme", "shm"), processes=(1,))
+    for storage, rounds in (("nvme", (0, 1, 2)), ("shm", (3, 4))):
+        for i in rounds:
+            data.add(
+                "scaling", "scientific", "Write", storage, 1, i, "a", [], operation="write", bandwidth=1e8,
+                operation_rate=100.0, total_time=10.0, look=0, bytes_per_process=1e9,
+            )  # fmt: skip
+    results = Results(study(), *data.frames(), FLAGS)
+    assert len(results.numbers) == 2
+    assert not results.comparisons
+    assert build(data.write(tmp_path), site(), study(), FLAGS).is_file()

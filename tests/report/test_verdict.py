@@ -43,8 +43,8 @@ def joined(*parts):
     return first
 
 
-def first_screen(data, of_site=None):
-    results = Results(study(), *data.frames(), FLAGS).named()
+def first_screen(data, of_site=None, margin=0.1):
+    results = Results(study().model_copy(update={"margin": margin}), *data.frames(), FLAGS).named()
     return verdict(results, of_site or site(), classes(results))
 
 
@@ -73,13 +73,13 @@ def test_memory_is_never_where_files_live():
     assert made.where == "Keep your files on Node-local NVMe: it is the only storage here that keeps them."
     assert cells(made)["Node-local NVMe"].word == "use"
     made = first_screen(samples({"shm": MEMORY}))
-    assert made.where == "There is one storage system here, /dev/shm: nothing to choose between."
+    assert made.where == "Only /dev/shm has numbers here: nothing to choose between."
     assert "gone after a restart" in made.mind
 
 
 def test_one_storage_says_what_it_gives():
     made = first_screen(samples({"nvme": FAST}))
-    assert made.where == "There is one storage system here, Node-local NVMe: nothing to choose between."
+    assert made.where == "Only Node-local NVMe has numbers here: nothing to choose between."
     assert made.gain == "It delivers 342 MiB/s for simulations writing checkpoints."
     assert cells(made)["Node-local NVMe"].word == "only choice"
     assert not made.intervals
@@ -174,7 +174,7 @@ def test_a_storage_that_failed_does_not_vanish_and_memory_is_not_advised_in_its_
     assert (found["/dev/shm"].word, found["/dev/shm"].value) == ("", "1002 MiB/s")
     built = build_page(data)
     assert "only place that keeps files" not in built.page.text
-    assert "There is one storage system here" not in built.page.text
+    assert "nothing to choose between" not in built.page.text
     (row,) = built.page.rows("Workload", "Files live on")
     assert row["Files live on"] == "not known: Node-local NVMe gave no number"
     written = json.loads((built.path.parent / "recommendations.json").read_text())["workloads"][0]
@@ -272,6 +272,9 @@ def test_the_same_is_said_in_the_same_words(build_page):
     }  # fmt: skip
     text = build_page(data).page.text
     assert "cannot be told apart" not in text.partition("Comparisons")[0]
+    notes = {p.note for p in cells(first_screen(data, margin=0.025)).values()}
+    assert "the same as Node-local NVMe within 2.5\u00a0%" in notes
+    assert not any("the same" in p.note for p in cells(first_screen(data, margin=0.001)).values())
 
 
 def test_of_many_storages_the_best_and_those_to_avoid_are_shown(monkeypatch):

@@ -4,6 +4,7 @@ import pytest
 from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.report.data import Results
+from tiercel.report.evidence import evidence
 from tiercel.report.findings.for_engineers_within import busy_clients, pauses, stragglers
 from tiercel.results.validity import FLAGS
 
@@ -80,3 +81,15 @@ def test_processes_that_compute_all_the_time_are_told(tmp_path):
     assert not list(busy_clients(results(tmp_path / "memory", busy, storage="shm")))
     idle = [{"cpu_user": 1.0, "cpu_system": 10.0}] * 3
     assert not list(busy_clients(results(tmp_path / "idle", idle)))
+
+
+def test_each_run_of_a_number_says_what_its_aggregate_hides(tmp_path):
+    # 12 s of processors in 10 s of 4 processes are 30 %.
+    busy = {"cpu_user": 8.0, "cpu_system": 4.0, "longest_pause": 1.5}
+    found = evidence(results(tmp_path, [slow(0.5) | busy, {}]), tmp_path / "results")
+    (number,) = found["numbers"].values()
+    assert number["within"] == [
+        "the slowest process (number 2) reached 50 % of the others' speed; nothing ended for 1.5 s; "
+        "its processes computed 30 % of the time",
+        "",
+    ]

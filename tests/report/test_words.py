@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tiercel.pages.secured import unbroken
 from tiercel.report.words import told_apart
 
 DISK = "disk / with fairshare policy={} rate=400MiB"
@@ -34,3 +35,15 @@ def test_the_middle_goes_where_the_ends_differ() -> None:
 def test_labels_never_become_equal() -> None:
     labels = ["x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30]
     assert told_apart(labels, 20) == labels
+
+
+def test_a_number_stays_with_its_unit_and_figures_stay_as_they_are() -> None:
+    text = '<p>17 400 samples/s, 95 % of 2 s</p><path d="M 10 200 h 5 s 1 1"/><td>3 min 20 s</td>'
+    assert unbroken(text) == (
+        "<p>17\u00a0400\u00a0samples/s, 95\u00a0% of 2\u00a0s</p>"
+        '<path d="M 10 200 h 5 s 1 1"/><td>3\u00a0min 20\u00a0s</td>'
+    )
+    assert unbroken('<a class="x" title="95 % of it">interval</a>') == (
+        '<a class="x" title="95\u00a0% of it">interval</a>'  # as in the list of words
+    )
+    assert unbroken("<p>2 storages, 1 system</p>") == "<p>2 storages, 1 system</p>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tiercel.privacy import Private
 from tiercel.results import cleaning
 from tiercel.results.cleaning import clean_file, clean_folder
 from tiercel.results.raw import RawStore, read_json, write_json
+from tiercel.results.torn import inflated
 
 ALICE = Private(users=("alice",), homes=("/home/alice",))
 
@@ -41,18 +44,40 @@ def test_compressed_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_is_no_text_is_left_alone(tmp_path: Path) -> None:
     binary = b"\x89HDF\0\0/home/alice/x"
-    torn = gzip.compress(b"/home/alice\n" * 1000)[:-20]
     (tmp_path / "data.h5").write_bytes(binary)
-    (tmp_path / "torn.pfw.gz").write_bytes(torn)
+    (tmp_path / "none.pfw.gz").write_bytes(b"/home/alice\n")
     (tmp_path / "link").symlink_to("/home/alice")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "deep.txt").write_text("/home/alice\n")
     clean_folder(tmp_path, ALICE)
     assert (tmp_path / "data.h5").read_bytes() == binary
-    assert (tmp_path / "torn.pfw.gz").read_bytes() == torn
+    assert (tmp_path / "none.pfw.gz").read_bytes() == b"/home/alice\n"
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "sub" / "deep.txt").read_text() == "$HOME\n"
     assert len(list(tmp_path.iterdir())) == 4  # no draft stays
+
+
+def flipped(packed: bytes) -> bytes:
+    half = len(packed) // 2
+    return packed[:half] + b"\xff" * 20 + packed[half + 20 :]
+
+
+@pytest.mark.parametrize(
+    "tear",
+    [lambda p: p[:-20], lambda p: p[:-4], flipped, lambda p: p + b"junk", lambda p: p + p[: len(p) // 2]],
+)
+def test_a_torn_trace_tells_nobodys_name(tear: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """As a tracer leaves it that was killed with its run. It stays torn: whoever reads it must say so."""
+    lines = [f"/home/alice/{random.Random(n).random()}\n" for n in range(5000)]
+    path = tmp_path / "run.pfw.gz"
+    path.write_bytes(tear(gzip.compress("".join(lines).encode())))
+    assert clean_file(path, ALICE)
+    left = b"".join(inflated(path)).decode()
+    assert left.startswith("".join(lines[:2000]).replace("/home/alice", "$HOME"))
+    assert "/home/alice/" not in left
+    with pytest.raises(EOFError), gzip.open(path) as file:
+        file.read()
+    assert not clean_file(path, ALICE)
 
 
 def test_an_attempt_that_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

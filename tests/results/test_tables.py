@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
@@ -18,7 +23,7 @@ from tiercel.errors import UserError
 from tiercel.results import code, schema
 from tiercel.results.dataset import to_dataset, write_dataset
 from tiercel.results.measured import measurements_of
-from tiercel.results.observations import collect
+from tiercel.results.observations import collect, identity_of, look
 from tiercel.results.raw import RECORD, RawRun, RawStore, read_json, write_json
 from tiercel.results.table import known_rows, load_table, write_table
 from tiercel.results.validity import TOO_FEW
@@ -152,6 +157,32 @@ def test_a_record_that_is_not_whole_names_the_file(measured: tuple[Path, list[Ru
         collect(results)
 
 
+def test_a_look_names_the_record_that_is_not_whole_and_has_the_others(
+    measured: tuple[Path, list[Run]],
+) -> None:
+    results, runs = measured
+    record = RawStore(results).path(runs[0].id) / RECORD
+    record.write_text(record.read_text()[:100])
+    found = look(results)
+    assert len(found.runs) == len(runs) - 1
+    assert len(found.problems) == 1 and str(record) in found.problems[0]
+    assert not (results / "runs.parquet").exists()
+
+
+def test_the_look_a_run_was_added_for_is_one_of_its_columns(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    run = read_json(RawStore(results).path(runs[0].id) / "run.json")
+    assert identity_of(run)["look"] == 0
+    assert identity_of({**run, "look": 2})["look"] == 2
+
+
+def test_a_name_that_is_no_text_comes_back_from_a_record(tmp_path: Path) -> None:
+    """A file's name is bytes: b"\\xff" is no UTF-8, and stands for itself."""
+    name = os.fsdecode(b"data-\xff")
+    write_json(tmp_path / "a.json", {"file": name})
+    assert read_json(tmp_path / "a.json") == {"file": name}
+
+
 def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     results, runs = measured
     observations, _ = collect(results)
@@ -171,6 +202,28 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert dataset.attrs["site"] == runs[0].configuration.site
 
 
+def test_a_disk_that_is_full_is_an_error_and_not_the_end_of_the_process(
+    measured: tuple[Path, list[Run]],
+) -> None:
+    """HDF5 that wrote to it itself ended in a segmentation fault."""
+    results, _ = measured
+    collect(results)
+    program = (
+        "import resource, sys; from pathlib import Path; import pandas as pd\n"
+        "from tiercel.results.dataset import write_dataset\n"
+        "table = pd.read_parquet(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "try: write_dataset(table, Path(sys.argv[2]))\n"
+        "except OSError as error: print(error.filename)\n"
+    )
+    target = results / "dataset.nc"
+    target.unlink(missing_ok=True)
+    words = [sys.executable, "-c", program, str(results / "observations.parquet"), str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, str(target), "")
+    assert not list(results.glob("*dataset.nc*"))
+
+
 def test_two_studies_are_no_dataset(measured: tuple[Path, list[Run]]) -> None:
     observations, _ = collect(measured[0])
     other = observations.assign(study="other")
@@ -181,8 +234,8 @@ def test_two_studies_are_no_dataset(measured: tuple[Path, list[Run]]) -> None:
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     path = tmp_path / "t.parquet"
-    columns = [Column("name", WORD, "", ""), Column("rate", NUMBER, "B/s", "")]
-    rows = [{"name": f"run {i}", "rate": 1000.0 + i} for i in range(500)]
+    columns = [Column("run", WORD, "", ""), Column("rate", NUMBER, "B/s", "")]
+    rows = [{"run": f"run {i}", "rate": 1000.0 + i} for i in range(500)]
     write_table(path, rows, columns, "here")
     return path
 
@@ -205,6 +258,32 @@ def test_a_damaged_table_is_said_in_one_line(written: Path, damage: str) -> None
     assert known_rows(written, "here") is None  # so that collecting makes it again
 
 
+def test_want_of_memory_is_no_damage(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making the table again would not help."""
+
+    def read_table(*_: object, **__: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 342144 failed")
+
+    monkeypatch.setattr(pq, "read_table", read_table)
+    with pytest.raises(MemoryError):
+        load_table(written, "tiercel collect")
+    with pytest.raises(MemoryError):
+        known_rows(written, "here")
+
+
+@pytest.mark.parametrize("what", ["a folder", "another program's table"])
+def test_what_is_no_table_of_ours_is_said_in_one_line(written: Path, what: str) -> None:
+    written.unlink()
+    if what == "a folder":
+        written.mkdir()  # Parquet takes a folder for a table of all its files: of none here, without columns
+    else:
+        pd.DataFrame({"a": [1]}).to_parquet(written)
+    with pytest.raises(
+        UserError, match=r"t\.parquet: is damaged \(no column run: not a table of tiercel's\)"
+    ):
+        load_table(written, "tiercel collect")
+
+
 def test_a_flipped_bit_is_no_other_number(written: Path) -> None:
     data = written.read_bytes()
     pages = pq.ParquetFile(written).metadata.row_group(0)
@@ -216,3 +295,45 @@ def test_a_flipped_bit_is_no_other_number(written: Path) -> None:
         written.write_bytes(flipped)
         with pytest.raises(UserError, match="is damaged"):
             load_table(written, "tiercel collect")
+
+
+def test_tables_are_not_emptied_where_the_raw_folder_is_gone(measured: tuple[Path, list[Run]]) -> None:
+    results, _ = measured
+    collect(results)
+    before = (results / "observations.parquet").read_bytes()
+    (results / "raw").rename(results / "elsewhere")
+    with pytest.raises(UserError, match="raw: is gone, and the tables still have 4 runs of it"):
+        collect(results)
+    (results / "raw").write_text("")
+    with pytest.raises(UserError, match="raw: cannot be read: Not a directory"):
+        collect(results)
+    assert (results / "observations.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: [], r"run\.json: not a whole result: no JSON object"),
+        (lambda row: {"run": row["run"]}, r"run\.json: not a whole run \(KeyError\('storage'\)\)"),
+        (lambda row: row | {"nodes": "two"}, "nodes is 'two', no Int64"),
+        (lambda row: row | {"nodes": 10**30}, "nodes is 10{30}, no Int64"),
+    ],
+)
+def test_a_run_whose_row_is_not_what_it_should_be_is_named(
+    measured: tuple[Path, list[Run]], change: Callable[[dict[str, object]], object], said: str
+) -> None:
+    results, runs = measured
+    path = RawStore(results).path(runs[1].id) / "run.json"
+    path.write_text(json.dumps(change(read_json(path))))
+    with pytest.raises(UserError, match=said) as error:
+        collect(results)
+    assert runs[1].id in str(error.value)
+
+
+def test_a_pipe_in_a_runs_folder_is_not_waited_for(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    path = RawStore(results).path(runs[1].id) / "context.json"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UserError, match=r"context\.json: neither a file nor a folder"):
+        collect(results)

@@ -62,6 +62,10 @@ def test_good_numbers_have_no_flags() -> None:
         (READ, {"behind_share": 0.1}, ["cache-behind"]),
         (READ, {"behind_share": 0.09}, []),
         (READ, {"behind_share": None}, []),
+        # Of four blocks one had no step to leave out; without computation there is no utilisation.
+        (READ, {"operation": "train", "au_short": 0.25, "computation_time": 0.3}, ["few-steps"]),
+        (READ, {"operation": "train", "au_short": 0.25, "computation_time": 0.0}, []),
+        (READ, {"operation": "train", "au_short": 0.0, "computation_time": 0.3}, []),
         (READ, {"cores": 44, "processes_per_node": 44}, []),
         (READ, {"cores": 40, "processes_per_node": 44}, ["fewer-cores"]),
     ],

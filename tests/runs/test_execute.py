@@ -187,7 +187,7 @@ def test_too_little_space_is_refused_before_anything_is_written(
     new_run: NewRun, equipment: NewEquipment, small_file_system: Path
 ) -> None:
     stack = stack_on(small_file_system, fill_limit=0.5)
-    for size, words in (("64MiB", "a run needs 128 MiB"), ("3MiB", "beyond 50% (fill_limit) of 8 MiB")):
+    for size, words in (("64MiB", "a run needs 128 MiB"), ("3MiB", "beyond 50 % (fill_limit) of 8 MiB")):
         outcome = execute(new_run(on=stack, data_per_process=size), equipment())
         assert outcome.status == "failed"
         assert words in outcome.reason

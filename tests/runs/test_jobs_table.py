@@ -32,7 +32,7 @@ def test_slurm(checkout: Path) -> None:
         words = submitted.split()
         assert words[:2] == ["SBATCH_MEM_PER_NODE=0", "sbatch"]  # all memory of the nodes
         assert not [word for word in words[1:] if word.startswith("--mem")]
-        assert {f"--nodes={nodes}", "--ntasks-per-node=4", "--exclusive", "--no-requeue"} <= set(words)
+        assert {f"--nodes={nodes}", "--ntasks-per-node=4", "--exclusive", "--requeue"} <= set(words)
         assert words[words.index("-t") + 1] == minutes
         assert words[words.index("-p") + 1] == "pbatch"
         assert words[words.index("--job-name") + 1] == "tiercel-slurm-virtual_UUID"

@@ -92,8 +92,8 @@ def test_what_ends_while_data_rests_leaves_nothing_and_goes_again(
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ("operation: write, segments: 1, rest: 2s", "rest is of a read"),
-        ("operation: read, access: RAW, segments: 1, rest: 2s", "rest is of a read"),
+        ("operation: write, segments: 1, rest: 2s", "rest is of a cold read"),
+        ("operation: read, access: RAW, segments: 1, rest: 2s", "rest is of a cold read"),
         ("operation: read, segments: 1, repeats: 2, rest: 2s", "rest excludes repeats"),
     ],
 )

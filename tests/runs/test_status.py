@@ -64,7 +64,7 @@ def test_from_nothing_to_the_end(project: Project) -> None:
         run_batch(plan, batch, project.results)
     after = look(project)
     assert after.state == "done" and after.done >= 4 and (after.left, after.seconds_left) == (0, 0)
-    assert words_of(after, "local", "tiny")[0] == "site local, study tiny: done"
+    assert words_of(after, "local", "tiny")[0] == "site local, study tiny: all planned runs have ended"
     # Two workloads on one storage: of each one of at least two runs is done in between.
     assert [(p.workload, p.done, p.failed, p.left) for p in between.parts] == [
         ("write", 1, 0, 1), ("files", 1, 0, 1),
@@ -158,15 +158,14 @@ def test_failures_are_counted_by_reason(project: Project) -> None:
     found = look(project)
     assert found.done == 0 and {f.reason for f in found.failures} == {"disk 0 is gone", "disk 1 is gone"}
     assert [(p.done, p.failed) for p in found.parts] == [(0, 1), (0, 1)]
-    assert any(
-        "failed, 1 times: disk 0 is gone (first: " in line for line in words_of(found, "local", "tiny")
-    )
+    assert any("failed, once: disk 0 is gone (first: " in line for line in words_of(found, "local", "tiny"))
 
 
 def test_on_the_command_line(project: Project) -> None:
     said = json.loads(project.tiercel("status", "--study", "tiny", "--json").stdout)
     assert (said["site"], said["study"], said["state"]) == ("local", "tiny", "not begun")
-    assert "not begun" in project.tiercel("status", "--study", "tiny", "--watch").stdout
+    watched = " ".join(project.tiercel("status", "--study", "tiny", "--watch").stdout.split())
+    assert "`tiercel evaluate --site local --study tiny` begins" in watched
     wrong = project.tiercel("status", "--study", "tiny", "--watch", "--json")
     assert wrong.returncode == 2 and "--watch" in wrong.stderr
     assert project.tiercel("status", "--study", "none").returncode == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tiercel.schedulers import schedulers
 from tiercel.site.folder import site_files, write_folder
 
 SITES = Path(__file__).resolve().parents[2] / "site-configs"
@@ -16,6 +17,7 @@ SITES = Path(__file__).resolve().parents[2] / "site-configs"
 STAND_IN = """#!/bin/sh
 { echo "$0" | sed 's|.*/||'; printf '%s\\n' "$@"; } >"$RECORD/words"
 [ "${0##*/}" != bsub ] || cat >"$RECORD/input"
+if [ -f "$RECORD/${0##*/}.answer" ]; then cat "$RECORD/${0##*/}.answer"; exit 0; fi
 cat "$RECORD/answer"
 exit "$(cat "$RECORD/code")"
 """
@@ -37,6 +39,8 @@ class Machine:
             "qsub",
             "qstat",
             "qdel",
+            "qconf",
+            "qacct",
             "sbatch",
             "squeue",
             "scancel",
@@ -119,9 +123,8 @@ def test_frontera_submits_by_nodes_and_tasks(machine: Machine, jobscript: Path) 
         answer="--- Welcome ---\n55;cluster\n", account="acc",
     )  # fmt: skip
     assert done.stdout == "55\n"
-    expected = (
-        "sbatch --parsable -N 2 --ntasks-per-node=56 -t 30 -J tiercel-frontera -o .snakemake/slurm-%j.log"
-    )
+    expected = "sbatch --parsable --no-requeue -N 2 --ntasks-per-node=56 -t 30 -J tiercel-frontera"
+    expected += " -o .snakemake/slurm-%j.log"
     assert machine.words == [*expected.split(), "-p", "normal", "-A", "acc", str(jobscript)]
 
 
@@ -208,6 +211,70 @@ def test_status_of_cobalt_reads_the_log_of_an_ended_job(machine: Machine) -> Non
     assert machine.call(status, "9", code=1).stdout == "success\n"
     log.write_text("Info: task completed normally with an exit code of 1; initiating job cleanup\n")
     assert machine.call(status, "9", code=1).stdout == "failed\n"
+
+
+@pytest.fixture
+def gridengine(tmp_path: Path) -> Path:
+    """The scripts that `tiercel site new --scheduler gridengine` writes."""
+    own = schedulers.get("gridengine").scripts
+    write_folder(tmp_path / "here", site_files("here", "gridengine", scripts=own))
+    return tmp_path / "here"
+
+
+def test_grid_engine_submits_to_the_environment_of_whole_nodes(
+    machine: Machine, gridengine: Path, jobscript: Path
+) -> None:
+    """Of those that qconf lists, the one with the most slots a node; 3 nodes of 28 are 84 slots."""
+    (machine.bin / "qconf").write_text(
+        "#!/bin/sh\ncase $* in -spl) printf 'smp\\npairs\\nwhole\\n' ;; '-sp smp') r='$pe_slots' ;; "
+        "'-sp pairs') r=2 ;; '-sp whole') r=28 ;; esac\n"
+        '[ -z "${r:-}" ] || printf "pe_name x\\nslots 999\\nallocation_rule    %s\\n" "$r"\n'
+    )
+    done = machine.call(
+        gridengine / "submit", "3", "30", "all.q", str(jobscript), answer="4711\n", account="proj"
+    )
+    assert done.stdout == "4711\n", done.stderr
+    expected = "qsub -terse -cwd -V -S /bin/sh -r n -N tiercel-here -j y -o .snakemake/ -pe whole 84"
+    expected += " -l h_rt=1800 -q all.q -P proj"
+    assert machine.words == [*expected.split(), str(jobscript)]
+    assert (machine.folder / ".snakemake" / "tiercel-here.jobs").read_text() == "4711\n"
+    refused = machine.call(
+        gridengine / "submit", "3", "30", "closed", str(jobscript), code=1,
+        answer='Unable to run job: Job was rejected because job requests unknown queue "closed".\nExiting.\n',
+    )  # fmt: skip
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert 'submit: Job was rejected because job requests unknown queue "closed".' in refused.stderr
+
+
+def test_grid_engine_without_whole_nodes_is_told(machine: Machine, gridengine: Path, jobscript: Path) -> None:
+    (machine.folder / "qconf.answer").write_text("allocation_rule    $fill_up\n")
+    done = machine.call(gridengine / "submit", "1", "30", "default", str(jobscript))
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "submit: no parallel environment: no allocation_rule of so many slots a node"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "accounted", "expected"),
+    [
+        ("job_number: 5\n", 0, "", "running"),
+        ("job_number: 5\nerror reason 1: can't chdir\n", 0, "", "failed"),  # Eqw: it never begins
+        # It may run: it must not be submitted again.
+        ("error: commlib error: got select error (Connection refused)\n", 1, "", "running"),
+        ("Following jobs do not exist: \n5\n", 1, "failed 0\nexit_status  0\n", "success"),
+        ("Following jobs do not exist: \n5\n", 1, "failed 0\nexit_status  1\n", "failed"),
+        ("Following jobs do not exist: \n5\n", 1, "failed 37 : enforced h_rt\nexit_status 0\n", "failed"),
+    ],
+)  # fmt: skip
+def test_status_of_grid_engine(
+    machine: Machine, gridengine: Path, answer: str, code: int, accounted: str, expected: str
+) -> None:
+    """Answers of Grid Engine 8.1.9."""
+    if accounted:
+        (machine.folder / "qacct.answer").write_text(accounted)
+    done = machine.call(gridengine / "status", "5", answer=answer, code=code)
+    assert done.stdout == expected + "\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pandas as pd
 
 from tiercel.report.sections.base import Context
+from tiercel.sharing.section import told_apart
 from tiercel.sharing.section_findings import findings
 
 RESULTS = SimpleNamespace(name=lambda stack: stack, experiment_title=lambda name: name.upper())
@@ -36,10 +37,10 @@ def test_contests_and_applications() -> None:
     ])  # fmt: skip
     assert findings(CONTEXT, rows) == (
         # 0.08 of 0.8 is 10 %, of 0.2 40 %; the median of both is 25 %.
-        "E, cycle: fair is 25.0% off its policy's shares.",
-        "E, melt: beside the background job its time changes by +12.0% on job (within the noise of the 10.0% "
-        "that its share allows), +40.0% on fifo (above the 10.0% that its share allows), +5.0% on size "
-        "(within the 10.0% that its share allows), +50.0% on plain. Two runs alone differ by 3.0%.",
+        "E, cycle: fair is 25.0 % off its policy's shares.",
+        "E, melt: beside the background job its time changes by +12.0 % on job (within the noise of the "
+        "10.0 % that its share allows), +40.0 % on fifo (above the 10.0 % that its share allows), +5.0 % on "
+        "size (within the 10.0 % that its share allows), +50.0 % on plain. Two runs alone differ by 3.0 %.",
     )
 
 
@@ -49,5 +50,16 @@ def test_results_without_applications() -> None:
         row("far", "cycle", "a", share=0.7, entitled_share=0.5),
     ])  # fmt: skip
     assert findings(CONTEXT, rows) == (
-        "E, cycle: nearest to its policy's shares is near (0.0% off), farthest far (40.0%).",
+        "E, cycle: nearest to its policy's shares is near (0.0 % off), farthest far (40.0 %).",
     )
+
+
+def test_panels_are_told_apart_by_what_differs() -> None:
+    same = "policy=job-fair rate=4MiB"
+    found = told_apart([f"{same} scheduler=token", f"{same} scheduler=tbf"])
+    assert found == (["scheduler=token", "scheduler=tbf"], same)
+    # The plain storage has no options, and one panel needs all of its own.
+    assert told_apart(["plain disk", "policy=fifo"]) == (["plain disk", "policy=fifo"], "")
+    assert told_apart(["policy=fifo"]) == (["policy=fifo"], "")
+    # One that has nothing but what all have keeps its words.
+    assert told_apart(["policy=fifo", "policy=fifo rate=1"]) == (["policy=fifo", "policy=fifo rate=1"], "")

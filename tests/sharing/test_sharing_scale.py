@@ -39,8 +39,8 @@ def test_each_policy_once_marked_as_simulated(monkeypatch: pytest.MonkeyPatch) -
     assert [(row[0], row[1], row[4]) for row in rows] == [
         ("fifo", "large", ""),
         ("fifo", "small", ""),
-        ("size-fair, stride", "large", "80.0%"),
-        ("size-fair, stride", "small", "20.0%"),
+        ("size-fair, stride", "large", "80.0 %"),
+        ("size-fair, stride", "small", "20.0 %"),
     ]
 
 

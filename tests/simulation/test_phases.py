@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tiercel.inference.workload import KVCacheWorkload
 from tiercel.simulation.phases import Phase, lacking, phases, simulated, unknown
 from tiercel.site.model import Storage
 from tiercel.study.workloads import DataWorkload, MetadataWorkload
@@ -55,15 +56,69 @@ def test_uneven_gateways_make_the_run_as_slow_as_the_fuller_one() -> None:
 def test_a_process_that_waits_for_each_operation() -> None:
     # 1 MB takes 1 ms to answer and 0.1 ms to pass (10 GB/s): 1,000 operations take 1.1 s. Two at once: half.
     slow = storage({**LINK, "latency": "1ms"}, {**MEDIA, "units": 100})
-    assert one(data(direct=True), slow, 1, 1).seconds == pytest.approx(1.1 + 0.001)
-    assert one(data(direct=True, queue_depth=2), slow, 1, 1).seconds == pytest.approx(0.55 + 0.001)
-    assert one(data(fsync="write"), slow, 1, 1).seconds == pytest.approx(1.101)
-    assert one(data("read", pattern="random"), slow, 1, 1).seconds == pytest.approx(1.101)
+    assert one(data(direct=True), slow, 1, 1).seconds == pytest.approx(1.1)
+    assert one(data(direct=True, queue_depth=2), slow, 1, 1).seconds == pytest.approx(0.55)
+    assert one(data(fsync="write"), slow, 1, 1).seconds == pytest.approx(1.1)
+    assert one(data("read", pattern="random"), slow, 1, 1).seconds == pytest.approx(1.1)
     # Written later, read ahead: only the first of them is waited for.
     assert one(data(), slow, 1, 1).seconds == pytest.approx(0.1 + 0.001)
     found = one(data(direct=True), slow, 1, 1)
     assert found.waited == pytest.approx(0.0011)
     assert "waits" in found.bound_by
+
+
+def test_few_operations_take_no_more_and_no_less_than_they_wait() -> None:
+    far = storage({**LINK, "latency": "100ms"}, {**MEDIA, "units": 100})
+    # One of 1 MB: 100 ms and 0.1 ms; no queue makes it shorter. Two, of which two may be under way: as long.
+    assert one(data(direct=True, data_per_process=10**6), far, 1, 1).seconds == pytest.approx(0.1001)
+    alone = one(data(direct=True, data_per_process=10**6, queue_depth=64), far, 1, 1)
+    assert (alone.seconds, alone.waited) == (pytest.approx(0.1001), pytest.approx(0.1001))
+    both = one(data(direct=True, data_per_process=2 * 10**6, queue_depth=64), far, 1, 1)
+    assert both.seconds == pytest.approx(0.1001)
+
+
+def test_random_reads_seek_and_reads_in_order_do_not() -> None:
+    # 4 processes x 1,000 reads of 1 MB; 50 seeks a second on each of 25 disks, 25 GB/s of disks.
+    disks = storage(LINK, {**MEDIA, "random_operations": 50})
+    assert one(data("read", pattern="random"), disks, 4, 1).seconds == pytest.approx(4000 / 1250)
+    assert one(data("read"), disks, 4, 1).seconds == pytest.approx(4 / 25)
+    assert one(data("read", direct=True), disks, 4, 1).seconds == pytest.approx(4 / 25)
+
+
+def test_what_lies_in_the_nodes_memory_is_read_from_there() -> None:
+    memory = {
+        "stage": "client",
+        "label": "memory",
+        "bandwidth": "20GB/s",
+        "per_node": True,
+        "cache": 8 * 10**9,
+    }
+    of = storage(memory, {**LINK, "label": "link"}, MEDIA)
+    warm = data("read", access="RAW", reorder="none")
+    found = one(warm, of, 2, 4)  # 4 GB on each node at 20 GB/s
+    assert (found.seconds, found.bound_by) == (pytest.approx(0.2), "memory")
+    assert lacking(storage(memory), warm, 2, 4) == ()  # nothing else is asked
+    assert "cache of client" in lacking(storage(LINK, MEDIA), warm, 2, 4)[0]
+    # 16 GB on each node: nothing of use is left in order; half of it in random order, so that half passes the
+    # links of 10 GB/s and the disks of 25.
+    assert one(data("read", access="RAW", reorder="none", data_per_process=4 * 10**9), of, 2, 4).seconds == (
+        pytest.approx(32 / 20)
+    )
+    half = data("read", access="RAW", reorder="none", data_per_process=4 * 10**9, pattern="random")
+    assert one(half, of, 2, 4).seconds == pytest.approx(32 / 40)
+    # Written without a sync: 8 of 16 GB of each node have left it by the end, over 10 GB/s.
+    assert one(data(data_per_process=4 * 10**9), of, 1, 4).seconds == pytest.approx(0.8)
+    assert one(data(data_per_process=4 * 10**9, fsync="phase"), of, 1, 4).seconds == pytest.approx(1.6)
+
+
+def test_servers_of_metadata_carry_no_data() -> None:
+    meta = {"stage": "server", "label": "mds", "carries": "metadata", "bandwidth": "1MB/s", "metadata": 100}
+    of = storage(LINK, meta, MEDIA)
+    assert one(data(), of, 1, 4).seconds == pytest.approx(0.4)
+    workload = MetadataWorkload(operation="metadata", items_per_process=25, directories=False,
+                                phases=["create"], write_bytes=10_000)  # fmt: skip
+    (found,) = phases(workload, of, 1, 4)
+    assert (found.seconds, found.bound_by) == (pytest.approx(1), "mds (metadata)")
 
 
 def test_operations_bound_small_transfers() -> None:
@@ -120,24 +175,44 @@ def test_what_is_lacking_is_named_and_nothing_is_made_up() -> None:
     links = storage(LINK, {"stage": "server", "label": "16 servers", "units": 16})
     needed = ("bandwidth of server (16 servers)", "bandwidth of gateway", "bandwidth of fabric",
               "bandwidth of media")  # fmt: skip
-    assert lacking(links, data()) == needed
+    assert lacking(links, data(), 1, 1) == needed
     with pytest.raises(ValueError, match="not known: bandwidth of server"):
         phases(data(), links, 1, 1)
     some = MetadataWorkload(operation="metadata", phases=["create", "stat"])
     server = {"stage": "server", "metadata": {"create": 5}}
-    assert lacking(storage(server), some) == ("metadata operations per second (stat)",)
+    assert lacking(storage(server), some, 1, 1) == ("metadata operations per second (stat)",)
     assert (
-        lacking(storage({"stage": "media", "bandwidth": "1GB/s", "per_node": True}, medium="disk"), data())
+        lacking(
+            storage({"stage": "media", "bandwidth": "1GB/s", "per_node": True}, medium="disk"), data(), 1, 1
+        )
         == ()
     )
 
 
 def test_a_bound_by_some_stages_is_told_from_a_number() -> None:
-    assert unknown(storage(LINK, GATEWAY), data()) == ("server", "fabric", "media")
+    assert unknown(storage(LINK, GATEWAY), data(), 1, 1) == ("server", "fabric", "media")
     # Found from end to end, it stands for all of them.
-    assert unknown(storage({**MEDIA, "whole": True}), data()) == ()
+    assert unknown(storage({**MEDIA, "whole": True}), data(), 1, 1) == ()
 
 
-def test_what_a_cache_may_serve_and_what_is_no_data_is_refused() -> None:
-    assert "page cache" in (simulated(data("read", access="RAW")) or "")
-    assert simulated(data("read")) is None and simulated(data("read", access="RAW", direct=True)) is None
+def test_where_nobody_says_how_long_an_operation_takes_it_is_a_bound() -> None:
+    known = {"bandwidth": "1GB/s", "operations": 1000}
+    quick, far = (
+        {**known, "stage": s, **keys} for s, keys in (("server", {}), ("media", {"latency": "1ms"}))
+    )
+    rest = [{"stage": kind, "absent": True} for kind in ("gateway", "fabric")]
+    of = storage({**LINK, **known}, rest[0], quick, rest[1], {**quick, "stage": "media"})
+    waited = [data(direct=True), data(fsync="write"), data("read", pattern="random")]
+    assert [unknown(of, workload, 1, 1) for workload in (*waited, data(), data("read"))] == [
+        ("latency",), ("latency",), ("latency",), (), (),
+    ]  # fmt: skip
+    of = storage({**LINK, **known}, rest[0], quick, rest[1], far)
+    assert [unknown(of, workload, 1, 1) for workload in waited] == [()] * 3
+    files = MetadataWorkload(operation="metadata", phases=["create", "stat"])
+    some = {**quick, "metadata_latency": {"create": "1ms"}}
+    assert unknown(storage(some), files, 1, 1) == ("latency (stat)",)
+
+
+def test_what_is_no_data_is_refused() -> None:
+    assert simulated(data("read", access="RAW")) is None
+    assert "only data and metadata are" in (simulated(KVCacheWorkload.model_construct(operation="kv")) or "")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tiercel.cli.site import new
 from tiercel.errors import UserError
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
@@ -100,15 +101,22 @@ def test_slurm_that_does_not_answer(machine: Machine) -> None:
         (("flux",), "flux", "flux", "flux batch"),
         (("qsub", "aprun"), "cobalt", "aprun", "qsub"),
         (("sbatch", "ibrun"), "slurm", "ibrun", "sbatch"),
+        (("qsub", "qconf"), "gridengine", "auto", "qsub"),  # by scripts that the scheduler brings
     ],
 )
 def test_schedulers_with_scripts(
-    machine: Machine, programs: tuple[str, ...], scheduler: str, launcher: str, scripts: str
+    machine: Machine,
+    programs: tuple[str, ...],
+    scheduler: str,
+    launcher: str,
+    scripts: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in programs:
         machine.program(name)
-    folder = new_site("other", machine.root, survey())
-    site = load_site("other", machine.root)
+    monkeypatch.chdir(machine.root)
+    new("other")
+    folder, site = machine.root / "site-configs" / "other", load_site("other", machine.root)
     assert site.launcher == launcher
     assert site.scheduler is not None and site.scheduler.name == scheduler
     assert scheduler_of(site) is not None
@@ -183,6 +191,17 @@ def test_a_cluster_without_storage_asks_for_it(machine: Machine) -> None:
     folder = new_site("bare", machine.root, found)
     assert load_site("bare", machine.root).storages["shared"].mount == "$TIERCEL_SHARED"
     assert "QUESTION" in (folder / "site.yaml").read_text()
+
+
+def test_what_asks_for_a_storage_names_the_one_that_stands_for_it(machine: Machine) -> None:
+    """It said "add the shared storage" of a file that has one, which stands for what was not found."""
+    for name in ("sbatch", "sinfo"):
+        machine.program(name)
+    folder = new_site("bare", machine.root, survey())
+    if [*load_site("bare", machine.root).storages] != ["shared"]:
+        pytest.skip("this machine has a network file system")
+    text = (folder / "site.yaml").read_text()
+    assert "QUESTION: no network file system was found" in text and "give `shared` the type" in text
 
 
 def test_names_that_will_not_do(machine: Machine) -> None:

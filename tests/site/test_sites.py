@@ -9,11 +9,12 @@ import yaml
 
 from tiercel.ceilings import ceiling_of
 from tiercel.ceilings.ceiling import Operation
+from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.runs.site_check import problems
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
-from tiercel.site.model import Storage
+from tiercel.site.model import Site, Storage
 from tiercel.site.profile import check_profile
 from tiercel.units import parse_rate
 
@@ -58,7 +59,7 @@ def test_nothing_that_a_paper_measured_lies_above_the_ceiling(
     site, storage, operation, nodes, measured, where = figure
     ceiling = ceiling_of(load_site(site, CHECKOUT).storages[storage], operation, nodes)
     if ceiling is not None:  # where no stage has a number there is none
-        assert measured <= ceiling.bandwidth, f"{where}: above what the stage {ceiling.stage.label} carries"
+        assert measured <= ceiling.rate, f"{where}: above what the stage {ceiling.stage.label} carries"
 
 
 def test_lassens_gateway_bounds_vast_from_three_nodes_on() -> None:
@@ -66,8 +67,8 @@ def test_lassens_gateway_bounds_vast_from_three_nodes_on() -> None:
     # One node: its EDR link, 100 Gb/s; four: the gateway's 2 x 100 Gb/s (paper 004, section IV.B).
     one, four = ceiling_of(vast, "read", 1), ceiling_of(vast, "read", 4)
     assert one is not None and four is not None
-    assert (one.stage.stage, one.bandwidth) == ("client", 12.5e9)
-    assert (four.stage.stage, four.bandwidth) == ("gateway", 25e9)
+    assert (one.stage.stage, one.rate) == ("client", 12.5e9)
+    assert (four.stage.stage, four.rate) == ("gateway", 25e9)
     assert {"connection (the single TCP link)", "media (five DBoxes)"} <= set(four.unknown)
 
 
@@ -79,7 +80,7 @@ def test_wombats_connections_and_servers_are_stages_whose_bandwidth_nobody_gives
     }  # fmt: skip
     found = ceiling_of(vast, "read", 2)
     assert found is not None
-    assert (found.bandwidth, found.stage.stage) == (100e9, "fabric")
+    assert (found.rate, found.stage.stage) == (100e9, "fabric")
     assert len(found.unknown) == 5  # four of its stages, and the gateway that it may have
 
 
@@ -87,7 +88,7 @@ def test_quartz_gateways_carry_eight_gigabytes() -> None:
     # 32 gateways x 2 x 1 Gb/s = 64 Gb/s = 8 GB/s.
     found = ceiling_of(load_site("quartz", CHECKOUT).storages["vast"], "write", 128)
     assert found is not None
-    assert found.bandwidth == 8e9
+    assert found.rate == 8e9
 
 
 def test_a_ceiling_for_writes_says_nothing_of_reads() -> None:
@@ -95,7 +96,7 @@ def test_a_ceiling_for_writes_says_nothing_of_reads() -> None:
     assert ceiling_of(ssd, "read", 2) is None
     writes = ceiling_of(ssd, "write", 2)
     assert writes is not None
-    assert writes.bandwidth == 2 * 700e6
+    assert writes.rate == 2 * 700e6
 
 
 @pytest.mark.parametrize(
@@ -126,3 +127,84 @@ def test_unknown_scheduler_names_those_that_there_are(tmp_path: Path) -> None:
     wrong = site.model_copy(update={"scheduler": site.scheduler.model_copy(update={"name": "slrm"})})
     with pytest.raises(UserError, match=r"did you mean slurm\?"):
         scheduler_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("nodes", 10**30, "nodes: input should be less than or equal to 1000000"),
+        # Hexadecimal digits pass YAML's own limit; Python refuses to show such a number.
+        ("nodes", "16**5000", "(given: about 2**20000)"),
+        ("processes_per_node", 10**18, "less than or equal to 100000"),
+        ("cores_per_node", 10**18, "less than or equal to 100000"),
+        ("memory_per_node", 0, "memory_per_node: input should be greater than 0"),
+        ("limits", {"core_hours": float("inf")}, "limits.core_hours: input should be a finite number"),
+        (
+            "scheduler",
+            {"name": "slurm", "walltime": f"{10**30}min"},
+            "scheduler.walltime: 1000000000000000000000... is longer than anybody waits",
+        ),
+        ("scheduler", {"name": "slurm", "partition": "a\nb"}, "must be one line without control characters"),
+        ("launcher_options", ["a\0b"], "must be one line without control characters"),
+        ("description", "\x1b[2J", "must be one line without control characters"),
+    ],
+)
+def test_what_no_machine_has_is_refused_in_a_line(
+    key: str, value: object, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        load_site("blind", _project(tmp_path, {key: value}))
+    message = str(caught.value)
+    assert words in message
+    assert "\n" not in message and len(message) < 400
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ({"bandwidth": float("inf")}, "topology.0.bandwidth: inf is not a rate"),
+        ({"bandwidth": 12.5}, "topology.0.bandwidth: 12.5 is not a rate: write 100Gb/s (bits), 12.5GB/s"),
+        ({"metadata": {"creat": 5}}, "topology.0.metadata.creat: input should be 'create', 'stat'"),
+        ({"metadata": {"stat": 0}}, "topology.0.metadata.stat: input should be greater than 0 (given: 0)"),
+        ({"metadata": -1}, "topology.0.metadata: input should be greater than 0 (given: -1)"),
+        ({"operations": float("inf")}, "topology.0.operations: input should be a finite number"),
+        ({"units": 10**30}, "topology.0.units: input should be less than or equal to 1000000"),
+    ],
+)
+def test_what_no_stage_carries_is_refused_in_a_line(
+    stage: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    storage = {"type": "xfs", "mount": "/m", "scratch": "/m/x", "topology": [{"stage": "client", **stage}]}
+    with pytest.raises(UserError) as caught:
+        load_site("blind", _project(tmp_path, {"storages": {"disk": storage}}))
+    assert words in str(caught.value)
+
+
+def test_the_disks_of_nodes_are_no_disk_for_all(tmp_path: Path) -> None:
+    def load(root: Path, **stage: object) -> Site:
+        disk = {"type": "xfs", "mount": "/m", "scratch": "/m/x",
+                "topology": [{"stage": "media", "bandwidth": "1GB/s", **stage}]}  # fmt: skip
+        return load_site("blind", _project(root, {"nodes": 4, "storages": {"disk": disk}}))
+
+    # At four nodes the ceiling would be one disk's, and each measurement above it.
+    with pytest.raises(
+        UserError, match=r"storages.disk.topology.0: each node has its own media: per_node: true"
+    ):
+        load(tmp_path / "wrong")
+    found = ceiling_of(load(tmp_path / "right", per_node=True).storages["disk"], "read", 4)
+    assert found is not None and found.rate == 4e9
+
+
+def test_a_site_that_was_written_by_tiercel_is_the_same_again() -> None:
+    lassen = load_site("lassen", CHECKOUT)  # in it rates are bytes per second
+    assert parse(Site, lassen.model_dump(mode="json"), "site.yaml", dumped=True) == lassen
+
+
+def _project(root: Path, changes: dict[str, object]) -> Path:
+    storages = {"disk": {"type": "xfs", "mount": "/m", "scratch": "/m/x"}}
+    folder = root / "site-configs" / "blind"
+    folder.mkdir(parents=True)
+    (folder / "site.yaml").write_text(
+        yaml.dump({"site": "blind", "storages": storages, **changes}).replace("16**5000", f"0x{'f' * 5000}")
+    )
+    return root

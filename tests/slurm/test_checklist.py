@@ -70,7 +70,7 @@ def test_it_measures_the_sites_facts(cluster: Cluster) -> None:
     assert facts["storages.ssd.shared"]["found"] == "every node has its own"
     assert facts["storages.lustre1.shared"]["found"] == "every node sees the same files"
     for storage in ("lustre1", "ssd"):
-        assert facts[f"storages.{storage}.eviction"]["found"].startswith("0% of the data")
+        assert facts[f"storages.{storage}.eviction"]["found"].startswith("0 % of the data")
         assert facts[f"storages.{storage}.scratch"]["found"] == "written, and nothing left"
     if cluster.enforces_memory:
         assert facts["memory_per_node"]["found"] == "3.91 GiB (the job's limit)"  # 4000 MiB

@@ -195,7 +195,7 @@ def test_all_nodes_make_the_dataset_and_train_on_it(cluster: Cluster) -> None:
     }  # fmt: skip
     page = (cluster.results / "report" / "index.html").read_text()
     # Two repetitions: their range stands beside the median.
-    assert re.search(r"\d+\.\d% \(\d+\.\d% to \d+\.\d%\)", page)
+    assert re.search(r"\d+\.\d\s% \(\d+\.\d\s% to \d+\.\d\s%\)", page)
 
 
 def test_a_job_with_a_part_of_its_nodes_memory_is_flagged(cluster: Cluster) -> None:

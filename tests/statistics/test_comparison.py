@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from tiercel.statistics.bootstrap import ratio_interval
-from tiercel.statistics.comparison import compare, compare_scales, holm, judge
+from tiercel.statistics.comparison import compare, compare_scales, judge, rank_test, step_up
 from tiercel.statistics.noise import UNKNOWN, Floor
 
 FLOOR = Floor(1 / 1.1, 1.1, 5)
@@ -61,16 +61,32 @@ def test_nothing_and_zero_are_undecided():
     assert compare([0.0, 1.0], [1.0], FLOOR).reason == "a value of zero"
 
 
-def test_holm_by_hand():
-    # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
-    assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
-    assert holm([]) == []
+def test_the_seed_is_that_of_the_interval():
+    a, b = np.random.default_rng(5).lognormal(0, 0.5, (2, 20))
+    for seed in (1, 2):
+        low, high = ratio_interval([(a, b)], seed=seed)
+        made = compare(a, b, FLOOR, seed)
+        assert (made.low, made.high) == (min(low, made.ratio), max(high, made.ratio))
+    # Two seeds draw other samples: were it not so, the lines above would not tell them apart.
+    assert ratio_interval([(a, b)], seed=1) != ratio_interval([(a, b)], seed=2)
+
+
+def test_step_up_by_hand():
+    # From the largest 0.04, 0.02, 0.01 times 1, 2, 3: 0.04, 0.04, 0.03.
+    assert step_up([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    # One that says nothing leaves the others the correction for three: 0.03 * 2 is more than 0.015 * 3.
+    assert step_up([0.9, 0.015, 0.03]) == pytest.approx([0.9, 0.045, 0.06])
+    # All below 5 % are all claimed, though the smallest times their number is above it.
+    assert step_up([0.03, 0.04, 0.049]) == pytest.approx([0.049, 0.049, 0.049])
+    assert step_up([]) == []
 
 
 def test_a_family_corrects_the_verdicts():
     four = compare([10, 11, 12, 13], [1, 2, 3, 4], FLOOR)  # p = 2/70 = 0.029
     assert four.verdict == "higher"
-    judged = judge([four, four])  # 0.057
+    assert [c.verdict for c in judge([four, four])] == ["higher", "higher"]  # both are below 5 %
+    mixed = compare([10, 11, 12, 13], [1, 2, 3, 12.5], FLOOR)
+    judged = judge([four, mixed])  # the larger p is 4/70 = 0.057 and counts once, 0.029 twice
     assert [c.verdict for c in judged] == ["undecided", "undecided"]
     assert "among 2 comparisons" in judged[0].reason
 
@@ -88,6 +104,36 @@ def test_large_samples_use_the_normal_approximation():
     a, b = random.lognormal(0, 1, 60), random.lognormal(0.3, 1, 60)
     expected = mannwhitneyu(a, b, method="asymptotic").pvalue
     assert compare(a, b, FLOOR).p_value == pytest.approx(expected, rel=1e-6)
+
+
+def test_over_scales_the_approximation_adds_differences_and_variances():
+    # Twice over the same 60 against 60: twice the difference of rank sums, the root of twice the variance,
+    # and only one step of continuity.
+    random = np.random.default_rng(2)
+    a, b = random.lognormal(0, 1, 60), random.lognormal(0.2, 1, 60)
+    u = mannwhitneyu(a, b, method="asymptotic", use_continuity=False).statistic - 60 * 60 / 2
+    sd = math.sqrt(60 * 60 * 121 / 12)
+    for strata, times in ((1, 1), (2, 2), (5, 5)):
+        z = (times * abs(u) - 0.5) / (math.sqrt(times) * sd)
+        assert rank_test([(a, b)] * strata) == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-9)
+    # One scale for a, the other for b, by as much: nothing.
+    assert rank_test([(a, b), (b, a)]) == 1.0
+
+
+def test_many_values_that_are_all_equal_show_nothing():
+    assert rank_test([(np.ones(50), np.ones(50))]) == 1.0
+
+
+def test_a_difference_by_one_rank_is_hardly_any():
+    # 1, 4, 5, 8, ... against 2, 3, 6, 7, ...: both sums are alike. With the last two changed over they are 1
+    # apart from the mean.
+    values = np.arange(1, 85, dtype=float)
+    first = np.isin(np.arange(84) % 4, (0, 3))
+    a, b = values[first], values[~first]
+    assert rank_test([(a, b)]) == 1.0
+    a[-1], b[-1] = b[-1], a[-1]
+    sd = math.sqrt(42 * 42 * 85 / 12)
+    assert rank_test([(a, b)]) == pytest.approx(math.erfc(0.5 / sd / math.sqrt(2)))
 
 
 @settings(max_examples=40)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.statistics.rows import rows
 
-from tiercel.statistics.noise import UNKNOWN, floors, lookup, noise_floor, widest
+from tiercel.statistics.noise import UNKNOWN, Floor, floors, lookup, noise_floor, shown_floor, widest
 
 sample = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=8)
 
@@ -36,6 +36,51 @@ def test_no_pair_no_floor():
     assert widest([]) == UNKNOWN
 
 
+def test_numbers_below_one_have_a_floor_too():
+    # A rate of 0.5 operations a second is a rate: 0.5 and 0.25 are 2 apart.
+    assert noise_floor([0.5] * 3, [0.25] * 3) == Floor(0.5, 2.0, 3)
+
+
+def test_what_a_pair_shows_is_its_ratio_and_the_inverse():
+    # Medians of 8 and 2: 4, whichever half is called A; the smaller half has two values.
+    assert shown_floor([8, 7, 9], [1, 3]) == Floor(0.25, 4.0, 2)
+    assert shown_floor([1, 3], [8, 7, 9]) == Floor(0.25, 4.0, 2)
+    assert shown_floor([5, 6], [6, 5]) == Floor(1.0, 1.0, 2)
+    for a, b in (([], [1]), ([1], []), ([0, 0, 5], [1]), ([1], [0]), ([-1], [1]), ([1], [-1])):
+        assert shown_floor(a, b) == noise_floor(a, b) == UNKNOWN
+
+
+def test_numbers_that_do_not_count_make_no_floor():
+    # A disturbed run, flagged so, would make noise of 9.
+    pair = rows([10, 10, 10]) + rows([10, 10, 10, 90], twin="b")
+    pair["flags"] = [[]] * 6 + [["bad"]]
+    assert floors(pair)["high"].tolist() == [pytest.approx(9.0)]
+    assert floors(pair, ["bad"])["high"].tolist() == [1.0]
+
+
+def test_a_pair_of_no_site_is_one_all_the_same():
+    frame = rows([10, 11], site=None) + rows([10, 11], site=None, twin="b")
+    assert len(floors(frame)) == 1 and floors(frame)["source"].tolist() == ["own"]
+
+
+def test_only_pairs_of_its_own_study_stand_in():
+    table = floors(
+        rows([10, 10], study="other") + rows([10, 13], study="other", twin="b") + rows([5, 5], study="quick")
+    )
+    found = {row["study"]: row["source"] for row in table.to_dict("records")}
+    assert found == {"other": "own", "quick": "none"}
+
+
+def test_of_several_pairs_the_widest_stands_in_with_the_fewest_repetitions():
+    frame = (
+        rows([10, 10, 10], workload="a") + rows([10, 10, 10], workload="a", twin="b")
+        + rows([10, 10], workload="b") + rows([20, 20], workload="b", twin="b")
+        + rows([1, 1], workload="c")
+    )  # fmt: skip
+    (row,) = floors(frame).query("workload == 'c'").to_dict("records")
+    assert (row["low"], row["high"], row["n"], row["source"]) == (0.5, 2.0, 2, "storage")
+
+
 def test_floors_own_and_pooled():
     table = floors(
         rows(storage="fast", workload="write", values=[10, 11, 12])
@@ -61,3 +106,4 @@ def test_without_any_pair_the_floor_is_unknown():
     table = floors(rows(values=[10, 11]))
     assert table["source"].tolist() == ["none"]
     assert lookup(table)(table.iloc[0].to_dict()) == UNKNOWN
+    assert lookup(table)(table.iloc[0].to_dict() | {"workload": "another"}) == UNKNOWN

@@ -1,9 +1,13 @@
 """Tables: what counts, what is kept apart, who is compared with whom."""
 
+import math
+
 import pandas as pd
 import pytest
 from tests.statistics.rows import rows
 
+from tiercel.statistics.noise import floors
+from tiercel.statistics.ranking import reverse, same
 from tiercel.statistics.tables import agreement, comparisons, outliers, summary_table
 
 
@@ -13,6 +17,38 @@ def test_one_row_for_a_configuration_and_operation():
     assert table["n"].tolist() == [3, 3]
     assert table["metric"].tolist() == ["bandwidth", "bandwidth"]
     assert len(table["runs"][0]) == 3
+
+
+def test_a_row_has_all_that_describes_its_sample():
+    frame = rows([30, 10, 20, math.nan], run=None)
+    frame["run"] = ["r0", "r1", "r2", "r3"]
+    frame["operation_rate"] = [3.0, 1.0, 2.0, 2.0]
+    frame["latency_p50"] = [0.1, 0.3, 0.2, 0.2]
+    frame["latency_p99"] = [1.0, 3.0, 2.0, 2.0]
+    frame["behind_share"] = [0.5, math.nan, 0.7, 0.9]
+    (row,) = summary_table(frame).to_dict("records")
+    # Three values have no 95 % interval: their range, which holds the median in 1 - 2 / 2^3 of the cases.
+    assert (row["n"], row["low"], row["high"], row["coverage"]) == (3, 10.0, 30.0, 0.75)
+    assert (row["mean"], row["sd"], row["cv"], row["minimum"], row["maximum"]) == (
+        20.0,
+        10.0,
+        0.5,
+        10.0,
+        30.0,
+    )
+    assert (row["operation_rate"], row["latency_p50"], row["latency_p99"]) == (2.0, 0.2, 2.0)
+    assert row["behind_share"] == 0.7
+    assert row["values"] == [30.0, 10.0, 20.0] and row["runs"] == ["r0", "r1", "r2", "r3"]
+
+
+def test_rows_are_in_the_order_of_the_report_and_numbered_anew():
+    frame = rows([])
+    for workload, processes, storage in (("b", 1, "x"), ("a", 2, "x"), ("a", 1, "y"), ("a", 1, "x")):
+        frame += rows([1.0], workload=workload, processes_per_node=processes, storage=storage)
+    table = summary_table(frame)
+    found = list(zip(table["workload"], table["processes_per_node"], table["storage"], strict=True))
+    assert found == [("a", 1, "x"), ("a", 1, "y"), ("a", 2, "x"), ("b", 1, "x")]
+    assert list(table.index) == [0, 1, 2, 3]
 
 
 def test_setup_traced_and_twin_rows_do_not_count():
@@ -55,6 +91,47 @@ def test_quartiles_of_three_values_make_no_outlier():
     assert outliers([1, 2, 1000]) == []
 
 
+def test_fences_stand_at_one_and_a_half_quartile_ranges():
+    # Quartiles 2 and 4: fences at 2 - 3 and 4 + 3. What stands on a fence is none.
+    assert outliers([2, 2, 4, 4, -1, 7]) == []
+    assert outliers([2, 2, 2, 4, 4, 4, 3, -1.1, 7.1]) == [-1.1, 7.1]
+    assert outliers([1, 1, 1, 9]) == [9.0]
+
+
+def looked(first, later, storage, twin="a"):
+    """Return five rounds of the study, and five of a further look."""
+    study = rows(first, storage=storage, twin=twin, look=0)
+    more = rows([*first, *later], storage=storage, twin=twin, look=1)
+    return study + more.iloc[len(first) :].reset_index(drop=True)
+
+
+def test_what_an_earlier_look_claimed_stays_claimed_with_its_p():
+    slow = [50.0, 51.0, 52.0, 53.0, 54.0]
+    frame = rows([])
+    for twin in "ab":
+        frame += looked([v * 2 for v in slow], [v * 1.02 for v in slow], "fast", twin)
+        frame += looked(slow, slow, "slow", twin)
+    (before,) = comparisons(frame[frame["look"] == 0]).to_dict("records")
+    (after,) = comparisons(frame).to_dict("records")
+    assert (before["storage_a"], before["verdict"], after["verdict"]) == ("fast", "higher", "higher")
+    assert after["p_corrected"] == before["p_corrected"] and after["reason"] == ""
+    assert after["n_a"] == 10 and after["ratio"] < before["ratio"]
+
+
+def test_what_a_later_look_contradicts_is_undecided_and_says_so():
+    slow = [50.0, 51.0, 52.0, 53.0, 54.0]
+    frame = rows([])
+    for twin in "ab":
+        frame += looked([v * 2 for v in slow], [v / 4 for v in slow], "fast", twin)
+        frame += looked(slow, slow, "slow", twin)
+    (after,) = comparisons(frame).to_dict("records")
+    assert (after["verdict"], after["storage_a"], after["n_a"]) == ("undecided", "fast", 10)
+    assert after["reason"] == (
+        "an earlier look claimed higher, and what was measured since says the opposite"
+    )
+    assert math.isnan(after["needed"])
+
+
 def test_stack_against_stack_with_the_floor_of_both():
     frame = (
         rows([100, 101, 102, 103, 104], storage="fast")
@@ -69,6 +146,18 @@ def test_stack_against_stack_with_the_floor_of_both():
     # The halves of both pairs are alike: two placements differ by no more than their repetitions do.
     assert row["floor_high"] == 1.0 and row["floor_source"] == "own"
     assert len(row["runs"]) == 10
+
+
+def test_the_margin_says_what_is_the_same():
+    near = [100.0, 101.0, 102.0, 103.0, 104.0]
+    frame = rows([])
+    for twin in "ab":
+        frame += rows(near, storage="fast", twin=twin) + rows(
+            [v / 1.15 for v in near], storage="slow", twin=twin
+        )
+    for margin, alike in ((1.1, False), (1.3, True)):
+        (row,) = comparisons(frame, margin=margin).to_dict("records")
+        assert (row["margin"], same(row), same(reverse(row))) == (margin, alike, alike)
 
 
 def test_scales_are_compared_apart_and_together():
@@ -113,6 +202,42 @@ def test_engine_agreement():
     assert (row["engine_a"], row["engine_b"]) == ("iokernel", "ior")
     assert row["ratio"] == pytest.approx(1.01)
     assert row["within_floor"]
+
+
+def test_engines_agree_only_where_a_pair_says_how_much_is_noise():
+    both = rows([100, 101, 102], site=None) + rows([100, 101, 102], engine="ior", site=None)
+    (row,) = agreement(both).to_dict("records")
+    assert (row["ratio"], row["within_floor"], row["metric"], row["workload"]) == (
+        1.0,
+        False,
+        "bandwidth",
+        "write",
+    )
+    floor = floors(both)
+    floor[["low", "high", "n", "source"]] = [1.0, 1.0, 3, "own"]
+    # The whole of the floor counts, its ends too.
+    assert agreement(both, floor_table=floor)["within_floor"].tolist() == [True]
+    faster = rows([100, 101, 102]) + rows([50, 50.5, 51], engine="ior")
+    for low, high, within in ((0.5, 2.0, True), (0.9, 1.1, False), (2.5, 3.0, False), (2.0, 3.0, True)):
+        floor = floors(faster)
+        floor[["low", "high", "n", "source"]] = [low, high, 3, "own"]
+        assert agreement(faster, floor_table=floor)["within_floor"].tolist() == [within], (low, high)
+
+
+def test_numbers_that_do_not_count_take_no_part_in_agreement():
+    frame = rows([100, 100, 100, 100]) + rows([100, 100, 400, 400], engine="ior")
+    frame = frame + rows([100, 100, 100, 900], twin="b")
+    frame["flags"] = [[]] * 6 + [["bad"]] * 2 + [[]] * 3 + [["bad"]]
+    (row,) = agreement(frame, ["bad"]).to_dict("records")
+    assert (row["ratio"], row["n_a"], row["n_b"]) == (1.0, 4, 2)
+    # Nor in the noise that it is held against: without the last of the pair there is none.
+    assert (row["floor_low"], row["floor_high"]) == (1.0, 1.0)
+
+
+def test_one_engine_alone_agrees_with_none():
+    for engine in ("iokernel", "ior"):
+        table = agreement(rows([1, 2, 3], engine=engine))
+        assert table.empty and {"engine_a", "engine_b", "ratio", "within_floor"} <= set(table.columns)
 
 
 def test_no_rows_give_empty_tables():

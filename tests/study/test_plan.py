@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -132,6 +133,26 @@ def test_cutting_into_jobs_loses_nothing(part: int) -> None:
 def test_stacks_that_are_not_there(keys: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         plan(study(**keys))
+
+
+def test_the_margin_is_a_share_and_names_no_run_anew() -> None:
+    assert study().margin == 0.1
+    assert study(margin="5%").margin == pytest.approx(0.05)
+    assert study(margin=0.2).margin == 0.2
+    assert [r.id for r in plan(study(margin="5%")).runs] == [r.id for r in plan(study()).runs]
+    for wrong in ("0%", "-5%", "101%", "5", "ten", True, None, [1], math.nan, math.inf):
+        with pytest.raises(UserError, match=r"^x\.yaml: margin: [^\n]*$"):
+            study(margin=wrong)
+
+
+def test_what_stays_in_the_page_cache_does_not_rest() -> None:
+    def resting(**keys: Any) -> Study:
+        content = {"operation": "read", "segments": 3, "rest": "1min", **keys}
+        return study(experiments={"e": {"workloads": {"w": content}}})
+
+    assert resting() and resting(direct=True, cold=False)
+    with pytest.raises(UserError, match=r"workloads\.w: rest is of a cold read"):
+        resting(cold=False)
 
 
 def test_more_than_the_site_has() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -35,12 +39,16 @@ def wheel(tmp_path: Path) -> Path:
     return path
 
 
-def install(wheel: Path, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Install the wheel into its folder, as a user of that home folder."""
-    removed = ("UV_CACHE_DIR", "XDG_CACHE_HOME")
-    environment = {k: v for k, v in os.environ.items() if k not in removed}
+def install(
+    wheel: Path, home: Path, what: tuple[str, ...] = (), **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Install the wheel, or `what`, into its folder, as a user of that home folder."""
+    environment = {
+        k: v for k, v in os.environ.items() if k != "XDG_CACHE_HOME" and not k.startswith(("UV_", "PIP_"))
+    }
     environment |= {"HOME": str(home), "UV_FALLBACK_CACHE": str(wheel.parent / "fallback"), **more}
-    words = ["pip", "install", "--quiet", "--no-index", "--target", str(wheel.parent / "target"), str(wheel)]
+    words = ["pip", "install", "--quiet", "--target", str(wheel.parent / "target")]
+    words += what or ("--no-index", str(wheel))
     return subprocess.run(
         [CHECKOUT / "tools" / "uv", str(UV), *words],
         env=environment,
@@ -77,3 +85,40 @@ def test_another_mistake_is_told_once(wheel: Path) -> None:
     done = install(wheel, wheel.parent / "home")
     assert done.returncode != 0
     assert done.stderr.count("Failed to read from zip file") == 1
+
+
+class _Mirror(SimpleHTTPRequestHandler):
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(wheel: Path) -> Iterator[str]:
+    """An index that has `small` and nothing else."""
+    folder = wheel.parent / "simple" / "small"
+    folder.mkdir(parents=True)
+    wheel.rename(folder / wheel.name)
+    (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    served = partial(_Mirror, directory=str(wheel.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("where", ["environment", "pip.conf", "two", "uv's own"])
+def test_the_index_that_pip_is_set_up_for_is_asked(wheel: Path, mirror: str, where: str) -> None:
+    """A site's mirror: no other index has the package."""
+    home = wheel.parent / "home"
+    dead = "[global]\nindex-url = http://127.0.0.1:9/simple\n"
+    written, more = {
+        "environment": (dead, {"PIP_INDEX_URL": mirror}),
+        "pip.conf": (f"{dead}[install]\nindex-url = {mirror}\n", {}),
+        "two": (f"[global]\nindex-url = {mirror}/none\nextra-index-url =\n  {mirror}\n  {mirror}/none\n", {}),
+        "uv's own": (dead, {"UV_DEFAULT_INDEX": mirror}),
+    }[where]
+    (home / ".config" / "pip").mkdir(parents=True)
+    (home / ".config" / "pip" / "pip.conf").write_text(written)
+    done = install(wheel, home, ("small",), **more)
+    assert done.returncode == 0, done.stderr
+    assert (wheel.parent / "target" / "small.py").is_file()

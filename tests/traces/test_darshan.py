@@ -121,7 +121,7 @@ def test_no_log_is_one_clear_error(content: bytes, tmp_path: Path) -> None:
 
 @needs_darshan
 @pytest.mark.nightly  # each example starts a process
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_warnings_or_one_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -340,7 +340,7 @@ GOOD = {"name": "read", "cat": "POSIX", "pid": 1, "tid": 2, "ts": 5, "dur": 1, "
 
 
 @needs_library
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(
@@ -361,7 +361,7 @@ def test_scanners_agree_on_odd_values(lines: list[tuple[Event, Event, str]], asc
 
 
 @needs_library
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.integers(0, len(NEW) - 1),
     st.binary(max_size=3),

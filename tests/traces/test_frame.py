@@ -152,11 +152,25 @@ def test_filters_add_up(frame_of: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["size >", "sise > 4", "1; DROP TABLE x", "read_text('/etc/passwd') = ''", "", "'a"]
+    "expression",
+    [
+        "size >",
+        "sise > 4",
+        "1; DROP TABLE x",
+        "read_text('/etc/passwd') = ''",
+        "",
+        "'a",
+        "count(*) > 1",
+        "sum(size) OVER () > 1",
+    ],
 )
 def test_a_filter_that_is_none(frame_of: Make, expression: str) -> None:
     with pytest.raises(UserError, match="filter"):
         frame_of(EVENTS).select(filter=expression)
+
+
+def test_a_filter_may_end_in_a_comment(frame_of: Make) -> None:
+    assert len(frame_of(EVENTS).select(filter="size >= 0 -- all that moves bytes")) > 0
 
 
 def test_times_count_from_the_first_event(frame_of: Make) -> None:
@@ -256,7 +270,7 @@ def test_metadata_of_a_stranger_is_believed_only_where_it_can_be(
     assert frame.metadata == {"format": "parquet", "path": str(path)} and frame.job_time == pytest.approx(
         1e-4
     )
-    assert "10 B" in job_page(frame)
+    assert "10\u00a0B" in job_page(frame)
 
 
 def test_a_converted_choice_says_so(frame_of: Callable[[list[Event]], IOFrame], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tiercel.traces import IOFrame
@@ -79,7 +79,6 @@ OPERATIONS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(OPERATIONS, st.sampled_from([1, 3, 1 << 22]))
 def test_histories_against_bytes(operations: list[tuple[int, bool, int, int]], pairs: int) -> None:
     """The oracle keeps what was done last for each byte; `pairs` cuts the line into slices of any size."""

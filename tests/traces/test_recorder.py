@@ -179,7 +179,7 @@ def test_two_traces_are_two_programs(tmp_path: Path) -> None:
         IOFrame.from_recorder(tmp_path)
 
 
-@settings(max_examples=120, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_warnings_or_one_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -200,7 +200,7 @@ def test_a_trace_made_now(tmp_path: Path) -> None:
     assert writes["offset"].tolist() == [1000 * i for i in range(7)] and set(writes["size"]) == {1000}
 
 
-@settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damage_gives_warnings_or_one_error(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -133,6 +133,8 @@ def test_a_large_timeline_is_merged(tmp_path: Path) -> None:
         (["overlap", "none"], "No such file"),
         (["overlap", "TRACE", "--api", "posx"], "did you mean posix"),
         (["overlap", "TRACE", "--memory", "1MB"], "--memory"),
+        (["summary", "TRACE", "--memory", "1MiB"], "at least 64 MiB"),
+        (["files", "TRACE", "--filter", " "], "--filter: is empty"),
         (["overlap", "TRACE", "--format", "dxt"], "no trace format"),
         (["files", "TRACE", "--filter", "sice > 1"], "filter"),
         (["timeline", "TRACE", "-o", "x.doc"], "x.doc"),
@@ -146,6 +148,11 @@ def test_mistakes(trace: Path, arguments: list[str], said: str) -> None:
     result = run(*(str(trace) if a == "TRACE" else a for a in arguments))
     assert isinstance(result.exception, UserError)
     assert said in str(result.exception)
+
+
+def test_a_filter_that_leaves_nothing_is_told(trace: Path) -> None:
+    """No events are not "counters alone", which is what a log without events holds."""
+    assert ": 0 events" in run("summary", trace, "--filter", "size = 12345678").output
 
 
 def test_a_trace_is_not_overwritten(trace: Path, tmp_path: Path) -> None:

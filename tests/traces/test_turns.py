@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tiercel.traces.analysis.patterns import Accesses
@@ -42,7 +42,6 @@ def test_turns_by_hand(rows: list[Access], in_turn: int) -> None:
     assert found.sum() == found[0, 1] == in_turn
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.integers(0, 3), st.booleans(), st.integers(0, 12), st.integers(1, 5)),

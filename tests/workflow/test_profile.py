@@ -59,6 +59,14 @@ def test_a_copied_profile_is_the_copys_own(copied: Project) -> None:
     assert not copied.results.exists()  # those of site local
 
 
+def test_a_folder_without_a_profile_is_told_what_lacks(copied: Project) -> None:
+    (copied.root / "site-configs" / "blind" / "config.yaml").unlink()
+    with pytest.raises(
+        UserError, match=r"site-configs/blind/config\.yaml: is not there.*site-configs/local/"
+    ):
+        check_profile("blind", copied.root)
+
+
 @pytest.mark.parametrize(
     "named", ["site-configs/local/site.yaml", "../local/site.yaml", "[site-configs/local/site.yaml]"]
 )
@@ -74,6 +82,8 @@ def test_a_profile_that_names_another_sites_file_is_refused(copied: Project, nam
         ["--profile", "blind"],
         ["--profile=site-configs/blind/"],
         ["--profile", "blind/config.yaml"],
+        ["--workflow-profile", "blind"],
+        ["--profile", "local", "--workflow-profile", "blind"],
     ):
         refused(snakemake(copied, *words, "--config", "study=tiny"), "blind", said)
     refused(snakemake(copied, "-n", SNAKEMAKE_PROFILE="blind"), "blind", said)
@@ -115,3 +125,27 @@ def test_another_sites_scripts_and_jobs_names_are_refused(tmp_path: Path) -> Non
     (tmp_path / "new-lassen" / "cancel").chmod(0o644)
     with pytest.raises(UserError, match="cancel: is not there, or not executable"):
         check_profile("new-lassen", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("site", "old", "new", "said"),
+    [
+        # Else a login node would be measured.
+        ("ruby", "executor: slurm\n", "", "executor: is missing: .* write `executor: slurm`"),
+        ("lassen", "cluster-generic\n", "local\n", "jobs of lsf.* write `executor: cluster-generic`"),
+        ("lassen", "cluster-generic\n", "slurm\n", "executor: slurm: site.yaml names scheduler lsf"),
+        ("local", "cores: all\n", "cores: all\nexecutor: slurm\n", "site.yaml names no scheduler"),
+    ],
+)
+def test_a_profile_sends_jobs_where_the_site_has_a_scheduler(
+    tmp_path: Path, site: str, old: str, new: str, said: str
+) -> None:
+    folder = tmp_path / "site-configs" / site
+    shutil.copytree(CHECKOUT / "site-configs" / site, folder)
+    (tmp_path / site).symlink_to(folder)
+    check_profile(site, tmp_path)
+    text = (folder / "config.yaml").read_text()
+    assert old in text
+    (folder / "config.yaml").write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError, match=said):
+        check_profile(site, tmp_path)

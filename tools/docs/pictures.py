@@ -46,6 +46,8 @@ storages:
   disk: {{type: {type}, mount: "{mount}", medium: {medium}, scratch: "{scratch}", label: "{type} {mount}"}}
   memory: {{type: tmpfs, mount: /dev/shm, medium: memory, scratch: "{memory}", label: tmpfs /dev/shm}}
 """
+#: Seconds for a command: minutes on a machine with much other work.
+_PATIENCE = 3600
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -84,7 +86,7 @@ def _tiercel(folder: Path, *words: str) -> str:
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "tiercel", *words], cwd=folder, env=environment, capture_output=True,
-        text=True, timeout=600, check=False,
+        text=True, timeout=_PATIENCE, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"tiercel {' '.join(words)}: {done.stderr.strip()[-2000:]}")

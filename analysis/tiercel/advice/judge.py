@@ -19,6 +19,7 @@ from tiercel.statistics.comparison import Comparison, compare, judge
 from tiercel.statistics.difference import difference_interval
 from tiercel.statistics.noise import noise_floor, shown_floor
 from tiercel.statistics.summary import summarize
+from tiercel.units import format_share
 
 #: Rounds in which copying is measured too.
 COPIES = 3
@@ -26,8 +27,6 @@ COPIES = 3
 WORTH = 0.03
 #: A unit is moved in a mixed way when that saves this share of all I/O time at home, and of the run.
 _PART, _OF_RUN = 0.02, 0.005
-#: Storages this near to the fastest are as good: then the one that keeps its files is taken.
-_AS_GOOD = 0.05
 #: By so much a program's own run time varies at least, from run to run, beside what its I/O does: of 20
 #: programs at two homes (benchmarks.advise) half had a median absolute deviation of 2.7 % or more, on an idle
 #: machine.
@@ -129,7 +128,9 @@ def verdict(
         return None
     home, *others = ways
     if waited < WORTH:
-        return Verdict(home, home, True, None, f"no storage can save more than {waited:.1%} of a run")
+        return Verdict(
+            home, home, True, None, f"no storage can save more than {format_share(waited, 1)} of a run"
+        )
     better = [w for w in others if _better(w.comparison) and w.saved.median * min(1.0, fidelity) > w.copies]
     alive = [
         w for w in others if _better(w.living) and not any(volatile[s] for s in set(w.systems.values()) if s)
@@ -146,7 +147,9 @@ def verdict(
     if c.verdict == "lower" or (c.low > 1 - WORTH and c.high < 1 + WORTH):
         return Verdict(home, home, True, living, f"{near.name}, the best of the others, is no faster")
     if c.verdict == "higher":
-        return Verdict(home, home, True, living, f"{near.name} gains less than {WORTH:.0%} of a run")
+        return Verdict(
+            home, home, True, living, f"{near.name} gains less than {format_share(WORTH)} of a run"
+        )
     return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}")
 
 

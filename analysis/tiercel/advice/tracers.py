@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.placement.recipe import FileRecord, Operation, Recipe
-from tiercel.programs import program
+from tiercel.programs import own_program, program
 from tiercel.runs.strace import no_strace, said_by, under_strace
 from tiercel.runs.tracing import preload_library, tracing_environment
 
@@ -155,11 +155,7 @@ def find_program(argv: Sequence[str]) -> Path:
     """Return the file that would be run; UserError where there is none."""
     if not argv:
         raise UserError("name a program, as in `tiercel advise -- PROGRAM ARGUMENTS`, or the path of a trace")
-    found = shutil.which(argv[0])
-    if found is None:
-        there = Path(argv[0]).exists()
-        raise UserError(f"{argv[0]}: {'is not executable' if there else 'no such program on PATH'}")
-    return Path(found)
+    return own_program(argv[0])
 
 
 def _strace_problem(argv: Sequence[str]) -> str:

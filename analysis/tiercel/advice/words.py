@@ -10,7 +10,7 @@ from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import HOME
-from tiercel.units import format_latency, format_size
+from tiercel.units import format_latency, format_share, format_size
 
 #: Below this share of the run, I/O is not what a program waits for.
 _LITTLE = 0.03
@@ -60,7 +60,7 @@ def _io_sentence(advice: Advice) -> str:
     if io.share < _LITTLE:
         return (
             f"I/O is not what it waits for: on storage that takes no time at all it would run {waits} of "
-            f"{format_latency(io.run)} shorter ({io.share:.1%}; {moved})."
+            f"{format_latency(io.run)} shorter ({format_share(io.share, 1)}; {moved})."
         )
     hidden = (
         f", {format_latency(io.hidden)} more is hidden behind other work"
@@ -68,7 +68,7 @@ def _io_sentence(advice: Advice) -> str:
         else ""
     )
     run = format_latency(io.run)
-    return f"It waits for I/O {waits} of the {run} that it runs ({io.share:.0%}{hidden}; {moved})."
+    return f"It waits for I/O {waits} of the {run} that it runs ({format_share(io.share)}{hidden}; {moved})."
 
 
 def _verdict_sentences(advice: Advice) -> list[str]:

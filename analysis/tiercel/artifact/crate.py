@@ -113,7 +113,7 @@ def write_crate(
     )  # fmt: skip
     action["agent"] = crate.root_dataset["author"]
     for name, value in sorted(measured.conditions.items()):
-        action.append_to("environment", _value(crate, name, value))
+        action.append_to("environment", _value(crate, name, value), compact=True)
     for engine, versions in sorted(measured.engines.items()):
         properties = {
             "@type": "SoftwareApplication",
@@ -124,7 +124,8 @@ def write_crate(
         if software.url:
             identifier = f"{software.url}#{engine}"
             properties["url"] = software.url
-        workflow.append_to("softwareRequirements", crate.add(ContextEntity(crate, identifier, properties)))
+        program = crate.add(ContextEntity(crate, identifier, properties))
+        workflow.append_to("softwareRequirements", program, compact=True)
     crate.root_dataset["mentions"] = action
     crate.metadata.write(folder)
     return folder / layout.CRATE

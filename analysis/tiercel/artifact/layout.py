@@ -19,6 +19,15 @@ RESULTS, STUDY, SITE, LOCKS, SOFTWARE, WORKFLOW = (
     "software",
     "workflow",
 )
+#: Of the software; that of the results is another.
+LICENCE = "LICENSE-software.txt"
+SCRIPTS = ("reproduce.sh", "measure-again.sh", "compare.sh", "work.sh")
+#: Everything that an artifact holds at its top, the list of checksums apart. A reader's own files may lie
+#: beside it: the scripts make `work` and `again` there.
+PACKED = (
+    *(RESULTS, STUDY, SITE, LOCKS, SOFTWARE, WORKFLOW),
+    *(DESCRIPTION, CRATE, ZENODO, CITATION, README, LICENCE, *SCRIPTS),
+)
 
 #: In a folder of results: what other files are made from. Everything else is made again, and compared.
 #: `placement` and `looks` are answers of earlier commands that a report reads.

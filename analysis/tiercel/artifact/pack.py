@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -27,12 +29,12 @@ from tiercel.artifact.staging import runs_of, stage
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
 from tiercel.privacy import private
-from tiercel.project import results_folder
 from tiercel.results.cleaning import clean_folder
 from tiercel.results.observations import load_runs
 from tiercel.results.raw import RawRun, write_json
 from tiercel.runs.lock import EvaluationLock
 from tiercel.site import load_site
+from tiercel.site.measured import measured_folder
 from tiercel.study.load import load_study, study_path
 from tiercel.study.model import Study
 from tiercel.temporary import temporary_folder
@@ -42,6 +44,10 @@ from tiercel.whole import write_text
 _PREFIX = ".tiercel-artifact-"
 #: Another packing takes what it needs in less.
 _PATIENCE_S = 60.0
+#: How many files a line names.
+_NAMED = 5
+#: Of a number: what is less is no other number.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,11 @@ def pack(
     given: Given,
     citation_file: Path | None,
     slim: bool = False,
+    sources: Path | None = None,
 ) -> Packed:
     """Pack the results of `study` on `site` into the archive `target`.
+
+    `sources`: where tiercel's own lie; only for an installed package, which has none with it.
 
     Everything is put together in a folder beside it and takes its place in one step: killed at any moment,
     nothing half made stands under its name, and the next one removes what is left. UserError for damaged raw
@@ -76,10 +85,8 @@ def pack(
         raise UserError(f"{target}: is there already: move it away, or name another (--output)")
     if not target.parent.is_dir():
         raise UserError(f"{target}: there is no folder {target.parent}")
-    known, results = load_study(study, root), results_folder(root, site)
-    if not results.is_dir():
-        raise UserError(f"{results}: nothing measured yet: run `tiercel evaluate --site {site}`")
-    software = find_software()
+    known, results = load_study(study, root), measured_folder(site, root)
+    software = find_software(sources)
     metadata = _metadata(given, citation_file, root, software, known, site)
     with (
         _room(target),
@@ -165,7 +172,7 @@ class _Work:
         with _nobody_measures(self.results):
             stage(self.results, runs_of(self.results, self.study.study), staged)
         clean_folder(staged, private())
-        check_binaries(staged)
+        named = check_binaries(staged)
         self.runs = runs_of(staged, self.study.study)
         site_file = self.folder / layout.SITE
         write_site(as_measured(load_site(self.site, root), self.runs), site_file)
@@ -187,7 +194,17 @@ class _Work:
             notes.append("it is said to be by the authors of tiercel: --author says who measured")
         if software.modified:
             notes.append("the sources differ from their commit: what is packed is what lies here")
-        notes += [f"software: {path} names your home folder or a secret" for path in software.suspects()]
+        if software.own:
+            notes.append(f"packed with the sources, and yours: {_some(software.own)}")
+        if not software.commit:
+            notes.append(
+                f"the commit of the sources is not known: git knows no repository at {software.root}"
+            )
+        if named:
+            notes.append(
+                f"your or your account's name is in binary files, or in names of files: {_some(named)}"
+            )
+        notes += [f"software: {path} names you, your account or a secret" for path in software.suspects()]
         return notes
 
     def _refuse_damaged(self, staged: Path) -> None:
@@ -207,7 +224,7 @@ class _Work:
         if not theirs.is_dir():
             return []
         names = sorted({p.name for p in mine.iterdir()} | {p.name for p in theirs.iterdir()})
-        other = [n for n in names if not _same(mine / n, theirs / n)]
+        other = [n for n in names if not same_table(mine / n, theirs / n)]
         if not other:
             return []
         return [
@@ -235,11 +252,16 @@ class _Work:
         write_json(self.folder / layout.DESCRIPTION, about)
         write_text(self.folder / layout.CITATION, citation(metadata))
         write_json(self.folder / layout.ZENODO, zenodo(metadata))
-        shutil.copyfile(software.root / "LICENSE", self.folder / "LICENSE")
+        shutil.copyfile(software.root / "LICENSE", self.folder / layout.LICENCE)
         size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
         write_readme(self.folder, Facts(metadata, self.study, self.site, measured, software, size, slim))
         write_crate(self.folder, metadata, self.study, software, measured)
         write_checksums(self.folder)
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = len(paths) - _NAMED
+    return ", ".join(paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def measured_of(runs: Sequence[RawRun]) -> Measured:
@@ -271,5 +293,25 @@ def measured_of(runs: Sequence[RawRun]) -> Measured:
     )
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
+def same_table(one: Path, other: Path) -> bool:
+    """Return whether two tables say the same: numbers may differ in what rounding makes of a last digit.
+
+    A report is made with all that a processor can, an artifact with what all processors of a kind can.
+    """
+    if not (one.is_file() and other.is_file()):
+        return False
+    if one.read_bytes() == other.read_bytes():
+        return True
+    rows = [list(csv.reader(path.read_text(encoding="utf-8").splitlines())) for path in (one, other)]
+    return [len(row) for row in rows[0]] == [len(row) for row in rows[1]] and all(
+        _same_cell(a, b)
+        for mine, theirs in zip(*rows, strict=True)
+        for a, b in zip(mine, theirs, strict=True)
+    )
+
+
+def _same_cell(one: str, other: str) -> bool:
+    try:
+        return one == other or math.isclose(float(one), float(other), rel_tol=_ROUNDING)
+    except ValueError:
+        return False

@@ -18,8 +18,6 @@ from tiercel.study.model import Study
 from tiercel.units import format_size
 from tiercel.whole import write_text
 
-SCRIPTS = ("reproduce.sh", "measure-again.sh", "compare.sh", "work.sh")
-
 
 @dataclass(frozen=True)
 class Facts:
@@ -45,10 +43,10 @@ def write_readme(folder: Path, facts: Facts) -> None:
         "size": format_size(facts.size),
         "began": _day(facts.measured.started), "ended": _day(facts.measured.ended),
     }  # fmt: skip
-    for name in (layout.README, *SCRIPTS):
+    for name in (layout.README, *layout.SCRIPTS):
         text = made.get_template(f"{name}.j2").render(known)
         path = write_text(folder / name, text)
-        if name in SCRIPTS:
+        if name in layout.SCRIPTS:
             path.chmod(0o755)
 
 

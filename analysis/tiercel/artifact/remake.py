@@ -95,7 +95,9 @@ def main(words: list[str]) -> int:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     try:
         made = make_all(
-            results, parse(Site, read_yaml(site), str(site)), parse(Study, read_yaml(study), str(study))
+            results,
+            parse(Site, read_yaml(site), str(site), dumped=True),
+            parse(Study, read_yaml(study), str(study)),
         )
     except UserError as error:
         print(f"tiercel: {error}", file=sys.stderr)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import tiercel
 from tiercel.artifact import layout
 from tiercel.artifact.archive import unpack
 from tiercel.artifact.checksums import Damage, damage
+from tiercel.artifact.description import describe
 from tiercel.artifact.remake import remake
 from tiercel.artifact.software import environment, load_environment, other_versions
 from tiercel.artifact.staging import runs_of, stage
@@ -58,8 +56,8 @@ def reproduce(where: Path, scratch: Path, output: Path | None = None) -> Answer:
         if not where.is_dir():
             (work / "unpacked").mkdir()
             folder = unpack(where, work / "unpacked")
-        about = _about(folder)
-        if found := damage(folder, layout.RESULTS):
+        about = describe(folder)
+        if found := damage(folder, layout.PACKED):
             return Answer(found)
         made = work / about["site"]
         published = folder / layout.RESULTS
@@ -76,27 +74,6 @@ def reproduce(where: Path, scratch: Path, output: Path | None = None) -> Answer:
                 shutil.rmtree(made / name, ignore_errors=True)
             shutil.move(made, output)
         return answer
-
-
-def _about(folder: Path) -> dict[str, Any]:
-    path = folder / layout.DESCRIPTION
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = found["format"], found["site"], found["study"], found["slim"]
-    except FileNotFoundError:
-        raise UserError(f"{folder}: no artifact: there is no {layout.DESCRIPTION}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not an artifact's description: {error!r}") from None
-    if known[0] != layout.FORMAT:
-        raise UserError(
-            f"{path}: format {known[0]}, and tiercel {tiercel.__version__} knows {layout.FORMAT}: use the "
-            f"tiercel in {layout.SOFTWARE}/ (sh reproduce.sh)"
-        )
-    if not all(
-        isinstance(word, str) and "/" not in word and word not in ("", ".", "..") for word in known[1:3]
-    ):
-        raise UserError(f"{path}: site and study must be names")
-    return found
 
 
 def _compare(published: Path, made: Path, notes: list[str], folder: Path) -> Answer:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +18,7 @@ from tiercel.artifact.archive import write_archive
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 from tiercel.privacy import private
-from tiercel.results.raw import RawRun, write_json
+from tiercel.results.raw import RawRun, read_json, write_json
 from tiercel.whole import write_text
 
 PYTHON_LOCKS = ("requirements.lock", "requirements-bootstrap.lock")
@@ -29,7 +28,17 @@ SPACK = ("spack.yaml", "spack.lock", "stack.json")
 _LEFT_OUT = ("tests/", "benchmarks/", ".ci/")
 #: Where a user's own files are part of what measured, also before they are committed.
 _OWN = ("analysis/", "native/", "workflows/", "site-configs/")
-_BUILT = re.compile(r"(?:^|/)(?:__pycache__|build|target|\.[^/]+|[^/]+\.egg-info|[^/]+\.pyc)(?:/|$)")
+#: What is tiercel's where git does not say it: all else that lies in the folder is the user's.
+_SOURCES = re.compile(
+    r"(?:analysis|config|docs|native|recipes|site-configs|tools|workflow|workflows)/.+"
+    r"|(?:CHANGELOG|CONTRIBUTING|README)\.md|requirements[\w-]*\.(?:in|lock)|CITATION\.cff|LICENSE|MANIFEST\.in"
+    r"|Makefile|Snakefile|\.gitignore|\.snakemake-workflow-catalog\.yml|pyproject\.toml|setup\.py|spack\.yaml"
+)
+_DOTTED = (".gitignore", ".snakemake-workflow-catalog.yml")
+_BUILT = re.compile(
+    r"(?:^|/)(?:(?:__pycache__|build|target|[^/]+\.egg-info)/|\.[^/]+(?:/|$)|[^/]+\.pyc$)"
+    r"|^site-configs/(?:local|slurm-virtual)/(?:facts|calibration)\.yaml$"
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class Software:
     modified: bool
     url: str
     """Of the project, as its CITATION.cff says; empty where it does not."""
+    own: tuple[str, ...] = ()
+    """Of `files` those that are not in the commit: who packs wrote them."""
 
     @property
     def name(self) -> str:
@@ -62,7 +73,11 @@ class Software:
             content = (self.root / path).read_bytes() if (self.root / path).is_file() else b""
             text = content.decode("utf-8", "replace")
             words = [*homes, *(value for value, _ in hidden.secrets)]
-            if any(re.search(rf"{re.escape(word)}(?![\w-])", text) for word in words):
+            if path in self.own:  # tiercel's own files name many a user and account, none of whom packs
+                suspect = hidden.text(text) != text
+            else:
+                suspect = any(re.search(rf"{re.escape(word)}(?![\w-])", text) for word in words)
+            if suspect:
                 found.append(path)
         return found
 
@@ -75,26 +90,67 @@ class Software:
         return digest.hexdigest() if files else ""
 
 
-def find_software() -> Software:
-    """Return the sources of the tiercel that runs. UserError where it was installed without them."""
-    root = Path(tiercel.__file__).resolve().parents[2]
+def find_software(sources: Path | None = None) -> Software:
+    """Return the sources of the tiercel that runs: those it runs from, or for an installed package `sources`.
+
+    UserError where they are not there, or are of another tiercel.
+    """
+    package = Path(tiercel.__file__).resolve().parent
+    root = package.parents[1] if sources is None else sources.resolve()
     if not (root / "Snakefile").is_file() or not (root / PYTHON_LOCKS[0]).is_file():
         raise UserError(
             f"{root}: tiercel's sources are not there: an artifact is packed from a checkout of it"
         )
+    if sources is not None:
+        _refuse_another(root, package)
     citation = read_yaml(root / "CITATION.cff")
     url = str(citation.get("repository-code") or citation.get("url") or "")
     listed = _git(root, "ls-files", "-z")
     if listed is None:
-        files = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file() or p.is_symlink()]
-        files = [path for path in files if not _BUILT.search(path) and not path.startswith("results/")]
-        return Software(root, _wanted(files), "", False, url)
+        return Software(root, _wanted(_sources(root)), "", False, url)
     own = _git(root, "ls-files", "-z", "--others", "--exclude-standard") or ""
     paths = [path for path in listed.split("\0") if path]
     added = [path for path in own.split("\0") if path.startswith(_OWN)]
     changed = bool(added or _git(root, "status", "--porcelain", "--untracked-files=no"))
     there = [p for p in paths + added if (root / p).exists() or (root / p).is_symlink()]
-    return Software(root, _wanted(there), (_git(root, "rev-parse", "HEAD") or "").strip(), changed, url)
+    commit = (_git(root, "rev-parse", "HEAD") or "").strip()
+    return Software(root, _wanted(there), commit, changed, url, _wanted(added))
+
+
+def _refuse_another(root: Path, package: Path) -> None:
+    """Raise UserError unless the sources in `root` are those of the `package` that runs."""
+    built_in = package / "builtin"
+    pairs = {name: package / name.removeprefix("analysis/tiercel/") for name in _modules(root)}
+    pairs |= {f"analysis/tiercel/{path.relative_to(package)}": path for path in package.rglob("*.py")
+              if not path.is_relative_to(built_in)}  # fmt: skip
+    if built_in.is_dir():
+        of_the_workflow = [built_in / "Snakefile", *(built_in / "workflows").rglob("*.smk")]
+        pairs |= {path.relative_to(built_in).as_posix(): path for path in of_the_workflow}
+    for name, runs in sorted(pairs.items()):
+        if _content(root / name) != _content(runs):
+            raise UserError(
+                f"{root / name}: is not what runs here ({package}): name the sources of tiercel "
+                f"{tiercel.__version__} as it was installed"
+            )
+
+
+def _modules(root: Path) -> list[str]:
+    return [path.relative_to(root).as_posix() for path in (root / "analysis" / "tiercel").rglob("*.py")]
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _sources(root: Path) -> Iterator[str]:
+    """Yield the sources in a folder that is no git repository: unpacked from an archive, or without a git."""
+    profiles = root / "site-configs"
+    for path in root.rglob("*"):
+        name = path.relative_to(root).as_posix()
+        profile = path.is_symlink() and path.parent == root and path.resolve().parent == profiles
+        known = _SOURCES.fullmatch(name) is not None and (name.endswith(_DOTTED) or not _BUILT.search(name))
+        if profile or (known and (path.is_file() or path.is_symlink())):
+            yield name
 
 
 def _wanted(paths: Iterable[str]) -> tuple[str, ...]:
@@ -103,7 +159,8 @@ def _wanted(paths: Iterable[str]) -> tuple[str, ...]:
 
 def _git(root: Path, *words: str) -> str | None:
     """Return what git says of the repository whose top `root` is; None where there is none, or no git."""
-    git = ["git", "-C", str(root)]
+    # The checkout may be somebody else's, who installed it for all: its code runs here already.
+    git = ["git", "-c", f"safe.directory={root}", "-c", "core.fsmonitor=false", "-C", str(root)]
     try:
         top = subprocess.run(
             [*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False
@@ -141,7 +198,10 @@ def _engines(software: Software, runs: Sequence[RawRun]) -> dict[str, Any]:
 
 def environment(lock: Path) -> dict[str, Any]:
     """Return the versions of Python and of the locked packages that are installed here."""
-    names = re.findall(r"^([A-Za-z0-9_.-]+)==", lock.read_text(), re.MULTILINE)
+    try:
+        names = re.findall(r"^([A-Za-z0-9_.-]+)==", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{lock}: cannot be read: {error}") from None
     packages = {}
     for name in sorted(set(names)):
         try:
@@ -168,6 +228,12 @@ def other_versions(published: dict[str, Any], here: dict[str, Any]) -> list[str]
 
 
 def load_environment(folder: Path) -> dict[str, Any]:
-    """Return the environment of an artifact's locks."""
-    found: dict[str, Any] = json.loads((folder / "environment.json").read_text())
+    """Return the environment of an artifact's locks. UserError for what is none."""
+    path = folder / "environment.json"
+    found: dict[str, Any] = read_json(path)
+    if not (
+        isinstance(found.get("packages"), dict)
+        and all(isinstance(found.get(name), str) for name in ("python", "machine"))
+    ):
+        raise UserError(f"{path}: does not say which versions it was packed with")
     return found

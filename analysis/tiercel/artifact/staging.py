@@ -16,6 +16,9 @@ from tiercel.artifact.layout import SOURCES
 from tiercel.errors import UserError
 from tiercel.results.raw import RECORD, RawRun, RawStore
 
+#: Seconds since 1970, or of a run: the year 2100.
+_LATEST = 1 << 32
+
 
 def runs_of(results: Path, study: str) -> list[RawRun]:
     """Return the finished runs of a study, failed ones included. UserError for none, and for damaged ones."""
@@ -23,7 +26,10 @@ def runs_of(results: Path, study: str) -> list[RawRun]:
     if not runs:
         raise UserError(f"{results}: holds no run of study {study}: run `tiercel evaluate --study {study}`")
     for raw in runs:
-        if raw.run.get("run") != raw.folder.name or not isinstance(raw.record.get("started"), int | float):
+        times = (raw.record.get("started"), raw.record.get("duration"))
+        if raw.run.get("run") != raw.folder.name or not all(
+            isinstance(time, int | float) and 0 <= time < _LATEST for time in times
+        ):
             raise UserError(
                 f"{raw.folder}: not a whole result: run.json or record.json is of something else; move the "
                 "folder away to run it again"

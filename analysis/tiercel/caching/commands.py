@@ -55,6 +55,8 @@ def run_program(
     options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
     limit = size_of("--size", size or None)
     options |= {} if limit is None else {"size": limit}
+    if stats and not stats.resolve().parent.is_dir():  # the connector could only keep silent about it
+        raise UserError(f"--stats {stats}: there is no folder {stats.resolve().parent}")
     options |= {"stats": str(stats.resolve())} if stats else {}
     raise typer.Exit(run(command, node_local(storage), options))
 
@@ -109,6 +111,8 @@ def drop(
 
     if not (log or file or everything):
         raise UserError("drop: name one with --log or --file, or say --all")
+    if everything and (log or file):
+        raise UserError("drop: --all is every log: leave out --log and --file, or --all")
     _show("drop", logs("drop", node_local(storage), log=log, file=file), as_json)
 
 

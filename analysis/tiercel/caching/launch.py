@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from tiercel.children import ended_with_parent
 from tiercel.errors import Interrupted, UserError
 from tiercel.layers.cachevol import Options, check_loads, settings
+from tiercel.programs import own_program
 
 
 def node_local(folder: Path | None) -> Path:
@@ -47,8 +47,7 @@ def run(command: Sequence[str], storage: Path, options: Options) -> int:
     """
     environment = environment_for(storage, options)
     check_loads(environment)
-    if shutil.which(command[0]) is None:
-        raise UserError(f"{command[0]}: no such program")
+    own_program(command[0])
     child = subprocess.Popen(command, env=environment, preexec_fn=ended_with_parent)  # noqa: PLW1509
     while True:
         try:

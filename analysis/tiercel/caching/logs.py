@@ -31,4 +31,7 @@ def logs(
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode not in (0, 1):
         raise UserError(answer.stderr.strip() or f"cachevol-log: exit code {answer.returncode}")
-    return [json.loads(line) for line in answer.stdout.splitlines()]
+    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    if log and not found:
+        raise UserError(f"{storage}: no log {log} is staged there: `tiercel cache inspect` lists them")
+    return found

@@ -56,7 +56,7 @@ def caching(context: Context) -> Section | None:
         tables=(table("Medians of the observed bandwidth", heads, lines, ("Ratio",)),),
         notes=(
             "Observed write bandwidth is bytes over the time from creating to closing the file, without the "
-            "emulated computation (paper 002, equation 1).",
+            "emulated computation (equation 1 of HDF5 Cache VOL, 2022).",
             "An epoch pays once all epochs up to it took less time than with plain HDF5.",
         ),
     )

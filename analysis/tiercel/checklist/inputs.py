@@ -22,6 +22,7 @@ from tiercel.runs.tracing import preload_library
 from tiercel.site.facts import Found
 from tiercel.site.model import Site
 from tiercel.study.model import Study
+from tiercel.units import format_share
 
 ENGINE = "engine"
 _SIZE = 1024**2
@@ -110,7 +111,7 @@ def _evicted(name: str, outcome: Outcome) -> Found:
         return Found(fact=fact, found="none: it is memory", fits=True)
     if read.resident_fraction is None:
         return Found(fact=fact, problem="nobody could look into the page cache of its nodes")
-    share = f"{read.resident_fraction:.0%} of the data in the page cache before a read"
+    share = f"{format_share(read.resident_fraction)} of the data in the page cache before a read"
     problem = f"{share}: no read of it will be cold without data larger than memory"
     fits = read.resident_fraction <= COLD
     return Found(fact=fact, found=share, fits=fits, problem="" if fits else problem)

@@ -6,7 +6,6 @@ finds there, ``left PREFIX`` which run folders that begin so still lie in the sc
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
-from tiercel.runs.node import MARK
+from tiercel.launchers.answers import say
 from tiercel.runs.scratch import RUN_PREFIX, leftovers
 from tiercel.site.model import Stack, Storage
 from tiercel.site.mounts import mount_of, read_mounts
@@ -62,8 +61,7 @@ def _seen(folder: Path, hosts: list[str], shared: bool) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     action, name, storage, *words = arguments
-    found = answer(action, Stack(name, Storage.model_validate_json(storage)), words)
-    sys.stdout.write(MARK + json.dumps(found) + "\n")
+    say(answer(action, Stack(name, Storage.model_validate_json(storage)), words))
     return 0
 
 

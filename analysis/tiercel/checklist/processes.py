@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from tiercel.errors import RunFailed
+from tiercel.launchers.answers import MARK
 from tiercel.pages.words import count
-from tiercel.runs.node import MARK
 from tiercel.runs.places import Nodes
 from tiercel.site.facts import Found
 from tiercel.site.model import Site

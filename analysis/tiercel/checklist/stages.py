@@ -1,12 +1,12 @@
 """What the storages of this machine carry, found by small runs: ``tiercel site calibrate``.
 
-The figures are of the whole way from a process to the media and back, as processes see it, so they stand for
-all stages (`Stage.whole`). The runs are runs as any; raw folders stay below ``results/<site>/calibration``.
+A storage's figures are of the whole way from a process to the media and back, as processes see it, so they
+stand for all stages (`Stage.whole`). The runs are runs as any; raw folders stay below
+``results/<site>/calibration``.
 """
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +15,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tiercel.checklist.memory import MIB, memory_copy, page_cache
+from tiercel.checklist.wire import wire
 from tiercel.engines import Measurement, engines
 from tiercel.errors import UserError
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Equipment, execute
 from tiercel.site.model import Site, Stack
-from tiercel.site.topology import Stage
+from tiercel.site.topology import CALIBRATED, Stage
 from tiercel.study.plan import Configuration, Run, digest
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
 
-MIB = 1024**2
 #: How often each thing is measured; the median counts.
 REPETITIONS = 3
 #: Small transfers: what a device calls an operation.
@@ -115,8 +116,8 @@ def calibrate(
         )
     stages: dict[str, list[Stage]] = {}
     left_out: list[str] = []
-    source = f"measured here, {datetime.now(UTC):%Y-%m-%d} (tiercel site calibrate)"
-    copies = memory_copy()
+    source = f"{CALIBRATED}, {datetime.now(UTC):%Y-%m-%d} (tiercel site calibrate)"
+    copies = memory_copy(site.processes_per_node)
     several = site.nodes > 1 or site.scheduler is not None
     for name in names or site.storages:
         storage = site.storages[name]
@@ -129,22 +130,45 @@ def calibrate(
             )
             continue
         say(name)
+        bench = Bench(site, Stack(name, storage), results, seconds)
         try:
-            found = storage_stage(
-                Bench(site, Stack(name, storage), results, seconds), site.processes_per_node
-            )
+            found = storage_stage(bench, site.processes_per_node)
+            memory = memory_stage(bench, site.processes_per_node, copies)
         except UserError as error:
             left_out.append(str(error))
             continue
-        memory = {
-            "stage": "client", "label": "memory copy of the node", "bandwidth": copies, "per_node": True,
-            "source": source,
-        }  # fmt: skip
-        stages[name] = [
-            Stage.model_validate(memory),
-            Stage.model_validate({**found, "per_node": several, "source": source}),
-        ]
+        link = wire(storage.source, seconds) if storage.medium == "network" else None
+        if storage.medium == "network" and link is None:
+            left_out.append(f"{name}: its link: nobody says what it carries")
+        before = [memory, *([{**link, "stage": "client"}] if link else [])]
+        ways = [{**passed(way, found), "per_node": True} for way in before]
+        ways += [{**found, "per_node": several}]
+        stages[name] = [Stage.model_validate({**way, "source": source}) for way in ways]
     return stages, left_out
+
+
+def memory_stage(bench: Bench, processes: int, copies: float) -> dict[str, Any]:
+    """Return the figures of the node's memory as keys of a stage; `copies`: bytes per second copied in it.
+
+    Before a storage lies the page cache: what all processes read from it and write into it, and its room.
+    """
+    stage = {"stage": "client", "label": "memory of the node"}
+    kept = {} if bench.stack.storage.medium == "memory" else page_cache()
+    if not kept:
+        return {**stage, "bandwidth": copies}
+    warm = bench.bandwidth("read", processes, access="RAW").bandwidth or copies
+    unsynced = bench.bandwidth("write", processes).bandwidth or copies
+    return {**stage, **kept, "read_bandwidth": min(copies, warm), "write_bandwidth": min(copies, unsynced)}
+
+
+def passed(stage: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """Return a stage on the way that carries, at least, what was found from end to end: it went over it."""
+    rest = {key: value for key, value in stage.items() if key != "bandwidth"}
+    carries = {
+        key: max(stage.get(key) or stage.get("bandwidth") or 0.0, whole[key])
+        for key in ("read_bandwidth", "write_bandwidth")
+    }
+    return {**rest, **carries}
 
 
 def storage_stage(bench: Bench, processes: int) -> dict[str, Any]:
@@ -172,17 +196,6 @@ def storage_stage(bench: Bench, processes: int) -> dict[str, Any]:
         "metadata": together,
         "metadata_latency": {action: 1 / rate for action, rate in alone.items()},
     }
-
-
-def memory_copy(size: int = 256 * MIB) -> float:
-    """Return bytes per second of a copy in memory by one process, the best of five."""
-    source, target = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        ctypes.memmove(target, source, size)
-        times.append(time.perf_counter() - began)
-    return size / min(times)
 
 
 def _direct(bench: Bench) -> dict[str, Any]:

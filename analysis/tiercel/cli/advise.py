@@ -37,7 +37,7 @@ def advise(
         typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it."),
     ],
     site: Site = "local",
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="Budget for measuring.")] = 5.0,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, max=1e6, help="To measure.")] = 5.0,
     trace_for: Annotated[
         str | None, typer.Option("--trace-for", help="Trace only so long (60s, 5min); the program goes on.")
     ] = None,
@@ -47,7 +47,8 @@ def advise(
         typer.Option("--home", help="Take all files as lying on this storage.", show_default=False),
     ] = None,
     runs: Annotated[
-        float, typer.Option("--runs", min=1, help="How many runs use the inputs that are copied once.")
+        float,
+        typer.Option("--runs", min=1, max=1e6, help="How many runs use the inputs that are copied once."),
     ] = 1.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the answer (default: in results/).")
@@ -82,11 +83,11 @@ def advise(
         folder = _folder(output, results, program[0])
         # Held from before the program runs: who waits for another tiercel has lost nothing.
         with SiteLock(results) as lock:
-            if len(program) > 1 or not _is_trace(trace):
+            if len(program) > 1 or not program[0] or not _is_trace(trace):
                 trace = folder / "trace"
                 chosen = choose(program, tracer)
-                _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
                 running = Program(program, chosen, trace, until, quiet=as_json)
+                _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
                 capture = running.capture()
                 _say(f"{program[0]} ran {capture.seconds:.1f} s under the tracer; its trace: {trace}")
             found = open_trace(trace)

@@ -14,7 +14,7 @@ from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.panels import HAND_ON
 from tiercel.errors import one_line
-from tiercel.project import project_root
+from tiercel.project import checkout, project_root
 from tiercel.units import format_size
 
 #: How many files of a kind are named.
@@ -43,16 +43,22 @@ def artifact(
     doi: Annotated[str | None, typer.Option(help="Where an archive has reserved one.")] = None,
     date: Annotated[str | None, typer.Option(help="Of publication; default: today.")] = None,
     citation: Annotated[Path | None, typer.Option(help="A CITATION.cff; default: the project's.")] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(help="Of tiercel: a clone of what is installed here."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Pack a study's results with all that makes them again: an archive to publish (an RO-Crate)."""
+    if sources is None:
+        checkout()  # before packages are asked for that would not help
     from tiercel.artifact import pack
     from tiercel.artifact.metadata import Given
     from tiercel.artifact.pack import default_name
 
     given = Given(title, author or (), licence, date, description, doi, keyword or ())
     target = output or Path(default_name(site, study))
-    packed = pack(site, study, project_root(), target, given, citation, slim)
+    packed = pack(site, study, project_root(), target, given, citation, slim, sources)
     if as_json:
         print_json({
             "path": str(packed.path), "sha256": packed.sha256, "bytes": packed.size, "runs": packed.runs,

@@ -6,13 +6,13 @@ Asked for by `--decide --minutes`, once, or by the study (`decide:`): then up to
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tiercel.project import results_folder
 from tiercel.report.classes import classes
 from tiercel.report.data import Results
-from tiercel.report.deciding import Further, further, open_answers
+from tiercel.report.deciding import Further, Open, causes, further, open_answers
 from tiercel.results.validity import FLAGS
 from tiercel.runs.planning import Project
 from tiercel.study.looks import first_after, read_looks, write_look
@@ -64,7 +64,7 @@ def look_further(project: Project, root: Path, seconds: float, asked: bool) -> b
     chosen = further(answers, results, seconds)
     if not chosen.answers:
         if asked:
-            print(f"tiercel: {_why_none([each.seconds for each in answers])}")
+            print(f"tiercel: {_why_none(answers)}")
         return False
     planned = max(study.repetitions_of(c.experiment).maximum for c in project.plan.configurations)
     looks = read_looks(folder, study.study)
@@ -73,13 +73,14 @@ def look_further(project: Project, root: Path, seconds: float, asked: bool) -> b
     return True
 
 
-def _why_none(seconds: list[float]) -> str:
-    if not seconds:
+def _why_none(answers: Sequence[Open]) -> str:
+    if not answers:
         return "nothing is undecided"
+    seconds = [each.seconds for each in answers]
     why = (
         f"the quickest of them takes about {format_duration(min(seconds))} (--minutes)"
         if math.isfinite(min(seconds))
-        else "more repetitions would decide none of them: placements differ as much"
+        else f"more repetitions would decide none of them: {causes(answers)}"
     )
     return f"{_undecided(len(seconds))}; {why}"
 

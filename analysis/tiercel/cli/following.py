@@ -43,6 +43,7 @@ def follow_study(site: str, study: str, root: Path) -> None:
 
     No lock is taken and no table written. Ctrl-C ends it.
     """
+    from tiercel.pages.words import capital
     from tiercel.report.build import build_from
     from tiercel.report.data import Results
     from tiercel.report.unfinished import Unfinished, now, unfinished
@@ -50,15 +51,16 @@ def follow_study(site: str, study: str, root: Path) -> None:
     from tiercel.results.validity import FLAGS
     from tiercel.runs.planning import make_plan
     from tiercel.runs.status import status_of
+    from tiercel.runs.status_words import state_of
 
     project = make_plan(site, study, root)
     folder = results_folder(root, site)
     os.nice(19)
     found: Gathered | None = None
-    pause, told = 30.0, False
+    pause, took, told = 30.0, 0.0, False
     try:
         while True:
-            used = time.process_time()
+            used, began = time.process_time(), time.monotonic()
             status = status_of(project, root)
             goes_on = status.state in ("measuring", "waiting")
             found = look(folder, found)
@@ -67,10 +69,9 @@ def follow_study(site: str, study: str, root: Path) -> None:
             problems = tuple(dict.fromkeys((*status.damaged, *found.problems)))
             missing = unfinished(status, _command(site, study), problems)
             if goes_on:
-                missing = missing or Unfinished(
-                    ("Every planned run has ended; what follows from them is being made.",), None, 1.0
-                )
-                missing = replace(missing, live=now(pause))
+                said = f"{capital(state_of(status, _command(site, study)))}."
+                missing = missing or Unfinished((said,), None, 1.0)
+                missing = replace(missing, live=now(pause + took))
             elif missing is None:
                 said = (
                     "This study has ended. This page is no longer made anew; the report is report/index.html."
@@ -84,6 +85,9 @@ def follow_study(site: str, study: str, root: Path) -> None:
                 print(f"tiercel: {_end(status)}", file=sys.stderr)
                 return
             pause = max(_PAUSE_S, (time.process_time() - used) / _SHARE)
+            took = (
+                time.monotonic() - began
+            )  # longer than its share of a processor: it gives way to all others
             time.sleep(pause)
     except KeyboardInterrupt:
         return

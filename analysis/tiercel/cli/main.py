@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import typer
 import typer.exceptions
@@ -18,6 +20,7 @@ from tiercel.cli import (
     artifact,
     compare,
     engines,
+    help,
     init,
     measure,
     panels,
@@ -39,7 +42,7 @@ app = typer.Typer(
     help="Evaluates HPC storage end to end.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": help.WIDTH},
 )
 measure.register(app)
 app.command(rich_help_panel=panels.EVALUATE)(init.init)
@@ -62,6 +65,7 @@ else:
     broken = None
 results.register(app)
 artifact.register(app)
+help.apply(app)
 
 
 def _version(wanted: bool) -> None:
@@ -86,6 +90,13 @@ def main() -> None:
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, interrupt)
+    if sys.stderr is None:  # closed (2>&-): what is said goes nowhere, and the exit code is as ever
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.exit(_end("standard output is closed: /dev/null takes what nobody wants", MISTAKE))
+    # A terminal of another alphabet (LC_ALL=en_US) shows ? for a sign that it lacks, rather than a traceback.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(_end(str(broken), MISTAKE) if broken else run(app))
 
 
@@ -104,7 +115,9 @@ def run(command: Callable[..., object]) -> int:
             return MISTAKE
         return _end(one_line(" ".join(message.split())), error.exit_code)
     except (KeyboardInterrupt, typer.Abort, Interrupted):
-        return _end("interrupted: the same command goes on where it stopped", INTERRUPTED)
+        goes_on = sys.argv[1:2] in (["evaluate"], ["stack"])
+        how = "the same command goes on where it stopped" if goes_on else "run the same command again"
+        return _end(f"interrupted: {how}", INTERRUPTED)
     except BrokenPipeError:
         _drop_output()
         return NOBODY_READS
@@ -120,8 +133,19 @@ def run(command: Callable[..., object]) -> int:
     except ModuleNotFoundError as error:
         said = missing(error.name)
         return _end(said, MISTAKE) if said else _defect()
+    except (MemoryError, ImportError) as error:
+        out = isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM)
+        return _end(_OUT_OF_MEMORY, MISTAKE) if out else _defect()
     except Exception:  # a defect must not look like an answer
         return _defect()
+
+
+#: What the dynamic linker says of a library for which there is no room.
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "cannot create shared object descriptor")
+_OUT_OF_MEMORY = (
+    "memory is used up: `ulimit -v`, the job or the container allows too little, or other programs have it; "
+    "give it more"
+)
 
 
 def _drop_output() -> None:

@@ -14,7 +14,7 @@ import typer
 
 from tiercel.children import end_with
 from tiercel.cli.console import Logged, print_json
-from tiercel.cli.options import Json, Site, Study
+from tiercel.cli.options import Changes, Json, Site, Study
 from tiercel.cli.panels import EVALUATE
 from tiercel.cli.results import show
 from tiercel.errors import UserError
@@ -46,12 +46,13 @@ def evaluate(
         typer.Option("--decide", help="Then measure further what is undecided, where that decides it."),
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0.1, help="With --decide: for so long (10).")
+        float | None, typer.Option("--minutes", min=0.1, max=1e6, help="With --decide: for so long (10).")
     ] = None,
     simulate: Annotated[
         bool,
         typer.Option("--simulate", help="Without the machine: by its topology. Results of SITE-simulated."),
     ] = False,
+    changes: Changes = None,
 ) -> None:
     """Measure a site with a study through Snakemake, and report."""
     from tiercel.runs.batch import retry_failed
@@ -68,6 +69,8 @@ def evaluate(
     need("snakemake")
     root = project_root()
     site = simulated_name(site) if simulate else site
+    if changes:
+        site = _supposed(site, changes, root)
     load_site(site, root)  # an unknown one is told with those that there are
     if decide and is_simulated(site):
         raise UserError("--decide is for what is measured: a simulation gives the same number again")
@@ -97,8 +100,30 @@ def evaluate(
     if code < 0:
         raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
     if code:
+        lacks = f"`tiercel status --site {site} --study {study}` says what lacks; the same command goes on"
+        print(
+            f"tiercel: site {site}: the workflow did not end well (exit code {code}): {lacks}",
+            file=sys.stderr,
+        )
         raise typer.Exit(code)
     show(site=site, study=study)
+
+
+def _supposed(site: str, changes: list[str], root: Path) -> str:
+    """Return the name of a simulated site with other hardware; UserError for changes that cannot be made."""
+    from tiercel.site import load_site
+    from tiercel.site.load import suppose
+    from tiercel.site.simulated import is_simulated, real_name
+    from tiercel.site.supposition import read_supposition, write_supposition
+
+    if not is_simulated(site):
+        raise UserError("--set is for what is simulated: give --simulate, too (or `tiercel site whatif`)")
+    if read_supposition(site, root):
+        raise UserError(f"site {site}: supposes something already: give all --set together, with its machine")
+    suppose(load_site(real_name(site), root), changes, root)  # before anything is written
+    name = write_supposition(site, changes, root)
+    print(f"tiercel: {real_name(site)} with {', '.join(changes)}: site {name}", file=sys.stderr)
+    return name
 
 
 def status(
@@ -224,9 +249,11 @@ def doctor(as_json: Json = False) -> None:
     from tiercel.doctor import machine, parts
 
     found = list(parts())
+    lacking = [part.name for part in found if part.needed and not part.found]
     if as_json:
-        print_json({"machine": machine(), "parts": [asdict(part) for part in found]})
-        return
+        told = [{**asdict(part), "found": part.found or None} for part in found]
+        print_json({"machine": machine(), "parts": told})
+        raise typer.Exit(1 if lacking else 0)
     console = Console()
     console.print(machine(), highlight=False)
     for group in dict.fromkeys(part.group for part in found):
@@ -239,7 +266,6 @@ def doctor(as_json: Json = False) -> None:
             if not part.found:
                 console.print(Padding(Text(f"to get it: {part.get}"), (0, 0, 0, 4)))
     here = sum(bool(part.found) for part in found)
-    lacking = [part.name for part in found if part.needed and not part.found]
     rest = f"needed and not here: {', '.join(lacking)}" if lacking else "what is not here is optional"
     console.print(f"\n{here} of {len(found)} parts are here; {rest}", highlight=False)
     if lacking:
@@ -252,7 +278,10 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.runs.objects import left_prefixes, remove_run_prefix
     from tiercel.runs.planning import make_plan
     from tiercel.runs.scratch import leftovers, remove_run_folder
+    from tiercel.site.simulated import is_simulated
 
+    if is_simulated(site):
+        raise UserError(f"site {site}: is simulated: nothing of it is in any scratch folder")
     root = project_root()
     project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):

@@ -11,6 +11,14 @@ from tiercel.units import parse_size
 
 Site = Annotated[str, typer.Option("--site", "-s", help="A site under site-configs/.")]
 Study = Annotated[str, typer.Option("--study", help="A study under workflows/studies/, or a YAML file.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Other hardware: [STORAGE.]STAGE.KEY=VALUE, [STORAGE.]STAGE=none, STORAGE=SITE.STORAGE; "
+        "more than once.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

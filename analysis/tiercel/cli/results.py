@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study
 from tiercel.cli.panels import HAND_ON
 from tiercel.errors import UserError
-from tiercel.project import project_root, results_folder
+from tiercel.project import project_root
 
 
 def register(app: typer.Typer) -> None:
@@ -25,10 +24,11 @@ def register(app: typer.Typer) -> None:
 def collect(site: Site = "local", study: Study = "quick") -> None:
     """Make observations.parquet, runs.parquet and dataset.nc from the raw folder."""
     from tiercel.results.study_tables import make_tables
+    from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
 
-    results = _existing(site)
-    if why := make_tables(results, load_study(study, project_root())):
+    root = project_root()
+    if why := make_tables(measured_folder(site, root), load_study(study, root)):
         print(f"tiercel: dataset.nc is without the points of sweeps: {why}", file=sys.stderr)
 
 
@@ -59,13 +59,15 @@ def report(
     from tiercel.report.printing import browser, write_pdf
     from tiercel.results.validity import FLAGS
     from tiercel.site import load_site
+    from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
 
     root = project_root()
-    folder = _existing(site)
+    folder = measured_folder(site, root)
     program = browser() if pdf else ""  # before minutes are spent on the rest
+    measured, asked = load_site(site, root), load_study(study, root)  # first: a mistake in them is one line
     missing = missing_of(site, study, root)
-    page = build(folder, load_site(site, root), load_study(study, root), FLAGS, latex=latex, missing=missing)
+    page = build(folder, measured, asked, FLAGS, latex=latex, missing=missing)
     print(page)
     if latex:
         print(page.parent / "latex")
@@ -78,17 +80,12 @@ def show(site: Site = "local", study: Study = "quick", as_json: Json = False) ->
     from tiercel.report.document import document
     from tiercel.report.terminal import print_summary
     from tiercel.site import load_site
+    from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
 
     root = project_root()
+    asked = measured_folder(site, root), load_site(site, root), load_study(study, root)
     if as_json:
-        print_json(document(_existing(site), load_site(site, root), load_study(study, root)))
-        return
-    print_summary(_existing(site), load_site(site, root), load_study(study, root))
-
-
-def _existing(site: str) -> Path:
-    results = results_folder(project_root(), site)
-    if not results.is_dir():
-        raise UserError(f"{results}: nothing measured yet: run `tiercel evaluate --site {site}`")
-    return results
+        print_json(document(*asked))
+    else:
+        print_summary(*asked)

@@ -12,7 +12,7 @@ import typer
 
 from tiercel.children import end_with
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json, Study
+from tiercel.cli.options import Changes, Json, Study
 from tiercel.project import project_root
 from tiercel.units import format_size
 
@@ -46,8 +46,10 @@ def new(
     from tiercel.site.new import new_site
     from tiercel.site.survey import survey
 
-    scripts = schedulers.get(scheduler).scripts if scheduler not in ("", "none") else {}
+    if scheduler not in ("", "none"):
+        schedulers.get(scheduler)  # UserError for an unknown one, before the machine is looked at
     root, found = project_root(), survey(scheduler)
+    scripts = schedulers.get(found.scheduler).scripts if found.scheduler not in ("", "sbatch") else {}
     folder = new_site(name, root, found, scripts)
     load_site(name, root)
     print(f"wrote {folder.relative_to(root)} and the link {name}")
@@ -66,16 +68,20 @@ def check(
         ),
     ] = False,
     wait: Annotated[
-        float, typer.Option("--wait", min=0.1, help="With --submit: minutes for the jobs to begin.")
+        float, typer.Option("--wait", min=0.1, max=1e6, help="With --submit: minutes for the jobs to begin.")
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
     """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
+    from tiercel.errors import UserError
     from tiercel.runs.site_check import problems
     from tiercel.site import load_site
+    from tiercel.site.simulated import is_simulated, real_name
 
     root = project_root()
     loaded = load_site(site, root)
+    if is_simulated(site):
+        raise UserError(f"site {site}: is simulated: nothing of {real_name(site)} is touched")
     found = problems(loaded, root, storages=not submit)
     facts: list[Fact] = []
     if submit and not found:  # else no job would get anywhere
@@ -164,7 +170,7 @@ def calibrate(
         list[str] | None, typer.Option("--storage", help="Only this; more than once.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, help="What one of some 30 measurements takes.")
+        float, typer.Option("--seconds", min=0.1, max=3600, help="What one of some 30 measurements takes.")
     ] = 1.0,
     as_json: Json = False,
 ) -> None:
@@ -214,47 +220,48 @@ def ceilings(
     as_json: Json = False,
 ) -> None:
     """Say what a site's topology allows each workload of a study, and which stage sets it."""
-    from tiercel.ceilings.study import rows_of
+    from tiercel.ceilings.study import configurations_of, rows_of
     from tiercel.cli.site_ceilings import print_ceilings
-    from tiercel.runs.planning import make_plan
+    from tiercel.site import load_site
+    from tiercel.study.load import load_study
 
-    plan = make_plan(site, study, project_root()).plan
-    rows = rows_of(plan.configurations, plan.site)
+    root = project_root()
+    # Of a simulated site too: what cannot be simulated for lack of a figure has a sentence here.
+    loaded, wanted = load_site(site, root), load_study(study, root)
+    rows = rows_of(configurations_of(loaded, wanted), loaded)
     if as_json:
-        print_json({"site": site, "study": plan.study.study, "ceilings": [row.plain() for row in rows]})
+        print_json({"site": site, "study": wanted.study, "ceilings": [row.plain() for row in rows]})
         return
-    print_ceilings(rows, plan.site)
+    print_ceilings(rows, loaded)
 
 
 @app.command()
 def whatif(
     site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="[STORAGE.]STAGE.KEY=VALUE, or [STORAGE.]STAGE=none; more than once."),
-    ] = None,
+    changes: Changes = None,
     study: Study = "quick",
     as_json: Json = False,
 ) -> None:
     """Say how other hardware would change the ceilings of a study, and what binds then."""
-    from tiercel.ceilings.study import rows_of
-    from tiercel.ceilings.whatif import changed
+    from tiercel.ceilings.study import configurations_of, rows_of
     from tiercel.cli.site_ceilings import pair, print_change
     from tiercel.errors import UserError
-    from tiercel.runs.planning import make_plan
+    from tiercel.site import load_site
+    from tiercel.site.load import suppose
+    from tiercel.study.load import load_study
 
     if not changes:
         raise UserError("--set is needed: [STORAGE.]STAGE.KEY=VALUE says what would be different")
-    plan = make_plan(site, study, project_root()).plan
-    other = plan.site
-    for change in changes:
-        other = changed(other, change)
-    pairs = pair(rows_of(plan.configurations, plan.site), rows_of(plan.configurations, other))
+    root = project_root()
+    loaded, wanted = load_site(site, root), load_study(study, root)
+    other = suppose(loaded, changes, root)
+    configurations = configurations_of(loaded, wanted)
+    pairs = pair(rows_of(configurations, loaded), rows_of(configurations, other))
     if as_json:
         rows = [{"before": old.plain(), "after": new.plain()} for old, new in pairs]
-        print_json({"site": site, "study": plan.study.study, "set": changes, "ceilings": rows})
+        print_json({"site": site, "study": wanted.study, "set": changes, "ceilings": rows})
         return
-    print_change(pairs, plan.site)
+    print_change(pairs, loaded)
 
 
 def _rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:

@@ -9,11 +9,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from tiercel.ceilings import Ceiling
+from tiercel.ceilings import Ceiling, Limit
 from tiercel.ceilings.study import Row
+from tiercel.pages.words import listed
 from tiercel.site.model import Site
 from tiercel.site.topology import Action, Direction, Stage
-from tiercel.units import format_bandwidth, format_latency
+from tiercel.units import format_bandwidth, format_latency, format_rate
 
 R = TypeVar("R")
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -28,8 +29,8 @@ def print_ceilings(rows: Sequence[Row], site: Site) -> None:
         if found is None:
             return None
         after = found.next
-        then = f"{after.stage.stage} {format_bandwidth(after.bandwidth)}" if after else "not known"
-        return format_bandwidth(found.bandwidth), _set_by(found), then
+        then = f"{after.stage.stage}{_by(after)} {_shown(after.rate, row)}" if after else "not known"
+        return _shown(found.rate, row), _set_by(found), then
 
     _print_tables(rows, lambda row: row, cells, ("ceiling", "set by", "next"), site)
     print("\n".join(lacking(rows, site)))
@@ -78,8 +79,9 @@ def print_change(pairs: Sequence[tuple[Row, Row]], site: Site) -> None:
         old, new = (row.ceiling for row in both)
         if _core(old) == _core(new):
             return None
-        ratio = f"{new.bandwidth / old.bandwidth:.3g} x" if old and new else ""
-        return _bandwidth(old), _bandwidth(new), ratio, _set_by(new) if new else ""
+        ratio = f"{new.rate / old.rate:.3g} x" if old and new else ""
+        shown = (_shown(each.rate, both[0]) if each else "not known" for each in (old, new))
+        return (*shown, ratio, _set_by(new) if new else "")
 
     _print_tables(pairs, lambda both: both[0], cells, ("ceiling", "then", "change", "set by then"), site)
     changes = sum(cells(both) is not None for both in pairs)
@@ -90,19 +92,24 @@ def print_change(pairs: Sequence[tuple[Row, Row]], site: Site) -> None:
 def lacking(rows: Iterable[Row], site: Site) -> list[str]:
     """Return a sentence for each storage whose ceilings lack a figure, and each workload that has none."""
     none: dict[str, None] = {}
-    given: dict[tuple[str, str, str], dict[str, None]] = {}
+    given: dict[tuple[str, str, str, str], dict[str, None]] = {}
     for row in rows:
         if row.why:
             none[row.operation] = None
         elif row.missing:
             what = "no ceiling" if row.ceiling is None else "true ceilings may be lower"
-            key = (_storage(row, site), what, ", ".join(row.missing))
+            figure = "rate of it" if row.of_metadata else "bandwidth"
+            key = (_storage(row, site), what, figure, ", ".join(row.missing))
+            given.setdefault(key, {})[row.operation] = None
+        elif row.ceiling is None:
+            key = (_storage(row, site), "no ceiling", "rate of it", "any stage")
             given.setdefault(key, {})[row.operation] = None
     known = [
-        f"{name}, {' and '.join(operations)}: {what}: no bandwidth is given for {stages}."
-        for (name, what, stages), operations in given.items()
+        f"{name}, {listed(list(operations))}: {what}: no {figure} is given for {stages}."
+        for (name, what, figure, stages), operations in given.items()
     ]
-    return [*known, *([f"No ceiling for {', '.join(none)}: only reads and writes have one."] if none else [])]
+    said = f"No ceiling for {', '.join(none)}: only reads, writes and metadata have one."
+    return [*known, *([said] if none else [])]
 
 
 def _print_tables(
@@ -117,7 +124,8 @@ def _print_tables(
     for item in items:
         row, cells = row_of(item), cells_of(item)
         if cells is not None:
-            where = (row.experiment, _storage(row, site), row.workload)
+            of = f"{row.workload} ({row.operation})" if row.of_metadata else row.workload
+            where = (row.experiment, _storage(row, site), of)
             scales.setdefault(where, []).append((row.nodes, row.processes, cells))
     alike: dict[tuple[str, str, tuple[tuple[int, int, Cells], ...]], list[str]] = {}
     for (experiment, storage, workload), lines in scales.items():
@@ -150,17 +158,19 @@ def _range(numbers: Iterable[int]) -> str:
 
 
 def _core(ceiling: Ceiling | None) -> tuple[float, str] | None:
-    return (ceiling.bandwidth, _set_by(ceiling)) if ceiling else None
+    return (ceiling.rate, _set_by(ceiling)) if ceiling else None
 
 
-def _bandwidth(ceiling: Ceiling | None) -> str:
-    return format_bandwidth(ceiling.bandwidth) if ceiling else "not known"
+def _shown(rate: float, row: Row) -> str:
+    return format_rate(rate) if row.of_metadata else format_bandwidth(rate)
 
 
 def _set_by(ceiling: Ceiling) -> str:
-    first = ceiling.limits[0]
-    how = "" if first.figure == "bandwidth" else f" ({first.figure})"
-    return f"{first.stage.name}{how}"
+    return f"{ceiling.stage.name}{_by(ceiling.limits[0])}"
+
+
+def _by(limit: Limit) -> str:
+    return "" if limit.figure == "bandwidth" else f" ({limit.figure})"
 
 
 def _storage(row: Row, site: Site) -> str:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,15 +49,21 @@ Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read b
 
 def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
     """Return the trace that a command names, with its options."""
+    from tiercel.traces.engine import LEAST_MEMORY
     from tiercel.traces.frame import open_trace
 
-    return open_trace(path, format=format, memory=size_of("--memory", memory), cache=cache)
+    limit = size_of("--memory", memory)
+    if limit is not None and limit < LEAST_MEMORY:
+        raise UserError(f"--memory {memory}: at least {format_size(LEAST_MEMORY)} are needed")
+    return open_trace(path, format=format, memory=limit, cache=cache)
 
 
 def chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame:
     """Return the events that are asked for; UserError where there are counters alone."""
     from tiercel.traces.analysis.counters import only_counters
 
+    if where is not None and not where.strip():
+        raise UserError("--filter: is empty: leave it out for all events")
     if (rank or where) and only_counters(frame):
         raise UserError("--rank and --filter choose events, and this log holds counters alone")
     return frame if not rank and not where else frame.select(rank, where)
@@ -82,6 +87,8 @@ def summary(
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
     """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
+    from rich.console import Console
+
     from tiercel.traces.analysis.summary import summarise
 
     answer = summarise(chosen(opened(path, format, memory, cache), rank, where))
@@ -89,7 +96,7 @@ def summary(
         print_json(answer)
         return
     console = Console()
-    whole = f"{answer['events']:,} events" if answer["events"] else "counters alone"
+    whole = "counters alone" if answer["from"] == "counters" else f"{answer['events']:,} events"
     if answer["from"] == "counters and events":
         whole += " (reads and writes) and counters"
     length = f" in {format_duration(answer['job_time_s'])}" if answer["job_time_s"] is not None else ""
@@ -130,6 +137,8 @@ def overlap(
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
     """Show how much I/O computation hides, and application and system throughput."""
+    from rich.console import Console
+
     from tiercel.traces.analysis.overlap import evidence
 
     frame = _with_events(opened(path, format, memory, cache), path).select(rank)
@@ -191,6 +200,10 @@ def explain(
     cache: Cache = None,
 ) -> None:  # fmt: skip
     """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
     from tiercel.traces.analysis.counters import only_counters, told_from
     from tiercel.traces.findings import Storage, mute, percent, unjudged
     from tiercel.traces.findings import explain as ask
@@ -244,10 +257,12 @@ def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | Non
 @app.command()
 def files(
     path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="Show this many files; 0: all.")] = 40,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Show this many files; 0: all.")] = 40,
     format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
     """Show what was done to each file: bytes, bandwidth, ranks, patterns; those with most time first."""
+    from rich.console import Console
+
     from tiercel.traces.analysis.names import common_folder
     from tiercel.traces.analysis.summary import files_table
 
@@ -311,17 +326,15 @@ def export_perfetto(
 @app.command()
 def collect(site: Site = "local", study: Study = "quick") -> None:
     """Make traces.parquet, trace-groups.parquet and traces.nc from the traced runs in the raw folder."""
-    from tiercel.project import project_root, results_folder
+    from tiercel.project import project_root
+    from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
     from tiercel.traced import collect as collect_tables
     from tiercel.traced import load_traces
     from tiercel.traced.dataset import write_dataset
 
     root = project_root()
-    results = results_folder(root, site)
-    name = load_study(study, root).study
-    if not results.is_dir():
-        raise UserError(f"{results}: nothing measured yet: run `tiercel evaluate --site {site}`")
+    results, name = measured_folder(site, root), load_study(study, root).study
     collect_tables(results)
     traces = load_traces(results, name)
     write_dataset(traces, results / "traces.nc")
@@ -343,6 +356,8 @@ def _counted(number: int, things: str) -> str:
 
 def table_of(first: str, *others: str) -> Table:
     """Return a table for the terminal: words in the first column, numbers in the others."""
+    from rich.table import Table
+
     table = Table()
     table.add_column(first, overflow="fold")
     for heading in others:

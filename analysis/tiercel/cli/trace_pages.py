@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from tiercel.cli import trace
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.cli.trace import Api, Cache, Format, Memory, Rank, ReadBandwidth, Stripe, Trace, Where
 from tiercel.errors import UserError, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 if TYPE_CHECKING:
     from tiercel.traces.against import Comparison
@@ -89,6 +91,8 @@ def compare(
 
 
 def _show(comparison: Comparison) -> None:
+    from rich.console import Console
+
     from tiercel.traces.against.words import FATES, matched_words, verdict
     from tiercel.traces.page.pair import differences_table, files_table
 

@@ -9,38 +9,43 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.errors import UserError, one_line
 from tiercel.units import format_latency, format_size
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 Folder = Annotated[
     Path,
     typer.Argument(metavar="FOLDER", help="Darshan logs or other traces, at any depth.", show_default=False),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The table, a row for each job (Parquet).")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Traces read at a time; default: the cores.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Traces read at a time; default: the cores.")
+]
 Dask = Annotated[
     str | None, typer.Option("--dask", help="Read on the workers of this scheduler: tcp://host:8786.")
 ]
 Anonymous = Annotated[
     bool, typer.Option("--anonymous", help="Pseudonyms for users; no paths, commands, sentences.")
 ]
-Seconds = Annotated[float, typer.Option("--time-limit", help="Seconds after which a trace is given up.")]
+Seconds = Annotated[
+    float, typer.Option("--time-limit", min=0.1, max=1e6, help="Seconds after which a trace is given up.")
+]
 Since = Annotated[str | None, typer.Option("--since", help="Only jobs that began then or later: 2026-11-03.")]
 Until = Annotated[str | None, typer.Option("--until", help="Only jobs that began before: 2026-12-01.")]
 Where = Annotated[
     str | None, typer.Option("--filter", "-f", help="Only these rows: \"ranks > 64 AND kind = 'small'\".")
 ]
 By = Annotated[str | None, typer.Option("--by", help="One ranking alone: executable, user or rule.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="Lines of each list; 0: all.")]
+Limit = Annotated[int, typer.Option("--limit", min=0, help="Lines of each list; 0: all.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,14 +62,16 @@ def survey(
 
     A second call reads only what is new or changed.
     """
+    from rich.console import Console
+    from rich.progress import Progress
+
     from tiercel.traces.survey import answers
     from tiercel.traces.survey import survey as fill
-    from tiercel.traces.survey.choose import choose
+    from tiercel.traces.survey.choose import check_choice, choose
 
     if output.suffix != ".parquet":
         raise UserError(f"{output}: the table is a .parquet file")
-    if seconds <= 0:
-        raise UserError(f"--time-limit {seconds:g}: more than nothing is needed")
+    check_choice(since, until, where)
     with (
         Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as shown,
         _client(dask) as client,
@@ -105,6 +112,8 @@ def _client(address: str | None) -> Iterator[Any]:
 
 
 def _show(page: dict[str, Any], output: Path) -> None:
+    from rich.console import Console
+
     console = Console()
 
     def say(text: str) -> None:
@@ -210,6 +219,8 @@ def _slow(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _table(title: str, first: str, *others: str) -> Table:
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column(first, overflow="fold")
     for heading in others:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tiercel.statistics.comparison import ALPHA, Comparison, rank_test
+from tiercel.statistics.comparison import ALPHA, Comparison, rank_test, step_up
 from tiercel.statistics.summary import Values
 
 Strata = Sequence[tuple[Values, Values]]
@@ -30,7 +30,7 @@ def findable(rows: Sequence[Comparison], place: int, strata: Strata) -> tuple[fl
     if not row.floor.known:
         return math.nan, "no A/A pair was run, so the noise is unknown"
     others = [c.p_value for i, c in enumerate(rows) if i != place]
-    if _corrected(row.smallest_p, others) >= ALPHA:
+    if step_up([row.smallest_p, *others])[0] >= ALPHA:
         among = f" among {len(rows)} rows" if row.smallest_p < ALPHA else ""
         return math.nan, f"too few repetitions for a rank test at 5 %{among} ({row.n_a} against {row.n_b})"
     pairs = [(a, b) for a, b in strata if len(a) and len(b)]
@@ -43,13 +43,6 @@ def findable(rows: Sequence[Comparison], place: int, strata: Strata) -> tuple[fl
     for _ in range(_STEPS):
         middle = (low + high) / 2
         factor = math.exp(middle) / row.ratio
-        found = _corrected(rank_test([(a * factor, b) for a, b in pairs]), others) < ALPHA
+        found = step_up([rank_test([(a * factor, b) for a, b in pairs]), *others])[0] < ALPHA
         low, high = (middle, high) if found else (low, middle)
     return math.exp(low), ""
-
-
-def _corrected(p: float, others: Sequence[float]) -> float:
-    """Return Holm's correction of `p` in a family with these others."""
-    family = 1 + len(others)
-    smaller = sorted(q for q in others if q < p)
-    return max([(family - i) * q for i, q in enumerate(smaller)] + [(family - len(smaller)) * p])

@@ -1,9 +1,9 @@
 """Ratios of matched numbers, and whether they are more than noise: every verdict is statistics' own.
 
 A match over several scales is judged over all of them together, and at each one besides. All matches of two
-sides (of one origin) are one family for Holm's correction, so that "nothing is slower" holds for the whole
-comparison; the single scales are another. The noise is the wider of both sides' A/A floors; where one side
-ran no A/A pair nothing can be claimed.
+sides (of one origin) are one family for Hochberg's correction, so that "nothing is slower" holds for the
+whole comparison; the single scales are another. The noise is the wider of both sides' A/A floors; where one
+side ran no A/A pair nothing can be claimed.
 
 Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
 Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either; nor where
@@ -27,6 +27,7 @@ from tiercel.results.validity import LOADED
 from tiercel.statistics.comparison import Comparison, compare_scales, judge
 from tiercel.statistics.noise import UNKNOWN, Floor, lookup, widest
 from tiercel.statistics.summary import finite, summarize
+from tiercel.units import format_share
 
 #: Loads of two machines are the same up to this share of the cores.
 _UNEVEN = 0.1
@@ -248,7 +249,7 @@ def _uneven(one: float, two: float) -> bool:
 
 
 def _share(load: float) -> str:
-    return f"{load:.0%}" if math.isfinite(load) else "an unknown share"
+    return format_share(load) if math.isfinite(load) else "an unknown share"
 
 
 def _runs(parts: Sequence[pd.DataFrame]) -> tuple[str, ...]:

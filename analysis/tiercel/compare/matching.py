@@ -35,6 +35,7 @@ FAILED_THERE = "its partner failed"
 NO_STORAGE = "no storage there stands for its own"
 NO_LAYER = "not measured there with its layers"
 OTHER_ENGINE = "measured there by another engine"
+SIMULATED = "simulated on one side only, and no simulation is compared with a measurement"
 OTHER_WORKLOAD = "the workload differs there"
 NO_NUMBER = "its runs gave no number"
 NO_NUMBER_THERE = "its partner gave no number"
@@ -255,7 +256,10 @@ def _why(
     for two in named:
         if two["engine"] == question["engine"]:
             return OTHER_WORKLOAD, _differing(question, two)
-    engines = {q["engine"] for q in on_stack if all(q[n] == question[n] for n in ("operation", "features"))}
+    alike = [q for q in on_stack if all(q[n] == question[n] for n in ("operation", "features"))]
+    if {q["origin"] == "simulated" for q in alike} == {question["origin"] != "simulated"}:
+        return SIMULATED, ""
+    engines = {q["engine"] for q in alike}
     if engines - {question["engine"]}:
         return OTHER_ENGINE, f"{question['engine']} here, {', '.join(sorted(engines))} there"
     return NOT_THERE, ""

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
-from tiercel.dl import commands_verify
+from tiercel.dl import commands_rules, commands_verify
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
 commands_verify.register(app)
+commands_rules.register(app)
 
 
 def register(to: typer.Typer) -> None:
@@ -111,7 +110,8 @@ def run(
         where = output or output_of(chosen, data) or temporary
         where.mkdir(parents=True, exist_ok=True)
         here = Path.cwd() if folder is None else None
-        ran = run_once(chosen, engine, data, where.resolve(), processes, trace, here=here)
+        seed = chosen.resolved()[0].train.seed
+        ran = run_once(chosen, engine, data, where.resolve(), processes, trace, seed, here)
         if as_json:
             print_json(ran.as_dict())
         else:
@@ -119,13 +119,23 @@ def run(
 
 
 def _show(ran: Any) -> None:
-    from tiercel.units import format_bandwidth, format_duration
+    from tiercel.units import format_bandwidth, format_duration, format_share
 
     print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
     if ran.dataset is not None:
         print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
+    for split, files in ran.details.get("run", {}).get("files", {}).items():
+        if files["there"] > files["used"]:
+            print(f"  {split}: the first {files['used']} of the {files['there']} files that are there")
     if ran.without_effect:
         print(f"  without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)")
+    rows = ran.details.get("run", {}).get("rows", [])
+    if short := sum(row.get("short_blocks", 0) for row in rows):
+        blocks = sum(row.get("blocks", 0) for row in rows)
+        print(
+            f"  AU: {short} of {blocks} runs of steps are too short to leave out any (output.metric): all "
+            "their steps count, the first one too, which is the slowest"
+        )
     for m in ran.measurements:
         seconds = m.total_time or 0.0
         parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
@@ -134,13 +144,15 @@ def _show(ran: Any) -> None:
             parts.append(f"{rate:.4g} samples/s")
         if au is not None:
             goal = m.metrics.get("au_goal") or 0.0
-            parts.append(f"AU {au:.1%} ({'passes' if au >= goal else 'below'} {goal:.0%})")
+            parts.append(
+                f"AU {format_share(au, 1)} ({'passes' if au >= goal else 'below'} {format_share(goal)})"
+            )
         if m.bytes_moved:
             parts.append(format_bandwidth(m.bandwidth or 0.0))
         if felt is not None and io:
             parts.append(f"I/O {io:.3g} s, of which {felt:.3g} s not hidden")
         if m.resident_fraction is not None:
-            parts.append(f"{m.resident_fraction:.0%} of the data in cache before")
+            parts.append(f"{format_share(m.resident_fraction)} of the data in cache before")
         print(f"  {m.operation:17} {', '.join(parts)}")
 
 
@@ -151,7 +163,10 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Say what dlkernel makes of each key of a workload file; exit code 2 where it refuses one."""
-    from tiercel.dl.workload import KEYS, load_workload, markdown, overrides_of, refusals, stated
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.dl.workload import KEYS, load_workload, markdown, outcome_of, overrides_of, refusals, stated
 
     if workload is None:
         rows = [{"key": key, "outcome": k.outcome, "note": k.note} for key, k in KEYS.items()]
@@ -164,8 +179,9 @@ def check(
     refused = refusals(found)
     rows = []
     for key, value in stated(found):
-        outcome = "refused" if key in refused else KEYS[key].outcome
-        note = refused.get(key, KEYS[key].note)
+        here = outcome_of(found, key)
+        outcome = "refused" if key in refused else here.outcome
+        note = refused.get(key, here.note)
         rows.append({"key": key, "value": f"{value}", "outcome": outcome, "note": note})
     if as_json:
         print_json(rows)
@@ -195,6 +211,9 @@ def generate(
     site: Annotated[
         str | None, typer.Option("--site", help="Its launcher starts them; default: Slurm's srun.")
     ] = None,
+    start_limit: Annotated[
+        str, typer.Option("--start-limit", help="In which processes of several nodes must have met.")
+    ] = "5min",
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
@@ -210,7 +229,8 @@ def generate(
     from tiercel.units import format_bandwidth, format_size
 
     alone()
-    who = crew(nodes, processes, load_site(site, project_root()) if site else None)
+    limit = _seconds("--start-limit", start_limit)
+    who = crew(nodes, processes, load_site(site, project_root()) if site else None, limit)
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
     with (
         temporary_folder("tiercel-dl-output-", Path(gettempdir())) as temporary,
@@ -227,6 +247,17 @@ def generate(
     )
 
 
+def _seconds(option: str, text: str) -> float:
+    """Return the seconds of an option's duration; UserError for none."""
+    from tiercel.errors import UserError
+    from tiercel.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UserError(f"{option} {text}: {error}") from None
+
+
 @app.command()
 def optimise(
     workload: Workload,
@@ -238,6 +269,9 @@ def optimise(
     as_json: Json = False,
 ) -> None:
     """Find the settings of the loader that suit a storage, with their gain (DLIO paper, section V.C)."""
+    from rich.console import Console
+    from rich.table import Table
+
     from tiercel.dl.optimise import optimise as search
     from tiercel.dl.running import deep_learning, place
     from tiercel.dl.workload import overrides_of

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def register(app: typer.Typer) -> None:
@@ -61,6 +62,9 @@ def verify(
 
 
 def _show(rows: list[dict[str, Any]], sizes: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console()
     table = Table(title="Similarity of I/O, 1 is equal (goal: above 0.95)")
     for heading in ("workload", "program", "compared with", "similarity", "requests", "closeness",
@@ -87,6 +91,8 @@ def _show(rows: list[dict[str, Any]], sizes: bool) -> None:
 
 
 def _show_sizes(console: Console, row: dict[str, Any]) -> None:
+    from rich.table import Table
+
     from tiercel.units import format_size
 
     names = (row["engine"], row["reference"])
@@ -98,11 +104,11 @@ def _show_sizes(console: Console, row: dict[str, Any]) -> None:
 
 
 def _amount(value: float | None, unit: str) -> str:
-    from tiercel.units import format_bandwidth, format_latency, format_size
+    from tiercel.units import format_bandwidth, format_latency, format_share, format_size
 
     if value is None:
         return "-"
     if unit == "":
         return f"{value:g}"
     ways = {"B": format_size, "B/s": format_bandwidth, "s": format_latency}
-    return ways[unit](value) if unit in ways else f"{value:.1%}"
+    return ways[unit](value) if unit in ways else format_share(value, 1)

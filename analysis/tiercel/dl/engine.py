@@ -188,6 +188,7 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
         one.operations, one.operation_rate = len(rows), len(rows) / seconds
         return one
     samples = sum(r["samples"] for r in rows)
+    blocks = sum(r.get("blocks", 0) for r in rows)
     one.operations, one.operation_rate = samples, samples / seconds
     one.cpu_user = sum(r["cpu"] for r in rows)
     io, felt = (sum(r[key] for r in rows) for key in ("io", "nonoverlapped_io"))
@@ -195,6 +196,7 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
         "epochs": len(rows), "samples": samples,
         "samples_per_second": sum(r["samples_per_second"] for r in rows) / len(rows),
         "au": sum(r["au"] for r in rows) / len(rows), "au_goal": content["au_goal"],
+        "au_short": sum(r["short_blocks"] for r in rows) / blocks if blocks else None,
         "io_time": io, "nonoverlapped_io": felt,
         "overlapped_io": sum(r["overlapped_io"] for r in rows),
         "compute_time": sum(r["compute"] for r in rows),

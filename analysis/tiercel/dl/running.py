@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from tiercel.dl.workload import Scale, without_effect
 from tiercel.engines import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
+from tiercel.locked import FileLock
 from tiercel.runs.execute import last_words
 from tiercel.s3.endpoint import Location
 from tiercel.temporary import temporary_folder
-from tiercel.units import format_size
+from tiercel.units import format_duration, format_size
 
 _TIMEOUT_S = 6 * 3600.0
 
@@ -177,8 +178,9 @@ def run_once(
             raise UserError(f"engine {engine_name} writes no trace of its own: trace it in a study")
         environment = dict(own)
     began, used = time.monotonic(), os.times()
-    for step in engine.steps(task, installation):
-        _carry_out(step, launcher, processes, output, environment, engine_name)
+    with _alone_with_checkpoints(workload, places, processes):
+        for step in engine.steps(task, installation):
+            _carry_out(step, launcher, processes, output, environment, engine_name)
     seconds, after = time.monotonic() - began, os.times()
     try:
         measurements = engine.parse(task, output)
@@ -192,10 +194,26 @@ def run_once(
     )  # fmt: skip
 
 
+def _alone_with_checkpoints(
+    workload: DeepLearningWorkload, places: Places, processes: int
+) -> AbstractContextManager[object]:
+    """Keep other runs from writing checkpoints in the same folder, where this one does: names are the same.
+
+    UserError where another run has it. A dataset has its own lock while it is made, and is only read then.
+    """
+    folder = places.checkpoints
+    if not workload.checkpoint_footprint(1, processes) or not isinstance(folder, Path):
+        return nullcontext()
+    return FileLock(
+        folder.with_name(f".{folder.name}.lock"),
+        f"another run writes its checkpoints in {folder}: wait until it is over, or name another --folder",
+    )
+
+
 def _check_space(workload: DeepLearningWorkload, places: Places, processes: int, had: bool) -> None:
     """Raise UserError where dataset and checkpoints have no room on the file systems that they go to."""
     dataset = workload.dataset_footprint(1, processes)
-    checkpoints = workload.footprint(1, processes) - dataset
+    checkpoints = workload.checkpoint_footprint(1, processes)
     needed: dict[int, int] = {}
     for place, size in ((places.dataset, 0 if had else dataset), (places.checkpoints, checkpoints)):
         if not isinstance(place, Path) or not size:
@@ -227,6 +245,11 @@ def _carry_out(
         )  # fmt: skip
         try:
             code = process.wait(_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise UserError(
+                f"{engine}: {step.name}: stopped after {format_duration(_TIMEOUT_S)}: runs that take longer "
+                "are for studies, which state their own timeout"
+            ) from None
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -245,6 +268,8 @@ def _details(output: Path) -> dict[str, Any]:
         except (OSError, ValueError):
             continue
         found[key] = (
-            content if key == "summary" else {k: content[k] for k in ("startup", "generated", "rows")}
+            content
+            if key == "summary"
+            else {k: content[k] for k in ("startup", "generated", "files", "rows")}
         )
     return found

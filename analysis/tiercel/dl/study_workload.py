@@ -123,11 +123,15 @@ class DeepLearningWorkload(Workload):
 
     def footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes of dataset and checkpoints, generously."""
-        found, _ = self.resolved(nodes, processes_per_node)
-        checkpoints = _checkpoints(found, nodes * processes_per_node)
+        checkpoints = self.checkpoint_footprint(nodes, processes_per_node)
         if self.data_folder is not None:
             return checkpoints
         return self.dataset_footprint(nodes, processes_per_node) + checkpoints
+
+    def checkpoint_footprint(self, nodes: int, processes_per_node: int) -> int:
+        """Return the bytes of the checkpoints alone."""
+        found, _ = self.resolved(nodes, processes_per_node)
+        return _checkpoints(found, nodes * processes_per_node)
 
     def dataset_footprint(self, nodes: int, processes_per_node: int) -> int:
         """Return the bytes of the dataset alone, generously."""
@@ -178,7 +182,7 @@ def _checkpoints(found: DLWorkload, processes: int) -> int:
     model, train, point = found.model, found.train, found.checkpoint
     size, parallel = model.checkpoint_bytes, model.parallelism
     group = parallel.tensor * parallel.pipeline
-    if model.parameters:
+    if model.parameters and not (model.layer_parameters or model.optimization_groups):
         whole = parallel.data * group if point.mode == "subset" else processes
         size = round(_AROUND * size * min(1, processes / whole))
     elif point.type == "all_ranks" or group > 1 or parallel.zero_stage:

@@ -9,7 +9,15 @@ Source of the schema: argonne-lcf/dlio_benchmark; of the values in ``workflows/d
 from __future__ import annotations
 
 from tiercel.dl.files.dataset import ELEMENT_BYTES, Dataset, Hdf5
-from tiercel.dl.files.keys import KEYS, markdown, refusals, refusals_on_objects, stated, without_effect
+from tiercel.dl.files.keys import (
+    KEYS,
+    markdown,
+    outcome_of,
+    refusals,
+    refusals_on_objects,
+    stated,
+    without_effect,
+)
 from tiercel.dl.files.load import FOLDER, known_workloads, load_workload, overrides_of, workload_path
 from tiercel.dl.files.model import DLWorkload
 from tiercel.dl.files.parts import Checkpoint, Duration, Evaluation, Model, Reader, Train, Workflow
@@ -33,6 +41,7 @@ __all__ = [
     "known_workloads",
     "load_workload",
     "markdown",
+    "outcome_of",
     "overrides_of",
     "refusals",
     "refusals_on_objects",

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from tiercel.ceilings import ceiling, demand, metadata
 from tiercel.columns import WORD, Column
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.measurement import metrics
@@ -39,8 +40,11 @@ class Simulation(Engine):
         return Installation(self.name, _digest([]), {})
 
     def of_storages(self, storages: Iterable[Storage]) -> Installation:
-        """Return the installation for these storages: other figures give other runs."""
-        return Installation(self.name, _digest([storage.model_dump_json() for storage in storages]), {})
+        """Return the installation for these storages: other figures give other runs.
+
+        Only what the model goes by is in it: a scratch folder is another one in another environment.
+        """
+        return Installation(self.name, _digest([_figures(storage) for storage in storages]), {})
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         return phases.simulated(workload)
@@ -56,7 +60,7 @@ class Simulation(Engine):
             raise RunFailed(str(error)) from None
         content = {
             "phases": [asdict(phase) for phase in found],
-            "figures_missing": phases.unknown(storage, task.workload),
+            "figures_missing": phases.unknown(storage, task.workload, task.nodes, task.processes_per_node),
         }
         (task.output / RESULT).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -87,10 +91,15 @@ def _measurement(phase: phases.Phase, number: int, task: Task, missing: str) -> 
     return same
 
 
+def _figures(storage: Storage) -> str:
+    stages = [stage.model_dump(exclude={"source"}) for stage in storage.topology]
+    return json.dumps([storage.medium, stages])
+
+
 def _digest(figures: list[str]) -> str:
     """Return what identifies the model and the figures that it goes by."""
     found = hashlib.sha256()
-    for module in (fair, events, layout, phases):
+    for module in (fair, events, layout, phases, ceiling, demand, metadata):
         found.update(Path(str(module.__file__)).read_bytes())
     for each in figures:
         found.update(f"{each}\0".encode())

@@ -13,6 +13,9 @@ metrics.declare(
     Column("samples", COUNT, "", "samples read"),
     Column("samples_per_second", NUMBER, "1/s", "samples over time, without the excluded steps (as DLIO)"),
     Column("au", NUMBER, "1", "accelerator utilisation: computation over time, without the excluded steps"),
+    Column(
+        "au_short", NUMBER, "1", "share of the runs of steps too short to leave out the first and last ones"
+    ),
     Column("au_goal", NUMBER, "1", "utilisation that passes (MLPerf Storage: 0.9, CosmoFlow 0.7)"),
     Column("io_time", NUMBER, "s", "time in which at least one process read"),
     Column("overlapped_io", NUMBER, "s", "of it: hidden behind computation"),

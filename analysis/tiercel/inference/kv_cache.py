@@ -36,6 +36,7 @@ class Settings:
     new_blocks: int
     requests: int
     cold: bool
+    decode_reads: int = 0
 
 
 class Cache:
@@ -148,6 +149,9 @@ class Serving:
             if not cache.holds((one.number, number)):
                 cache.put((one.number, number))
         cache.used(one.number, one.blocks)
+        for _ in range(self.settings.decode_reads):
+            for number in range(one.blocks - self.settings.new_blocks, one.blocks):
+                cache.get((one.number, number))
 
 
 def serve(given: dict[str, Any], folder: Path, seed: str) -> dict[str, Tally]:

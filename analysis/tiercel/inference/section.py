@@ -10,7 +10,7 @@ from tiercel.pages.tables import Table, table
 from tiercel.report.data import stack_key
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.report.sections.interval import NOTE, interval_cell
-from tiercel.units import format_bandwidth, format_latency
+from tiercel.units import format_bandwidth, format_latency, format_share
 
 _CACHE = {"kv-request": "request", "kv-read": "block read", "kv-write": "block written"}
 _SEARCH = {"vector-query": "query", "vector-read": "node read"}
@@ -55,7 +55,7 @@ def _table(context: Context, title: str, names: dict[str, str], rows: pd.DataFra
             interval_cell(group["bandwidth"], format_bandwidth),
             interval_cell(group["latency_p50"], format_latency),
             interval_cell(group["latency_p99"], format_latency),
-            interval_cell(group["hit_share"], lambda n: f"{n:.1%}"),
+            interval_cell(group["hit_share"], lambda n: format_share(n, 1)),
         ))  # fmt: skip
     heads = ("workload", "storage", "engine", "processes", "what", "a second", "bandwidth", "median time",
              "99 % within", "found")  # fmt: skip

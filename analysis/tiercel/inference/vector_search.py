@@ -20,6 +20,7 @@ from tiercel.inference.tally import Tally
 
 _HEAD = struct.Struct("<Q")  # the node's number: what a read must find
 _PIECE = 4 * 1024**2
+_PAGE = os.sysconf("SC_PAGESIZE")
 
 
 @dataclass(frozen=True)
@@ -80,20 +81,40 @@ class Search:
             os.close(descriptor)
 
     def _query(self, descriptor: int) -> None:
-        s, moved, read = self._settings, self.reads.bytes, []
+        s, moved, walk = self._settings, self.reads.bytes, self.walk()
         began = perf_counter()
-        for hop in range(s.hops):
-            reach = min(s.nodes, s.degree ** (hop + 1))
-            wanted = self._draw.sample(range(reach), s.beam)
+        for wanted in walk:
             missing = [node for node in wanted if node >= s.nodes_in_memory]
             self.queries.wanted += len(wanted)
             self.queries.found += len(wanted) - len(missing)
             self._together(descriptor, missing)
-            read += missing
         self.queries.add(perf_counter() - began, self.reads.bytes - moved)
         if s.cold:
-            for node in read:
-                os.posix_fadvise(descriptor, node * s.node_size, s.node_size, os.POSIX_FADV_DONTNEED)
+            for node in (node for wanted in walk for node in wanted):
+                # The kernel drops whole pages only: one of which a node has a part must go too.
+                first, end = (
+                    node * s.node_size // _PAGE * _PAGE,
+                    -(-(node + 1) * s.node_size // _PAGE) * _PAGE,
+                )
+                os.posix_fadvise(descriptor, first, end - first, os.POSIX_FADV_DONTNEED)
+
+    def walk(self) -> list[list[int]]:
+        """Draw the nodes of each hop of a query: none a second time (a search remembers what it has read), as
+        long as there are others."""
+        s = self._settings
+        walk: list[list[int]] = []
+        known: set[int] = set()
+        for hop in range(s.hops):
+            reach, wanted = min(s.nodes, s.degree ** (hop + 1)), list[int]()
+            if reach - len(known) < s.beam:
+                known = set()
+            while len(wanted) < s.beam:
+                node = self._draw.randrange(reach)
+                if node not in known:
+                    known.add(node)
+                    wanted.append(node)
+            walk.append(wanted)
+        return walk
 
     def _together(self, descriptor: int, nodes: list[int]) -> None:
         """Read nodes that are in flight at the same time: the kernel is told of all before the first read."""

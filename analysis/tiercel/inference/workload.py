@@ -29,6 +29,7 @@ class KVCacheWorkload(Workload):
     skew: float = Field(default=1.0, ge=0, le=5, description="Zipf exponent of which one asks; 0: all alike")
     context_blocks: int = Field(default=16, ge=1, description="blocks at which a conversation ends")
     new_blocks: int = Field(default=2, ge=1, description="added by each request")
+    decode_reads: int = Field(default=0, ge=0, description="of its new blocks, while an answer is generated")
     requests: int = Field(default=200, ge=1, description="how many are answered")
     cold: bool = Field(default=True, description="a block is made durable, and read from the storage again")
 

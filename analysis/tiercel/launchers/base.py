@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from tiercel.launchers import mpich
 from tiercel.registry import Registry
 from tiercel.site.variables import expand
 from tiercel.subjects import fill
@@ -43,8 +44,8 @@ class Launcher(ABC):
         """Return the command line that starts `argv`."""
 
     def environment(self) -> Mapping[str, str]:
-        """Return environment variables that the launcher itself needs."""
-        return {}
+        """Return environment variables that the launcher itself needs, and the MPI that it starts."""
+        return mpich.provider() if self.mpi else {}
 
 
 launchers: Registry[type[Launcher]] = Registry("launcher", partial(fill, "launchers", __name__))

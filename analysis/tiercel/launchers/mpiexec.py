@@ -41,4 +41,4 @@ class Mpiexec(Launcher):
         # Open MPI refuses to start as root without being told twice; containers often have only root.
         if _is_open_mpi():
             return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        return {}
+        return super().environment()

@@ -3,28 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache
 
+from tiercel.launchers import mpich
 from tiercel.launchers.base import Launcher, launchers
-from tiercel.programs import program
-
-
-@cache
-def _networks() -> frozenset[str]:
-    """Return the network libraries of an MPICH that has several: its first is the one that it takes.
-
-    Slurm's plug-in for PMI-2 reads what MPICH tells it in pieces of 1,024 bytes, and takes the second piece
-    for another command. Addresses of UCX are longer than that on machines with several networks: MPI_Init
-    fails, or waits for ever (mpich issue 6924). Those of libfabric are short.
-    """
-    path = program("mpichversion")
-    if path is None:
-        return frozenset()
-    answer = subprocess.run([path], capture_output=True, text=True, timeout=60, check=False)
-    device = next((line for line in answer.stdout.splitlines() if line.startswith("MPICH Device:")), "")
-    return frozenset(device.partition("ch4:")[2].split())
 
 
 @launchers.register("srun")
@@ -42,6 +24,4 @@ class Srun(Launcher):
 
     def environment(self) -> Mapping[str, str]:
         pmi2 = "--mpi=pmi2" in self.options or os.environ.get("SLURM_MPI_TYPE") == "pmi2"
-        if pmi2 and "MPIR_CVAR_CH4_NETMOD" not in os.environ and {"ucx", "ofi"} <= _networks():
-            return {"MPIR_CVAR_CH4_NETMOD": "ofi"}
-        return {}
+        return {**super().environment(), **(mpich.short_addresses() if pmi2 else {})}

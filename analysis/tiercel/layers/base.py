@@ -8,11 +8,12 @@ name it in a subject (`tiercel.subjects`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tiercel.programs import Installation
 from tiercel.registry import Registry
@@ -22,6 +23,8 @@ from tiercel.subjects import fill
 
 #: Lists of libraries and folders: what a layer and a tracer set both counts.
 _JOINED = {"LD_PRELOAD": ":", "HDF5_PLUGIN_PATH": ":", "PYTHONPATH": ":"}
+
+EachNode = Callable[[str, Sequence[str]], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class Place:
     options: Mapping[str, bool | int | float | str]
     """The layer's own options from the study file, checked by `Layer.check_options`."""
     seed: int = 0
+    each_node: EachNode | None = None
+    """Starts a module of tiercel with words, once on each node of the run, and returns what they answer
+    (`tiercel.launchers.answers`); raises RunFailed where one answers an error or nothing. None where the run
+    is on the node of the harness alone."""
 
 
 @dataclass(frozen=True)

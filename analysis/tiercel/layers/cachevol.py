@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -16,11 +16,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tiercel.errors import RunFailed, UserError, suggest
+from tiercel.errors import UserError, suggest
 from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.layers.cachevol_node import answer
 from tiercel.native import LIBRARIES
 from tiercel.programs import Installation, program
 from tiercel.site.model import Site
+from tiercel.site.variables import expand
 from tiercel.study.workloads import Workload
 from tiercel.units import parse_size
 
@@ -28,6 +30,9 @@ from tiercel.units import parse_size
 CONNECTOR = "tiercel_cachevol"
 
 _POLICIES = ("LRU", "LFU", "FIFO")
+#: Begins the name of a run's own folder on the node-local storage.
+_OWN = "tiercel-cachevol-"
+_NODE = "tiercel.layers.cachevol_node"
 
 Options = Mapping[str, bool | int | float | str]
 
@@ -101,8 +106,8 @@ def check_loads(environment: Mapping[str, str]) -> None:
 
 @layers.register("cachevol")
 class CacheVol(Layer):
-    """HDF5 node-local caching. Options: storage (folder; default the node's temporary folder), and those of
-    `settings`."""
+    """HDF5 node-local caching. Options: storage (a folder that each node has of its own; default its
+    temporary folder), and those of `settings`."""
 
     name = "cachevol"
 
@@ -134,26 +139,23 @@ class CacheVol(Layer):
     def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
         if engine not in ("h5kernel", "dlkernel", "dlio"):
             return f"{engine} does not use HDF5"
-        return None
+        form = str(workload.features(nodes, 1).get("format", "hdf5"))
+        return None if form.startswith("hdf5") else f"its files are {form}, not HDF5"
 
     @contextmanager
     def session(self, place: Place, installation: Installation) -> Iterator[View]:
         options = dict(place.options)
-        storage = Path(str(options.pop("storage", tempfile.gettempdir())))
-        if not storage.is_dir():
-            raise RunFailed(f"layer cachevol: the node-local folder {storage} is not there")
-        own = Path(tempfile.mkdtemp(prefix="tiercel-cachevol-", dir=storage))
+        storage = Path(expand(str(options.pop("storage", tempfile.gettempdir())), "layer cachevol: storage"))
+        own = str(storage / f"{_OWN}{secrets.token_hex(8)}")
         for name in ("size", "write_buffer", "read_buffer", "fusion"):
             if name in options:
                 options[name] = int(parse_size(options[name]))
+        options["stats"] = str(place.output / "cachevol-stats.jsonl")
+        each = place.each_node or (lambda _, words: [answer(words)])
+        finish: list[str] = []
         try:
-            options["stats"] = str(place.output / "cachevol-stats.jsonl")
-            yield View(place.data, settings(own, options))
-            left = subprocess.run(
-                [str(installation.programs["log"]), "replay", str(own)],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            if left.returncode:
-                raise RunFailed(f"layer cachevol: staged data are left: {left.stdout.strip()}")
+            each(_NODE, ["make", own])
+            yield View(place.data, settings(Path(own), options))
+            finish = [str(installation.programs["log"])]
         finally:
-            shutil.rmtree(own, ignore_errors=True)
+            each(_NODE, ["end", own, *finish])

@@ -11,11 +11,12 @@ import pandas as pd
 import xarray as xr
 
 from tiercel.artifact import layout
+from tiercel.artifact.description import describe
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
 from tiercel.notebook.tables import html, table, with_units
 from tiercel.notebook.tracing import trace as open_trace
-from tiercel.project import project_root, results_folder
+from tiercel.project import project_root
 from tiercel.report.data import Results as Rows
 from tiercel.report.document import document
 from tiercel.results import schema
@@ -24,6 +25,7 @@ from tiercel.results.observations import load_runs
 from tiercel.results.raw import read_json
 from tiercel.results.validity import FLAGS
 from tiercel.site import load_site
+from tiercel.site.measured import measured_folder
 from tiercel.site.model import Site
 from tiercel.study.load import load_study
 from tiercel.study.model import Study
@@ -175,19 +177,19 @@ def results(where: str | Path = "local", study: str | None = None) -> Results:
     """
     if (folder := Path(where)).joinpath(layout.DESCRIPTION).is_file():
         return _of_artifact(folder)
+    if folder.is_file():
+        raise UserError(f"{folder}: a file: unpack the artifact (tar -xzf) and name its folder")
     root, name = project_root(), str(where)
-    folder = results_folder(root, name)
-    if not folder.is_dir():
-        raise UserError(f"{folder}: nothing measured yet: run `tiercel evaluate --site {name}`")
+    folder = measured_folder(name, root)
     return Results(folder, load_site(name, root), load_study(study or _latest(folder), root))
 
 
 def _of_artifact(folder: Path) -> Results:
     site = folder / layout.SITE
-    study = folder / layout.STUDY / f"{read_json(folder / layout.DESCRIPTION)['study']}.yaml"
+    study = folder / layout.STUDY / f"{describe(folder)['study']}.yaml"
     return Results(
         folder / layout.RESULTS,
-        parse(Site, read_yaml(site), str(site)),
+        parse(Site, read_yaml(site), str(site), dumped=True),
         parse(Study, read_yaml(study), str(study)),
     )
 

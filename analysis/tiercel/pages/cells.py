@@ -24,7 +24,7 @@ def cell(name: str, value: Any) -> Any:
         return ", ".join(str(each) for each in value) if isinstance(value, list | tuple) else str(value)
     if pd.isna(value):
         return MISSING
-    if "bandwidth" in name:
+    if "bandwidth" in name or "throughput" in name:
         return format_bandwidth(float(value)), value
     # "times" is how often, or how many times as much.
     if any(word in name for word in _SECONDS) and not name.endswith("times"):

@@ -31,14 +31,17 @@ class Item(Document):
     """Commands that simulate it at the paper's parameters on any machine: told beside, never counted."""
     figure: str = "none"
     """Where what comes out is drawn."""
-    state: Literal["whole", "part", "missing"]
+    state: Literal["whole", "part", "missing", "drawing"]
+    """``drawing``: it shows an idea or a design, and there is nothing to get."""
     lacks: str = ""
-    """What deviates from the paper or is not there, and why; empty where nothing is."""
+    """What deviates from the paper or is not there, and why; of a drawing, where ours is described."""
 
     @model_validator(mode="after")
     def _says_what_it_lacks(self) -> Item:
         if (self.state == "whole") == bool(self.lacks):
-            raise ValueError(f"{self.item}: lacks is for state part or missing, and both need it")
+            raise ValueError(f"{self.item}: lacks is for every state but whole, and they need it")
+        if self.state == "drawing" and self.how != "none":
+            raise ValueError(f"{self.item}: nothing is got of a drawing: how: none")
         if self.simulated and self.how == "simulated":
             raise ValueError(f"{self.item}: simulated is beside what is measured; how: simulated says it all")
         if self.how == "none" and (self.paper_size or self.quick):

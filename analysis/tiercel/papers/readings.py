@@ -100,6 +100,15 @@ def _slowest_to_fairness(answer: Any) -> float:
     return float(phase["time_to_fairness_s"] / 0.5)
 
 
+@_reads("themis-20")
+def _slowed_down(answer: Any) -> float:
+    """What first come, first served costs a program beside a job with much I/O, in % of its time alone."""
+    found = next(row for row in answer["policies"] if row["policy"] == "fifo")
+    if abs(found["noise"]) > found["slowdown"]:
+        raise ValueError("the machine is too busy: the same twice differs more")
+    return float(100 * found["slowdown"])
+
+
 # -- caching: `cache bench` ---------------------------------------------------------------------------------
 
 
@@ -146,3 +155,16 @@ def _later_epochs_of_node_local(answer: Any) -> float:
 def _best_chunks(answer: Any) -> float:
     """The gain of the best chunk size over the workload file's."""
     return float(max(t["ratio"] for t in answer["tried"] if "dataset.chunk_size" in t["settings"]))
+
+
+@_reads("dlio-01")
+def _least_similarity(answer: Any) -> float:
+    """The least similarity of dlkernel's I/O and a real training's; ValueError unless both frameworks ran."""
+    found = {
+        row["workload"]: row["similarity"]
+        for row in answer
+        if (row["engine"], row["reference"]) == ("dlkernel", "training")
+    }
+    if not {"resnet50-vast", "cosmoflow-vast"} <= set(found):
+        raise ValueError("trainings in PyTorch and TensorFlow are needed: make dlio, make dlio-torch")
+    return float(min(found.values()))

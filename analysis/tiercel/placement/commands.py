@@ -7,19 +7,20 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.units import format_latency, format_size, parse_size
+from tiercel.units import format_latency, format_share, format_size, parse_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 app = typer.Typer(
     help="Where a traced program's files belong: the plan, and the sweep and model below it.",
@@ -76,6 +77,8 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Say for each file of a traced program which storage system it belongs on, and what that gains."""
+    from rich.console import Console
+
     from tiercel.placement.place import place as make_plan
     from tiercel.placement.staging import group_rows
 
@@ -95,8 +98,8 @@ def plan(
     measured = any(row["rests_on"] != plan.summary["basis"] for row in rows)
     for row in shown:
         table.add_row(
-            row["group"], str(row["files"]), row["system"], f"{row['expected_gain']:.0%}",
-            f"{row['confidence']:.0%}",
+            row["group"], str(row["files"]), row["system"], format_share(row["expected_gain"]),
+            format_share(row["confidence"]),
             f"{row['reason']}; {row['rests_on']}" if measured else row["reason"],
         )  # fmt: skip
     console.print(table)
@@ -118,12 +121,9 @@ def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY) -> None:
     """Make the sweep's dataset from what was measured: one row for each configuration."""
     from tiercel.placement.dataset import build_sweep
     from tiercel.results.observations import collect
+    from tiercel.site.measured import measured_folder
 
-    results = results_folder(project_root(), site)
-    if not results.is_dir():
-        raise UserError(
-            f"{results}: nothing measured yet: run `tiercel evaluate --site {site} --study {study}`"
-        )
+    results = measured_folder(site, project_root())
     collect(results)
     table = build_sweep(results, study)
     provenance = table.attrs["provenance"]
@@ -170,15 +170,17 @@ def evaluate(
     home: Home = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Print accuracy (random, grouped), regret and abstention of every model, and the application table."""
-    from tiercel.placement.applications.score import score_applications
+    from tiercel.placement.applications.score import keep, score_applications
     from tiercel.placement.evaluate import evaluate_sweep
     from tiercel.placement.model import PlacementModel
 
-    _, table = _sweep(site, study, systems)
+    folder, table = _sweep(site, study, systems)
     answer: dict[str, Any] = {"sweep": evaluate_sweep(table, seed), "applications": None}
     try:
         model = PlacementModel.train(table, seed=seed)
         answer["applications"] = score_applications(model, results_folder(project_root(), site), home)
+        if not systems:
+            keep(folder, answer["applications"], table)
     except UserError as error:
         answer["applications_note"] = str(error)
     if as_json:
@@ -242,8 +244,10 @@ def check(
     print(
         f"time in I/O calls on the planned files: {format_latency(answer['seconds_at_home'])} with all on "
         f"{plan.home}, "
-        f"{format_latency(answer['seconds_by_plan'])} by the plan: {answer['measured_gain']:.0%} less "
-        f"(expected {answer['expected_gain']:.0%}; medians of {repetitions} replays, copying not included)"
+        f"{format_latency(answer['seconds_by_plan'])} by the plan: {format_share(answer['measured_gain'])} "
+        "less "
+        f"(expected {format_share(answer['expected_gain'])}; medians of {repetitions} replays, copying not "
+        "included)"
     )
     if plan.summary["moved_files"] == 0:
         print("the plan moves nothing, so both ways are the same: their difference is this machine's noise")
@@ -260,7 +264,8 @@ def _print_totals(console: Console, plan: Any) -> None:
     console.print(
         f"{s['moved_files']} of {s['files']} files leave {plan.home}; time in I/O calls "
         f"{format_latency(s['expected_seconds_at_home'])} -> {format_latency(s['expected_seconds'])} "
-        f"({s['expected_gain']:.0%} less, copying {format_latency(s['staging_seconds'])} included); "
+        f"({format_share(s['expected_gain'])} less, copying {format_latency(s['staging_seconds'])} "
+        "included); "
         f"by the {s['basis']}",
         markup=False,
     )
@@ -295,13 +300,17 @@ def _sizes(words: list[str]) -> dict[str, int]:
 
 def _sweep(site: str, study: str, systems: list[str] | None) -> tuple[Path, Any]:
     from tiercel.placement.dataset import load_sweep, of_systems, placement_folder
+    from tiercel.site.measured import measured_folder
 
-    folder = placement_folder(results_folder(project_root(), site), study)
+    folder = placement_folder(measured_folder(site, project_root()), study)
     table = load_sweep(folder)
     return folder, of_systems(table, systems) if systems else table
 
 
 def _table(*headings: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
     table = Table(box=box.SIMPLE)
     for heading in headings:
         table.add_column(heading, overflow="fold")
@@ -313,6 +322,8 @@ def _percent(value: Any) -> str:
 
 
 def _print_evaluation(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+
     best = ", ".join(f"{s} {n}" for s, n in answer["best"].items())
     console = Console()
     console.print(
@@ -332,7 +343,8 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
     console.print(table)
     a = answer["abstention"]
     console.print(
-        f"abstains in {_percent(a['abstained'])} % at {a['confidence']:.0%} confidence; where it decides: "
+        f"abstains in {_percent(a['abstained'])} % at {format_share(a['confidence'])} confidence; where it "
+        "decides: "
         "accuracy "
         f"{_percent(a['decided']['accuracy'])} %, where systems differ "
         f"{_percent(a['decided']['accuracy_where_differ'])} %, "
@@ -344,6 +356,8 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
 
 
 def _print_applications(answer: dict[str, Any]) -> None:
+    from rich.console import Console
+
     table = _table(
         "application",
         "samples",

@@ -170,6 +170,18 @@ def whole_files(files: pd.DataFrame) -> pd.DataFrame:
     return mixed.set_axis(files.index)
 
 
+def readable(features: pd.DataFrame) -> pd.DataFrame:
+    """Return a feature table as people read it: bytes and counts in place of their logarithms.
+
+    Yes and no stay 1 and 0, shares stay shares.
+    """
+    found = features.copy()
+    for name, meaning in FEATURES.items():
+        if meaning.startswith("log2"):
+            found[name] = np.exp2(found[name])
+    return found
+
+
 def _vectors(files: pd.DataFrame, history: str | None) -> pd.DataFrame:
     """Return features of files, of one access type, or of all their accesses together (None)."""
     reading = history in READS

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import tiercel
 from tiercel.errors import UserError
-from tiercel.placement.dataset import PROVENANCE, TABLE, load_sweep, of_systems, throughput, vectors
+from tiercel.placement.dataset import PROVENANCE, TABLE, load_sweep, of_systems, vectors
 from tiercel.placement.estimate import Judgement
 from tiercel.placement.features import FEATURES, NAMES
 from tiercel.placement.score import best_of, differ
@@ -232,9 +232,8 @@ class PlacementModel:
 
 LIMITS = (
     "Learnt from synthetic files on an otherwise idle part of the site: load by others is not in it.",
-    "The features are those of Table I of paper 003: what they do not tell (compression, file counts in a "
-    "folder, "
-    "think time) is not seen.",
+    "The features are those of Table I of PrismIO (2023): what they do not tell (compression, file counts in "
+    "a folder, think time) is not seen.",
     "Expected gains are of time in I/O calls, not of the program's run time.",
 )
 
@@ -280,18 +279,3 @@ def _said(name: str, value: float, low: float, high: float) -> str:
     if name in ("transfer_size", "accesses_per_open", "bytes_per_open", "processes"):
         value, low, high = 2**value, 2**low, 2**high
     return f"{name} {value:.4g} is outside {low:.4g} to {high:.4g}"
-
-
-def fitted_throughput(table: pd.DataFrame) -> pd.DataFrame:
-    """Return measured and predicted throughput side by side, for figures: columns `measured:S`,
-    `predicted:S`."""
-    model = ThroughputModel(list(table.attrs["systems"])).fit(table)
-    measured = throughput(table)
-    held_out = np.log2(measured.to_numpy()) - model.residuals
-    return pd.concat(
-        [
-            measured.add_prefix("measured:"),
-            pd.DataFrame(2.0**held_out, index=table.index, columns=model.systems).add_prefix("predicted:"),
-        ],
-        axis=1,
-    )

@@ -26,7 +26,7 @@ from tiercel.results.validity import FLAGS
 from tiercel.statistics.comparison import Comparison, compare
 from tiercel.statistics.noise import UNKNOWN, Floor, floors, lookup, widest
 from tiercel.statistics.select import flag_list, newest
-from tiercel.units import format_size
+from tiercel.units import format_share, format_size
 
 #: log2 of the factors up to which a configuration is like a part.
 _TRANSFER, _PER_OPEN, _PROCESSES = 2.0, 3.0, 1.0
@@ -347,7 +347,7 @@ def _apart(part: Mapping[Any, Any], key: pd.Series) -> list[str]:
             here, there = (format_size(round(2 ** float(v))) for v in (part[name], key[name]))
             words.append(f"{said} {here} against {there}")
     if abs(_random(part) - float(key["random"])) > 0.25:
-        words.append(f"{float(part['random']):.0%} of the accesses go backwards")
+        words.append(f"{format_share(float(part['random']))} of the accesses go backwards")
     if abs(float(part["processes"]) - float(key["processes"])) > 0.25:
         words.append(f"{2 ** float(part['processes']):.0f} processes")
     return words

@@ -28,6 +28,7 @@ from tiercel.project import project_root, results_folder
 from tiercel.site import load_site
 from tiercel.site.model import Site
 from tiercel.traces import IOFrame, open_trace
+from tiercel.units import format_share
 
 
 def place(
@@ -100,7 +101,8 @@ def plan_of(
     gap = choose(table, estimator.systems, stage, limits, home)
     if gap > 1e-6:
         notes.append(
-            f"the assignment is within {gap:.2%} of the best: the solver's time limit ended the search"
+            f"the assignment is within {format_share(gap, 2)} of the best: the solver's time limit ended the "
+            "search"
         )
     for system in estimator.systems:
         if system != home and (words := character_of(site, system)["words"]):

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tiercel.placement.estimate import Estimator
+from tiercel.placement.features import readable, whole_files
 from tiercel.placement.room import character_of
 from tiercel.site.model import Site
 
@@ -40,9 +41,12 @@ class Plan:
 def file_table(
     table: pd.DataFrame, files: pd.DataFrame, groups: pd.Series, facts: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return one row for each file: what its group was given."""
+    """Return one row for each file: what its group was given, and its features (`features.FEATURES`).
+
+    Features are in bytes, counts and shares, as in the paper's prediction (003, figure 9).
+    """
     own = table.loc[groups.reindex(files.index).to_numpy()]
-    return pd.DataFrame(
+    given = pd.DataFrame(
         {
             "group": own.index, "system": own["system"].to_numpy(), "gain": own["gain"].to_numpy(),
             "confidence": own["confidence"].to_numpy(), "bytes": facts["size"].to_numpy(),
@@ -51,6 +55,7 @@ def file_table(
         },
         index=files.index,
     )  # fmt: skip
+    return given.join(readable(whole_files(files)))
 
 
 def summary_of(

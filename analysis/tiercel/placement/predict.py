@@ -12,7 +12,7 @@ from tiercel.placement.estimate import Estimator
 from tiercel.placement.evaluate import CONFIDENCE
 from tiercel.placement.features import parts_of
 from tiercel.placement.spent import LITTLE, hold
-from tiercel.units import format_latency
+from tiercel.units import format_latency, format_share
 
 _ANY = 1e30
 
@@ -124,7 +124,7 @@ def _decision(
     elif judged.doubt:
         reason = f"{best} is expected faster ({took}), but {judged.doubt}"
     elif judged.confidence < confidence:
-        reason = f"{best} is expected faster ({took}), but only {judged.confidence:.0%} sure"
+        reason = f"{best} is expected faster ({took}), but only {format_share(judged.confidence)} sure"
     else:
         decided, reason = True, f"{best} is expected faster: {took}"
     if row["held"]:

@@ -7,21 +7,17 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
-
 from tiercel.errors import UserError
 from tiercel.pages.tables import table
-from tiercel.report.axes import log_ticks
-from tiercel.report.picture import picture
 from tiercel.report.sections.base import Context, Section, sections
-from tiercel.units import format_bandwidth, format_latency, format_size
+from tiercel.units import format_latency, format_share, format_size
 
 
 @sections.register("placement")
 def placement(context: Context) -> Section | None:
     """Return the section of the study's sweep, or None where no dataset of it was made."""
-    from tiercel.placement.dataset import PROVENANCE, load_sweep, placement_folder, throughput  # noqa: PLC0415
+    from tiercel.placement.applications.score import KEPT  # noqa: PLC0415
+    from tiercel.placement.dataset import PROVENANCE, load_sweep, placement_folder  # noqa: PLC0415
 
     folder = placement_folder(context.folder, context.results.study.study)
     if not (folder / PROVENANCE).exists():
@@ -31,49 +27,35 @@ def placement(context: Context) -> Section | None:
     except UserError as error:
         return Section("placement", "Placement", (f"The dataset cannot be used: {error}",))
     from tiercel.placement.score import best_of, differ  # noqa: PLC0415
+    from tiercel.placement.section_figures import application_picture, model_pictures, sweep_pictures  # noqa: PLC0415
 
     systems, provenance = sweep.attrs["systems"], sweep.attrs["provenance"]
     best, clear = best_of(sweep), differ(sweep)
-    speed = throughput(sweep)
     counts = ", ".join(f"{s} in {int((best == s).sum())}" for s in systems)
     texts = [
         f"{len(sweep)} configurations of Table I of the PrismIO paper ran on {', '.join(systems)} "
         f"({'simulated' if 'simulated' in provenance['origin'] else 'measured'}). Fastest: {counts}. "
         f"The best differs from the next by more than the noise in {int(clear.sum())}.",
     ]
-    pictures = []
-    if len(systems) >= 2:
-        a, b = sorted(systems, key=lambda s: -float((best == s).sum()))[:2]
-        pictures.append(
-            picture(
-                context.figures,
-                "placement-sweep",
-                f"Throughput of each configuration on {a} and {b}",
-                f"Each point is one configuration (median of its repetitions). Above the diagonal {a} is "
-                "faster; grey points do not differ by more than the noise.",
-                (4.8, 4.4),
-                lambda axes: _scatter(axes, speed[b].to_numpy(), speed[a].to_numpy(), clear, b, a),
-            )
-        )
+    pictures = sweep_pictures(context.figures, sweep)
     tables, notes = [], list(_left_out(provenance))
     card = _json(folder / "model.json")
     if card and card.get("evaluation"):
         tables += _model_tables(card)
         texts.append(_abstention(card["evaluation"]))
         notes += [*card["notes"], *card["limits"]]
-        pictures.append(
-            picture(
-                context.figures,
-                "placement-importances",
-                "What the choice of a system hangs on",
-                "Accuracy lost on configurations held back in groups when one feature is shuffled "
-                "(decision tree).",
-                (4.8, 4.4),
-                lambda axes: _bars(axes, card["importances"]),
-            )
-        )
+        pictures += model_pictures(context.figures, card)
+        if text := _elimination(card["elimination"]):
+            texts.append(text)
     else:
         notes.append("No model was trained on this sweep: run `tiercel place train`.")
+    scored = _json(folder / KEPT)
+    if scored:
+        pictures.append(application_picture(context.figures, scored))
+        tables.append(_applications_table(scored))
+        notes += scored["notes"]
+        if scored["sweep"] != provenance["sha256"]:
+            notes.append("The applications were judged by an older sweep: run `tiercel place evaluate`.")
     for path in sorted(context.folder.glob("placement/plans/*/plan.json")):
         plan = _json(path)
         if plan:
@@ -126,31 +108,13 @@ def _model_tables(card: dict[str, Any]) -> list[Any]:
 def _plan_table(name: str, plan: dict[str, Any]) -> Any:
     rows = [
         [r["group"], r["files"], (format_size(r["bytes"]), r["bytes"]), r["system"],
-         (f"{r['expected_gain']:.0%}", r["expected_gain"]), (format_latency(abs(r["saved_seconds"])),
+         (format_share(r["expected_gain"]), r["expected_gain"]), (format_latency(abs(r["saved_seconds"])),
          r["saved_seconds"]),
-         (f"{r['confidence']:.0%}", r["confidence"]), r["reason"]]
+         (format_share(r["confidence"]), r["confidence"]), r["reason"]]
         for r in plan["rows"]
     ]  # fmt: skip
     columns = ["files", "of", "size", "system", "gain", "saved", "sure", "why"]
     return table(f"Plan {name}: from {plan['home']}", columns, rows, ("of", "size", "gain", "saved", "sure"))
-
-
-def _scatter(axes: Axes, x: Any, y: Any, clear: Any, name_x: str, name_y: str) -> None:
-    axes.scatter(x[~clear], y[~clear], s=9, color="0.6", alpha=0.6, label="no more than noise", linewidths=0)
-    axes.scatter(x[clear], y[clear], s=9, alpha=0.6, label="differ", linewidths=0)
-    ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
-    axes.plot(ends, ends, color="0.4", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel=name_x, ylabel=name_y)
-    for axis in (axes.xaxis, axes.yaxis):
-        log_ticks(axis, format_bandwidth, 2)
-    axes.legend(loc="upper left", fontsize=8)
-
-
-def _bars(axes: Axes, importances: list[dict[str, Any]]) -> None:
-    rows = [r for r in importances if r["permutation"] > 0][:10][::-1] or importances[:1]
-    axes.barh(np.arange(len(rows)), [100 * r["permutation"] for r in rows])
-    axes.set_yticks(np.arange(len(rows)), [r["feature"] for r in rows])
-    axes.set_xlabel("accuracy lost (percentage points)")
 
 
 def _abstention(evaluation: dict[str, Any]) -> str:
@@ -159,10 +123,51 @@ def _abstention(evaluation: dict[str, Any]) -> str:
     if not decided["count"]:
         return "A plan would decide nowhere in this sweep: no predicted difference is beyond noise."
     return (
-        f"At {a['confidence']:.0%} confidence a plan decides in {1 - a['abstained']:.0%} of the "
+        f"At {format_share(a['confidence'])} confidence a plan decides in {format_share(1 - a['abstained'])} "
+        "of the "
         "configurations; "
-        f"there it names the fastest system in {decided['accuracy']:.1%} and loses {decided['regret']:.1%} "
+        f"there it names the fastest system in {format_share(decided['accuracy'], 1)} and loses "
+        f"{format_share(decided['regret'], 1)} "
         "of its throughput."
+    )
+
+
+def _elimination(steps: list[dict[str, Any]]) -> str:
+    """Return what is left when features are dropped one by one, each time learning anew (paper, VII.A)."""
+    chosen = next((step for step in steps if step.get("chosen")), None)
+    if chosen is None or len(chosen["features"]) == len(steps[0]["features"]):
+        return ""
+    names = ", ".join(name.replace("_", " ") for name in chosen["features"])
+    return (
+        f"Learnt anew on {len(chosen['features'])} of {len(steps[0]['features'])} features ({names}), a "
+        "decision tree "
+        f"names the fastest system in {format_share(chosen['accuracy'], 1)} of the configurations held back "
+        "in groups; on "
+        "all "
+        f"of them in {format_share(steps[0]['accuracy'], 1)}."
+    )
+
+
+def _applications_table(scored: dict[str, Any]) -> Any:
+    rows = []
+    for name, totals in [*scored["applications"].items(), ("all", scored["total"])]:
+        chosen, decided = totals["chosen"], totals["decided"]
+        rows.append(
+            [name, chosen["count"], _percent(chosen["accuracy"]), chosen["differing"],
+             _percent(chosen["accuracy_where_differ"]), _percent(chosen["regret_where_differ"]),
+             _percent(totals["abstained"]), _percent(decided["accuracy_where_differ"])]
+        )  # fmt: skip
+    columns = [
+        "application", "samples", "right", "differ", "right where they differ", "regret there", "abstained",
+        "right where a plan decides",
+    ]  # fmt: skip
+    return table(
+        "Real applications (`tiercel place apps`), traced once on each system: how often the predicted "
+        "system is the "
+        "one that measured best, by samples: groups of files of one variant of a program",
+        columns,
+        rows,
+        columns[1:],
     )
 
 

@@ -100,8 +100,11 @@ def _unit(panel: list[Number]) -> tuple[float, str]:
     return words.unit(panel[0].metric, most)
 
 
-def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10) -> None:
-    """Label a logarithmic axis at powers of its base (2 for sizes), closer where there are few."""
+def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10, part: float = 1.0) -> None:
+    """Label a logarithmic axis at powers of its base (2 for sizes), closer where there are few.
+
+    `part`: of the figure's width that an axis of x has.
+    """
     low, high = sorted(axis.get_view_interval())
     for steps in _STEPS[base]:
         places = _places(low, high, base, steps)
@@ -114,7 +117,8 @@ def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10)
             if low <= place <= high
         ]
     # Labels of y stand above each other; those of x need about 0.9 inches each.
-    room = 8 if axis is axis.axes.yaxis else max(2, int(axis.axes.figure.get_figwidth() / 0.9))  # type: ignore[union-attr]
+    width = part * axis.axes.figure.get_figwidth()  # type: ignore[union-attr]
+    room = 8 if axis is axis.axes.yaxis else max(2, int(width / 0.9))
     axis.set_major_locator(FixedLocator(places[:: -(-len(places) // room)]))
     axis.set_major_formatter(FuncFormatter(lambda v, _: text(v)))
     axis.set_minor_locator(NullLocator())

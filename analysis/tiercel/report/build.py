@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
 from tiercel.study.model import Study
-from tiercel.whole import write_text
+from tiercel.whole import drafted, write_text
 
 
 def build(
@@ -79,7 +80,7 @@ def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove figures of an earlier report that this one does not have."""
     for path in (p for kind in ("svg", "csv") for p in folder.glob(f"*.{kind}")):
         if path.stem not in names:
-            path.unlink()
+            path.unlink(missing_ok=True)  # another report of the same results may have been quicker
 
 
 def _write_tables(results: Results, folder: Path) -> None:
@@ -108,16 +109,25 @@ def _plain(number: Number) -> Record:
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows, of which there is at least one; texts that a spreadsheet would run are quoted."""
+    """Write rows, of which there is at least one, whole or not at all.
+
+    Texts that a spreadsheet would run are quoted; what is missing is empty.
+    """
     rows = list(rows)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with drafted(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), extrasaction="ignore")
         writer.writeheader()
         writer.writerows({k: _cell(v) for k, v in row.items()} for row in rows)
 
 
+#: What a formula begins with; never an empty text, which is in every text.
+_FORMULA = frozenset("=+-@\t\r")
+
+
 def _cell(value: Any) -> Any:
     if isinstance(value, list):
         return " ".join(str(v) for v in value)
-    # A spreadsheet would run a text that starts like a formula.
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    # A spreadsheet would run a text that starts like a formula, some after a blank that is none to see.
+    return f"'{value}" if isinstance(value, str) and value[:1] in _FORMULA else value

@@ -19,6 +19,7 @@ from tiercel.report.data import ORIGINS, Number, Record, Results, Silent, over_s
 from tiercel.statistics import tables
 from tiercel.statistics.lives import LIFE, lives
 from tiercel.statistics.ranking import Ranking, both, rank, toward
+from tiercel.units import format_whole
 
 #: Experiment, workload, operation, origin.
 Key = tuple[str, str, str, str]
@@ -69,7 +70,7 @@ class WorkloadClass:
         """Return what a stack gave at the largest scale: ``1.4 GiB/s``, ``53 600 files/s``."""
         number = self.numbers[stack]
         noun = {LIFE: "files/s", "train": "samples/s"}.get(self.operation)
-        return f"{words.whole(number.median)} {noun}" if noun else number.value
+        return f"{format_whole(number.median)} {noun}" if noun else number.value
 
     @property
     def key(self) -> Key:
@@ -170,7 +171,7 @@ def _key(row: Mapping[str, Any]) -> Key:
 def _rows(results: Results, whole_lives: pd.DataFrame) -> list[Record]:
     """Return the comparisons of all classes, at each scale and over all: the study's own, and those of lives
     in place of their phases."""
-    life = with_sides(tables.comparisons(whole_lives, results.excluded))
+    life = with_sides(tables.comparisons(whole_lives, results.excluded, margin=results.margin))
     found = [row for row in results.comparisons if _counts(results, row)]
     return [row for row in (*found, *life) if _main(results, row)]
 

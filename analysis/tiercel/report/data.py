@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
+from tiercel.pages.words import clipped, plain
 from tiercel.report import words
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
@@ -130,12 +131,28 @@ class Silent:
         return "its only run failed" if self.runs == 1 else f"all {words.count(self.runs, 'run')} failed"
 
 
+#: Letters of a name from outside; real ones are paths at most.
+_LETTERS = 320
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which names from outside are one short line each: hostile ones have thousands of
+    letters, which no figure and no sentence has room for."""
+    names = {column: table[column].map(_line) for column in ("storage_label", "title") if column in table}
+    return table.assign(**names)
+
+
+def _line(text: Any) -> Any:
+    return clipped(plain(text), _LETTERS) if isinstance(text, str) else text
+
+
 class Results:
     """A study's results on a site, and what statistics make of them."""
 
     def __init__(
         self, study: Study, observations: pd.DataFrame, runs: pd.DataFrame, flags: Mapping[str, FlagText]
     ) -> None:
+        observations, runs = _readable(observations), _readable(runs)
         mine = _measuring(runs[runs["study"] == study.study])
         self.study = study
         self.known_flags = flags
@@ -148,6 +165,11 @@ class Results:
             of_study["configuration"].isin(kept) | (of_study["origin"] != "measured")
         ]
         self.excluded = sorted(code for code, flag in flags.items() if flag.severity == "invalid")
+
+    @property
+    def margin(self) -> float:
+        """The ratio up to which two systems are the same."""
+        return 1 + self.study.margin
 
     @classmethod
     def from_folder(cls, folder: Path, study: Study, flags: Mapping[str, FlagText]) -> Results:
@@ -257,7 +279,7 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Record]:
-        found = tables.comparisons(self.observations, self.excluded, self._spreads)
+        found = tables.comparisons(self.observations, self.excluded, self._spreads, self.margin)
         return sorted(with_sides(found), key=self.position)
 
     @cached_property

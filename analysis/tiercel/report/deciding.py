@@ -30,6 +30,8 @@ class Open:
     """Whose repetitions: those of both sides at all scales."""
     seconds: float
     """How long that takes; infinite where repetitions would not decide it."""
+    cause: str = "placements differ as much"
+    """Why repetitions would not decide it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ def open_answers(results: Results, found: Iterable[WorkloadClass]) -> list[Open]
             )
             needed = _needed(standing.rows)
             seconds = math.inf if needed is None else needed * sum(cost.get(each, 0.0) for each in which)
-            made[pair] = Open(c.name, stack, standing.against, needed, tuple(which), seconds)
+            cause = _cause(standing.rows)
+            made[pair] = Open(c.name, stack, standing.against, needed, tuple(which), seconds, cause)
     return list(made.values())
 
 
@@ -89,12 +92,15 @@ def sentence(answers: Sequence[Open], results: Results) -> str:
     every = further(answers, results, math.inf)
     never = len(answers) - len(every.answers)
     if not every.answers:
-        return (
-            f"more repetitions would not decide {'it' if never == 1 else 'them'}: placements differ as much"
-        )
+        return f"more repetitions would not decide {'it' if never == 1 else 'them'}: {causes(answers)}"
     said = f"about {format_duration(every.seconds)} more would decide "
     said += "it" if len(answers) == 1 else "all" if not never else f"{len(every.answers)} of {len(answers)}"
     return f"{said} (tiercel evaluate --decide)"
+
+
+def causes(answers: Iterable[Open]) -> str:
+    """Say why repetitions would not decide answers: ``placements differ as much``."""
+    return ", or ".join(dict.fromkeys(answer.cause for answer in answers))
 
 
 def takes(row: Record) -> str:
@@ -103,6 +109,23 @@ def takes(row: Record) -> str:
     return (
         "" if math.isnan(needed) else f"about {words.count(int(needed), 'more repetition')} would decide it"
     )
+
+
+#: How the reasons of comparisons begin (statistics.comparison) that no repetitions do away with, and what is
+#: said of an answer then.
+_CAUSES = (
+    ("one of the two changed", "storages changed as much from round to round"),
+    ("scales differ", "one is ahead at some scales and not at others"),
+)
+
+
+def _cause(rows: Iterable[Record]) -> str:
+    """Return why repetitions would not decide an answer, by the reasons of its undecided comparisons."""
+    reasons = [str(row["reason"]) for row in rows if row["verdict"] == "undecided"]
+    for begins, said in _CAUSES:
+        if reasons and all(reason.startswith(begins) for reason in reasons):
+            return said
+    return "placements differ as much"
 
 
 def _needed(rows: Iterable[Record]) -> int | None:

@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from tiercel.errors import RunFailed, UserError
+from tiercel.pages.secured import unturned
 from tiercel.pages.words import seconds
 from tiercel.privacy import private
 from tiercel.report import words
@@ -43,14 +44,22 @@ def evidence(results: Results, folder: Path) -> dict[str, Any]:
 
     `folder` is the site's results. Latencies are seconds; everything else is words.
     """
-    latencies = _latencies(results)
-    numbers = {n.anchor: _number(results, n, latencies) for n in results.numbers}
+    latencies, hidden = _latencies(results), _hidden(results)
+    numbers = {n.anchor: _number(results, n, latencies, hidden) for n in results.numbers}
     known = {str(row["run"]): row for row in records(results.runs)}
     needed = dict.fromkeys(run for n in results.numbers for run in n.runs)
     store = RawStore(folder)
     points = max(_LEAST, min(_MOST, _POINTS // max(1, len(needed))))
     runs = {run: _run(run, known.get(run, {}), store, points) for run in needed}
     return {"numbers": numbers, "runs": runs}
+
+
+def by_place(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return evidence with each number's runs as places in the list of runs: a name that no packing makes
+    shorter, for its hash, is there once."""
+    places = {run: i for i, run in enumerate(found["runs"])}
+    numbers = {key: {**n, "runs": [places[run] for run in n["runs"]]} for key, n in found["numbers"].items()}
+    return {"numbers": numbers, "runs": list(found["runs"].items())}
 
 
 def pack(content: Mapping[str, Any]) -> str:
@@ -61,12 +70,18 @@ def pack(content: Mapping[str, Any]) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _number(results: Results, n: Number, latencies: Mapping[tuple[str, str], list[float]]) -> Record:
+def _number(
+    results: Results,
+    n: Number,
+    latencies: Mapping[tuple[str, str], list[float]],
+    hidden: Mapping[tuple[str, str], str],
+) -> Record:
     quantiles = [latencies.get((run, n.operation), []) for run in n.runs]
+    within = [hidden.get((run, n.operation), "") for run in n.runs]
     return {
-        "title": n.title or n.workload,
+        "title": unturned(n.title or n.workload),
         "operation": words.operation(n.operation),
-        "storage": results.stacks[n.stack],
+        "storage": unturned(results.stacks[n.stack]),
         "scale": n.scale,
         "engine": f"{n.engine} {n.engine_version}".strip(),
         "origin": n.origin,
@@ -78,6 +93,7 @@ def _number(results: Results, n: Number, latencies: Mapping[tuple[str, str], lis
         "runs": list(n.runs),
         "values": [words.value(n.metric, v) for v in n.values],
         "latencies": quantiles if any(quantiles) else [],
+        "within": within if any(within) else [],
     }
 
 
@@ -92,6 +108,34 @@ def _latencies(results: Results) -> dict[tuple[str, str], list[float]]:
         if all(math.isfinite(v) and v > 0 for v in row):
             found[str(run), str(operation)] = [float(f"{v:.4g}") for v in row]
     return found
+
+
+def _hidden(results: Results) -> dict[tuple[str, str], str]:
+    """Return what the aggregate of each run's measured operation hides, in words, where that is recorded."""
+    table = results.observations
+    table = table[table["role"] == "measured"]
+    names = ("slowest_process", "slowest_rank", "longest_pause", "cpu_user", "cpu_system", "total_time")
+    if not {*names, "processes"} <= set(table.columns):  # a table of before they were recorded
+        return {}
+    plain: Any = table[[*names, "processes"]].apply(pd.to_numeric, errors="coerce").astype(float)
+    return {
+        (str(run), str(operation)): said
+        for run, operation, row in zip(table["run"], table["operation"], records(plain), strict=True)
+        if (said := _hides(row))
+    }
+
+
+def _hides(row: Record) -> str:
+    said = []
+    if math.isfinite(row["slowest_process"]):
+        rank, share = int(row["slowest_rank"]), words.percent(row["slowest_process"])
+        said.append(f"the slowest process (number {rank}) reached {share} of the others' speed")
+    if row["longest_pause"] > 0:
+        said.append(f"nothing ended for {seconds(row['longest_pause'])}")
+    busy = (row["cpu_user"] + row["cpu_system"]) / (row["total_time"] * row["processes"] or math.nan)
+    if math.isfinite(busy):
+        said.append(f"its processes computed {words.percent(min(1.0, busy))} of the time")
+    return "; ".join(said)
 
 
 def _over_time(run: str, store: RawStore, points: int) -> dict[str, list[float]]:

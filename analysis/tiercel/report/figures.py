@@ -38,6 +38,8 @@ from tiercel.units import format_latency
 _PAIRS_SHOWN = 6
 #: As many repetitions of one number can be told apart beside its mark.
 _DOTS = 40
+#: Lines of a legend that a figure has room for, and the inches of each further one.
+_LEGEND_LINES, _LEGEND_LINE = 4, 0.19
 #: What of a number's row is filed with its figure; units as in tables/numbers.csv.
 _DATA = (
     "experiment", "workload", "operation", "storage", "layer", "engine", "origin", "nodes",
@@ -158,21 +160,22 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
         )
         return
     over, at = counted(panel), fixed(panel)
+    size = (3.9, 3.3 + _beyond(gallery, [n for n, _ in _lines(gallery, panel)], 3.9))
     caption = f"{quantity} over {over}{at}. {INTERVALS}{_marks(panel)}"
     gallery.add_numbers(
-        name, title, caption, (3.9, 3.3), lambda ax, log: _over_scale(gallery, ax, panel, log=log), panel
+        name, title, caption, size, lambda ax, log: _over_scale(gallery, ax, panel, log=log), panel
     )
     if first.fsync == "write" and any(math.isfinite(n.latency_p99) for n in panel):
         caption = (
-            f"Time of one write with its fsync over {over}{at}: the median (solid, dots) and the slowest "
-            "1 % (dashed, triangles). Logarithmic axis."
+            f"Time of one write with its fsync over {over}{at}: the median (solid, filled marks) and the "
+            "slowest 1 % (dashed, hollow). Logarithmic axis."
         )
         gallery.add(
             f"{name}.latency",
             first.experiment,
             f"{title}: latency",
             caption,
-            (3.9, 3.3),
+            size,
             lambda ax: _latency(gallery, ax, panel),
             _rows(panel),
         )
@@ -227,8 +230,11 @@ def _latency(gallery: Gallery, axes: Axes, panel: list[Number]) -> None:
     for n, points in lines:
         colour = gallery.colours[n.stack]
         xs = [place(p, over) for p in points]
-        axes.plot(xs, [p.latency_p50 for p in points], "-o", color=colour, linewidth=1.4, markersize=5)
-        axes.plot(xs, [p.latency_p99 for p in points], "--^", color=colour, linewidth=1.2, markersize=5)
+        shape = _marker(gallery, n)  # the storage's, as in every figure
+        (half,) = axes.plot(xs, [p.latency_p50 for p in points], "-", color=colour, linewidth=1.4)
+        (slow,) = axes.plot(xs, [p.latency_p99 for p in points], "--", color=colour, linewidth=1.2)
+        half.set(marker=shape, markersize=5)
+        slow.set(marker=shape, markersize=5, markerfacecolor=PAPER)
     axes.set_yscale("log")
     log_ticks(axes.yaxis, lambda v: format_latency(v, 2))
     x_ticks(axes, panel)
@@ -274,7 +280,9 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     axis = " Logarithmic axis." if wide(numbers) else ""
     caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
     name = _file_name(first.experiment, first.workload, "metadata", first.engine)
-    size = (6.2, 1.5 + max(0.3, 0.2 * len(lines)) * len(operations))
+    firsts = [at[k] for k in _firsts(at, lines)]
+    tall = 1.5 + max(0.3, 0.2 * len(lines)) * len(operations)
+    size = (6.2, tall + _beyond(gallery, firsts, 6.2))
     gallery.add_numbers(name, title, caption, size, draw, numbers)
 
 
@@ -292,8 +300,8 @@ def _ratio_figures(gallery: Gallery) -> None:
         title = f"{labels[a]} against {labels[b]}" + _by(gallery.results, engine)
         caption = (
             f"{labels[a]} over {labels[b]}: the ratio of their numbers, over all scales that both have. "
-            "Right of 1 the first is ahead. Bars are 95 % bootstrap intervals, the grey bands "
-            "the A/A noise floor; filled dots are claimed differences, hollow ones undecided. Logarithmic "
+            "Right of 1 the first is ahead. Bars are 95 % intervals, the grey bands "
+            "the noise; filled marks are claimed differences, hollow ones undecided. Logarithmic "
             f"axis.{'' if origin == 'measured' else f' The numbers are {origin}.'}"
         )
         gallery.add(
@@ -313,7 +321,7 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
         name = results.title(row["experiment"], row["workload"])
         if row["metric"] != "bandwidth":
             name = f"{words.operation(row['operation'])}: {name}"
-        names.append(words.clipped(name, 42))
+        names.append(_wrapped(words.clipped(name, 84), 44))
     draw_ratios(axes, rows, names)
 
 
@@ -415,9 +423,20 @@ def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
         )
         for n in firsts
     ]  # fmt: skip
-    width = max(len(str(h.get_label())) for h in handles)
-    columns = max(1, min(len(handles), int(11.5 * axes.figure.get_figwidth()) // (width + 8)))  # type: ignore[union-attr]
+    columns = _columns(gallery, firsts, axes.figure.get_figwidth())  # type: ignore[union-attr]
     axes.figure.legend(handles=handles, loc="outside lower left", ncols=columns)
+
+
+def _columns(gallery: Gallery, firsts: Sequence[Number], width: float) -> int:
+    """Return how many columns of a legend fit a figure that is so many inches wide."""
+    longest = max(len(_line_label(gallery, n)) for n in firsts)
+    return max(1, min(len(firsts), int(11.5 * width) // (longest + 8)))
+
+
+def _beyond(gallery: Gallery, firsts: Sequence[Number], width: float) -> float:
+    """Return the inches by which a figure grows for its legend: past a few lines it would take the axes."""
+    rows = math.ceil(len(firsts) / _columns(gallery, firsts, width))
+    return _LEGEND_LINE * max(0, rows - _LEGEND_LINES)
 
 
 def _line_label(gallery: Gallery, n: Number) -> str:

@@ -12,9 +12,10 @@ import yaml
 
 import tiercel
 from tiercel.pages.environment import environment
+from tiercel.pages.secured import unbroken, unturned
 from tiercel.report import packing, page_tables, words
 from tiercel.report.data import Number, Record, Results
-from tiercel.report.evidence import pack
+from tiercel.report.evidence import by_place, pack
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
@@ -64,14 +65,14 @@ def page(
     )
     later = packing.later(pictures)
     packed = {
-        **(evidence or {"numbers": {}, "runs": {}}),
+        **by_place(evidence or {"numbers": {}, "runs": {}}),
         "rows": {
-            name: rows.render(t=found.rest)
+            name: unbroken(unturned(rows.render(t=found.rest)))
             for name, found in (("numbers", numbers), ("comparisons", comparisons))
             if found and found.rest.rows
         },
-        "figures": {p.name: p.svg for p in pictures if p.name in later}
-        | {f"other-{p.name}": p.other for p in pictures if p.other and p.name not in later},
+        "figures": {p.name: unturned(p.svg) for p in pictures if p.name in later}
+        | {f"other-{p.name}": unturned(p.other) for p in pictures if p.other and p.name not in later},
     }
     return made.get_template("report.html.j2").render(
         title=study.title or study.study,
@@ -94,7 +95,14 @@ def page(
         numbers=numbers,
         comparisons=comparisons,
         later=later,
-        behind=packing.behind(results, pictures),
+        behind=packing.behind(
+            results,
+            [
+                *([first.picture] if first.picture else []),
+                *pictures,
+                *(p for part in parts for p in part.all_pictures),
+            ],
+        ),
         packed=pack(packed),
         floors=page_tables.floors(results),
         agreement=page_tables.agreement(results),
@@ -105,9 +113,17 @@ def page(
         conditions=page_tables.conditions(results),
         provenance=_provenance(results, site),
         definition=yaml.safe_dump(
-            study.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True
+            _set(study.model_dump(mode="json", exclude_defaults=True)), sort_keys=False, allow_unicode=True
         ),
     )
+
+
+def _set(value: Any) -> Any:
+    """Return a study's keys without those of its workload files that nobody set: null, or empty."""
+    if isinstance(value, dict):
+        kept = ((key, _set(each)) for key, each in value.items())
+        return {key: each for key, each in kept if each not in (None, "", [], {})}
+    return [_set(each) for each in value] if isinstance(value, list) else value
 
 
 def _counts(results: Results) -> list[str]:

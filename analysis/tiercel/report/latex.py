@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ _NUMBERS_SAY = (
 )
 _COMPARISONS_SAY = (
     "Ratios of medians with their 95 % intervals. Noise: 95 % of the ratios of two placements of one "
-    "configuration; p: corrected for all answers of the study (Holm)."
+    "configuration; p: corrected for all answers of the study (Hochberg)."
 )
 #: A table of more rows goes over pages.
 _ONE_PAGE = 40
@@ -33,6 +34,11 @@ _ESCAPED = {
     "µ": r"\textmu{}", "…": r"\ldots{}", "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "∞": r"$\infty$",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"{\char34}", "[": "{[}",
 }  # fmt: skip
+#: Letters on which pdfLaTeX stops, and what sets them with the others and a question mark with it.
+_FOREIGN = re.compile("[^\x00-\u017f]+")
+_BEYOND = (
+    r"\providecommand{\tiercelbeyond}[1]{\ifdefined\directlua#1\else\ifdefined\XeTeXversion#1\else?\fi\fi}"
+)
 
 
 def write_latex(results: Results, pictures: Iterable[Picture], folder: Path) -> Path:
@@ -43,7 +49,7 @@ def write_latex(results: Results, pictures: Iterable[Picture], folder: Path) -> 
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
     for path in (*figures.glob("*.pdf"), *folder.glob("*.tex")):
-        path.unlink()
+        path.unlink(missing_ok=True)  # another report of the same results may have been quicker
     for picture in pictures:
         picture.write_pdf(figures)
     tables = (
@@ -59,6 +65,12 @@ def write_latex(results: Results, pictures: Iterable[Picture], folder: Path) -> 
 
 def tabular(table: Table, columns: Sequence[str], label: str) -> str:
     """Return a table as LaTeX with these of its columns, in their order in the table."""
+    lines = _lines(table, columns, label)
+    foreign = any(r"\tiercelbeyond{" in line for line in lines)
+    return "\n".join([*lines[:1], *([_BEYOND] if foreign else []), *lines[1:]]) + "\n"
+
+
+def _lines(table: Table, columns: Sequence[str], label: str) -> list[str]:
     kept = [i for i, name in enumerate(table.columns) if name in columns]
     names = [table.columns[i] for i in kept]
     kinds = "".join("r" if name in table.numeric else "l" for name in names)
@@ -77,9 +89,12 @@ def tabular(table: Table, columns: Sequence[str], label: str) -> str:
             rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
             r"\end{tabular}", r"\end{table}",
         ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def escaped(text: str) -> str:
-    """Return a text that LaTeX sets as it is, on one line."""
-    return "".join(_ESCAPED.get(c, c if c.isprintable() else " ") for c in text)
+    """Return a text that LaTeX sets as it is, on one line; pdfLaTeX has Latin letters alone (`_BEYOND`)."""
+    return _FOREIGN.sub(
+        lambda found: rf"\tiercelbeyond{{{found[0]}}}",
+        "".join(_ESCAPED.get(c, c if c.isprintable() else " ") for c in text),
+    )

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tiercel.pages.cells import cell
 from tiercel.pages.tables import Cell, Table
+from tiercel.pages.tables import table as plain_table
 from tiercel.pages.words import seconds
 from tiercel.report import words
 from tiercel.report.data import Results
@@ -15,7 +17,7 @@ from tiercel.report.picture import Picture
 #: Rows of a table that are in the page as such.
 ROWS = 200
 #: Letters of figures that are in the page as such.
-DRAWN = 500_000
+DRAWN = 430_000
 #: Rows of the tables behind all figures together that are in the page.
 _BEHIND = 600
 
@@ -39,7 +41,7 @@ def cut(table: Table) -> Cut:
 
 
 def later(pictures: Sequence[Picture]) -> set[str]:
-    """Return the names of the figures that are too many for the page: past the first half million letters."""
+    """Return the names of the figures that are too many for the page: past the first `DRAWN` letters."""
     found, letters = set(), 0
     for picture in pictures:
         letters += len(picture.svg)
@@ -55,9 +57,20 @@ def behind(results: Results, pictures: Sequence[Picture]) -> dict[str, Table]:
     for picture in pictures:
         rows += len(picture.data)
         if picture.data and rows <= _BEHIND:
-            of_numbers = "median" in picture.data[0]
-            found[picture.name] = _numbers(results, picture) if of_numbers else _ratios(results, picture)
+            found[picture.name] = _behind(results, picture)
     return found
+
+
+def _behind(results: Results, picture: Picture) -> Table:
+    columns = list(picture.data[0])
+    if "number" in columns:  # the report's own, by number
+        return _numbers(results, picture)
+    if "verdict" in columns:
+        return _ratios(results, picture)
+    rows = [[cell(name, row[name]) for name in columns] for row in picture.data]
+    numeric = [name for name in columns if not isinstance(picture.data[0][name], str)]
+    said = plain_table(picture.title, [words.capital(name) for name in columns], rows)
+    return replace(said, numeric=frozenset(map(words.capital, numeric)))
 
 
 def _numbers(results: Results, picture: Picture) -> Table:

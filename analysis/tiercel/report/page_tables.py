@@ -13,7 +13,7 @@ from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
-from tiercel.statistics.ranking import MARGIN, rank, same
+from tiercel.statistics.ranking import rank, same
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -71,8 +71,11 @@ def _best(results: Results) -> dict[tuple[str, ...], str]:
 def numbers(results: Results) -> Table | None:
     if not results.numbers:
         return None
-    columns = ["No.", "Experiment", "Workload", "Operation", "Storage", "Scale", "Engine", "Origin", "n",
-               "Median", "Interval", "Varies", "p50", "p99", "Outliers", "Checks"]  # fmt: skip
+    columns = ["No.", "Experiment", "Workload", "Operation", "Storage", "Scale", "Origin", "n", "Median",
+               "Interval", "Varies", "p50", "p99", "Checks", "Outliers", "Engine"]  # fmt: skip
+    # One version of an engine is told under Provenance.
+    versions = {(n.engine, n.engine_version) for n in results.numbers}
+    several = {engine: sum(e == engine for e, _ in versions) > 1 for engine, _ in versions}
     rows = []
     for n in results.numbers:
         i = int(n.anchor.removeprefix("number-"))
@@ -84,7 +87,6 @@ def numbers(results: Results) -> Table | None:
             Cell(words.operation(n.operation), kind="short"),
             Cell(results.stacks[n.stack], kind="name"),
             Cell(n.scale, kind="short", sort=n.nodes * 1e6 + n.processes_per_node),
-            Cell(f"{n.engine} {n.engine_version}".strip()),
             Cell(n.origin, kind="" if n.origin == "measured" else "mark"),
             Cell(str(n.n), n.n),
             Cell(n.value, n.median, "invalid" if n.invalid else "strong"),
@@ -92,8 +94,9 @@ def numbers(results: Results) -> Table | None:
             Cell(words.percent(n.cv), _sortable(n.cv)),
             Cell(_latency(n.latency_p50), _sortable(n.latency_p50)),
             Cell(_latency(n.latency_p99), _sortable(n.latency_p99)),
+            Cell(checks, len(n.flags), "mark long" if n.invalid else "long"),
             Cell(", ".join(words.value(n.metric, v) for v in n.outliers), len(n.outliers)),
-            Cell(checks, len(n.flags), "mark name" if n.invalid else "name"),
+            Cell(f"{n.engine} {n.engine_version}".strip() if several[n.engine] else n.engine),
         ]
         rows.append((n.anchor, cells))
     numeric = {"No.", "n", "Median", "Interval", "Varies", "p50", "p99"}
@@ -161,7 +164,7 @@ def _amounts(row: Record) -> str:
 
 def _undecided(row: Record) -> str:
     if same(row):
-        return f"the same within {MARGIN - 1:.0%}"
+        return f"the same {words.within(row)}"
     takes = deciding.takes(row)
     return f"undecided: {row['reason']}{f'; {takes}' if takes else ''}"
 

@@ -13,7 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from tiercel.pages.words import clipped
 from tiercel.report import style, svg
+from tiercel.whole import drafted, write_text
+
+#: Letters of a title that leave room for the axes; the page has the whole beside it.
+_TITLE = 120
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,9 @@ class Picture:
     def write_pdf(self, folder: Path) -> Path:
         """Write ``folder/name.pdf``, with its text as text."""
         path = folder / f"{self.name}.pdf"
-        with mpl.rc_context(cast(Any, {**style.parameters(), "pdf.fonttype": 42})):
-            self.drawn.savefig(path, format="pdf", metadata={"CreationDate": None})
+        settings = cast(Any, {**style.parameters(), "pdf.fonttype": 42})
+        with drafted(path) as draft, mpl.rc_context(settings), svg.any_letters():
+            self.drawn.savefig(draft, format="pdf", metadata={"CreationDate": None})
         return path
 
 
@@ -68,7 +74,7 @@ def picture_of(
     """As `picture`, for figures of several axes: `draw` gets the figure."""
     figure, document = _drawn(title, size, draw)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(document, encoding="utf-8")
+    write_text(folder / f"{name}.svg", document)
     inlined = svg.inline(document, f"figure-{name}", f"{title}. {caption}")
     return Picture(name, experiment, title, caption, inlined, size[0] > 5, figure)
 
@@ -88,6 +94,6 @@ def _drawn(title: str, size: tuple[float, float], draw: Callable[[Figure], None]
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        said = "\n".join(textwrap.wrap(title, int(size[0] * 10.5)))
+        said = "\n".join(textwrap.wrap(clipped(title, _TITLE), int(size[0] * 10.5)))
         figure.suptitle(said, x=0.015, ha="left", fontsize=10, fontweight="bold")
         return figure, svg.render(figure)

@@ -9,9 +9,8 @@ import tempfile
 from pathlib import Path
 
 from tiercel.errors import UserError
+from tiercel.programs import BROWSERS
 
-#: Names of the browser, the first that is there is taken.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _SECONDS = 300
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import seaborn as sns
 
+from tiercel.pages import colours as told_apart
+
+COLOURS = told_apart.COLOURS
+
 #: Replaced by the page's own colours where a figure is part of the page (see svg.py).
 INK = "#222222"
 PAPER = "#ffffff"
-
-#: M. Okabe and K. Ito, "Color Universal Design" (2008), without black and yellow, which need a background;
-#: orange and sky blue darker than theirs, for 3:1 on white (WCAG 2.1, 1.4.11).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b87a00", "#2e93cc", "#8c6d31", "#7f7f7f")
 
 #: Origin of a number: marker and line. Measured is the plain one; where stacks are told apart, `shapes`.
 MARKERS = {"measured": "o", "imported": "s", "simulated": "D"}

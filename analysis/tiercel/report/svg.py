@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import escape
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -24,11 +27,20 @@ def render(figure: Figure) -> str:
     """
     out = io.StringIO()
     dpi, canvas = figure.dpi, figure.canvas
-    FigureCanvasSVG(figure).print_svg(out, metadata=_NO_DATE)  # type: ignore[no-untyped-call]
+    with any_letters():
+        FigureCanvasSVG(figure).print_svg(out, metadata=_NO_DATE)  # type: ignore[no-untyped-call]
     figure.dpi = dpi
     figure.set_canvas(canvas)
     text = out.getvalue()
     return re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """Say nothing of letters that matplotlib's own font lacks: whoever shows the text has one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 def inline(document: str, prefix: str, label: str) -> str:

@@ -107,7 +107,7 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
             Text(one_line(_home(results, of, home, best))),
             Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
         )
-    if found.rows:
+    if len(found.stacks) > 1:
         console.print()
         console.print(table)
     if found.held_back:

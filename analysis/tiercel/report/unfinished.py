@@ -12,14 +12,9 @@ from tiercel.pages.tables import Cell, Table
 from tiercel.report import words
 from tiercel.runs.replaced import sentence
 from tiercel.runs.status import Part, Status
+from tiercel.runs.status_words import state_of
 from tiercel.units import format_duration
 
-_STATES = {
-    "not begun": "Nothing has been measured with it as it is now",
-    "measuring": "It is being measured",
-    "waiting": "Its jobs wait for the scheduler",
-    "stopped": "Nobody measures now",
-}
 #: Sentences on damaged runs that are shown.
 _SHOWN = 3
 
@@ -61,14 +56,12 @@ def unfinished(status: Status, command: str, problems: Sequence[str] = ()) -> Un
     ended = status.done + failed
     planned = ended + status.left
     share = ended / planned if planned else 1.0
-    counts = f"{status.done} of {words.count(planned, 'planned run')} gave a number"
+    counts = f"{status.done} of {words.count(planned, 'planned run')} ended well"
     counts += f", {failed} failed" if failed else ""
     said = [f"This study is not finished: {counts} ({words.percent(share)} of the plan)."]
     if status.left:
-        state = _STATES.get(status.state, "It has ended")
-        go_on = f": `{command}` goes on" if status.state in ("stopped", "not begun") else ""
         said.append(
-            f"{state}{go_on}; {words.count(status.left, 'run')} to come, about "
+            f"{words.capital(state_of(status, command))}; {words.count(status.left, 'run')} to come, about "
             f"{format_duration(status.seconds_left)} of measuring."
         )
     if status.replaced:

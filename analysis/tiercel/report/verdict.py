@@ -238,7 +238,7 @@ def _single(results: Results, stack: str) -> str:
         return f"Keep your files on {name}: it is the only storage here that keeps them."
     if lost:
         return f"Only {name} gave numbers, so nothing could be compared."
-    return f"There is one storage system here, {name}: nothing to choose between."
+    return f"Only {name} has numbers here: nothing to choose between."
 
 
 def _column(results: Results, site: Site, stack: str) -> str:
@@ -300,7 +300,7 @@ def _factor(
         said = f"{how.get(standing.outcome, 'undecided against')} {against}"
         return words.times(row["ratio"]), _interval(row), said
     if standing.outcome == "same":
-        return "", "", words.same_as(against)
+        return "", "", words.same_as(against, row)
     several = sum(s not in results.memory for s in found.ranking.standings) > 2
     return words.times(row["ratio"]), _interval(row), against if advice == "use" and several else ""
 

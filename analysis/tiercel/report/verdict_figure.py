@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +14,7 @@ from matplotlib.lines import Line2D
 from tiercel.report import style, words
 from tiercel.report.axes import log_ticks
 from tiercel.report.classes import WorkloadClass
-from tiercel.report.data import Results
+from tiercel.report.data import Record, Results
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import Standing
@@ -38,7 +39,7 @@ def verdict_picture(
     if not several:
         base = results.name(rows[0][0].ranking.reference)
     most = max(len(points) for _, points in rows)
-    return picture(
+    made = picture(
         folder,
         NAME,
         f"How many times as fast as {base}",
@@ -47,6 +48,21 @@ def verdict_picture(
         (_WIDTH, 1.0 + (_ROW + 0.05 * max(0, most - 2)) * len(rows)),
         lambda axes: _draw(results, axes, rows, several),
     )
+    return replace(made, data=[_record(results, c, s) for c, points in rows for s in points])
+
+
+def _record(results: Results, found: WorkloadClass, standing: Standing) -> Record:
+    """Return what a point says."""
+    row = standing.rows[0]
+    return {
+        "workload": found.name,
+        "storage": results.name(standing.stack),
+        "against": results.name(standing.against),
+        "factor": row["ratio"],
+        "low": row["low"],
+        "high": row["high"],
+        "answer": "could be chance" if standing.outcome == "undecided" else "decided",
+    }
 
 
 def _bars(rows: Sequence[tuple[WorkloadClass, list[Standing]]]) -> str:

@@ -16,7 +16,8 @@ from tiercel.pages.words import (
     percent,
     times,
 )
-from tiercel.units import format_bandwidth, format_rate, format_samples
+from tiercel.statistics.ranking import MARGIN
+from tiercel.units import format_bandwidth, format_rate, format_samples, format_whole
 
 #: What all pages say alike; here, so that the report has one place to ask for words.
 __all__ = [
@@ -41,7 +42,7 @@ __all__ = [
     "told_apart",
     "unit",
     "value",
-    "whole",
+    "within",
 ]  # fmt: skip
 _UNITS = {
     "bandwidth": (
@@ -51,7 +52,7 @@ _UNITS = {
         (1024.0, "KiB/s"),
         (1.0, "B/s"),
     ),
-    "samples_per_second": ((1e6, "Msamples/s"), (1e3, "ksamples/s"), (1.0, "samples/s")),
+    "samples_per_second": ((1.0, "samples/s"),),
     "operation_rate": ((1e9, "Gop/s"), (1e6, "Mop/s"), (1e3, "kop/s"), (1.0, "op/s")),
 }
 _FORMATS = {
@@ -104,7 +105,8 @@ def span(metric: str, median: float, low: float, high: float) -> str:
         return MISSING
     shown = value(metric, median).split()[-1]
     divisor = next(divisor for divisor, name in _UNITS[metric] if name == shown)
-    return f"{_digits(low / divisor)}–{_digits(high / divisor)}"
+    said = format_whole if metric == "samples_per_second" else _digits
+    return f"{said(low / divisor)}–{said(high / divisor)}"
 
 
 def span_of(row: Mapping[str, Any]) -> str:
@@ -128,9 +130,14 @@ def factors(low: float, high: float) -> str:
     return f"{factor(low)}–{factor(high)}"
 
 
-def same_as(name: str) -> str:
+def same_as(name: str, row: Mapping[str, Any]) -> str:
     """Return how two systems are called whose ratio surely lies within the margin (statistics.ranking)."""
-    return f"the same as {name} within 10\u00a0%"
+    return f"the same as {name} {within(row)}"
+
+
+def within(row: Mapping[str, Any]) -> str:
+    """Return ``within 10 %``, by the margin of a comparison."""
+    return f"within {100 * (row.get('margin', MARGIN) - 1):.3g}\u00a0%"
 
 
 def scale(nodes: int, processes_per_node: int) -> str:
@@ -172,16 +179,6 @@ def told_apart(labels: Sequence[str], length: int) -> list[str]:
     head = length // 3
     cut = [x if len(x) <= length else f"{x[:head]}…{x[head + 1 - length :]}" for x in labels]
     return cut if len(set(cut)) == len(set(labels)) else list(labels)
-
-
-def whole(number: float) -> str:
-    """Return three digits of a number, written out: ``53 600``, ``936``, ``2.75``."""
-    if not math.isfinite(number):
-        return MISSING
-    if abs(number) < 100:
-        return f"{number:.3g}"
-    places = len(str(int(abs(number)))) - 3
-    return f"{round(number, -places):,.0f}".replace(",", " ")
 
 
 def _digits(number: float) -> str:

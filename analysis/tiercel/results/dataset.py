@@ -77,6 +77,8 @@ def write_dataset(observations: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(observations)
     packed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
+    # In memory first: HDF5 that cannot write to a full disk takes the process with it.
+    content = dataset.to_netcdf(engine="h5netcdf", encoding=packed)
     with drafted(path) as draft:
-        dataset.to_netcdf(draft, engine="h5netcdf", encoding=packed)
+        draft.write_bytes(content)
     return dataset

@@ -19,10 +19,9 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.results import code, schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
-from tiercel.results.table import as_frame, known_rows, load_table, write_table
+from tiercel.results.table import as_frame, known_rows, load_table, misfit, write_table
 from tiercel.results.validity import CACHE_BEHIND, ONE_CACHE, TOO_FEW, behind_share, flags_of
 
-_CONTEXT = [c.name for c in schema.CONTEXT]
 _OBSERVED = [c.name for c in schema.OBSERVATIONS]
 _STAMP, _CODE = "record_stamp", "record_code"
 _RUNS = (
@@ -52,7 +51,13 @@ def collect(results: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     A finished run whose files can no longer be parsed becomes a failed one with that reason.
     """
-    found = _gather(results, *_known(results))
+    known_observations, known_runs = _known(results)
+    found = _gather(results, known_observations, known_runs)
+    if known_runs and not found.runs and not RawStore(results).folder.exists():
+        raise UserError(
+            f"{RawStore(results).folder}: is gone, and the tables still have {len(known_runs)} runs of it: "
+            "put it back, or move the tables away"
+        )
     write_table(results / "observations.parquet", found.observations, schema.OBSERVATIONS, code.of_all())
     write_table(results / "runs.parquet", found.runs, _RUNS, code.of_all())
     return load_observations(results), load_runs(results)
@@ -129,8 +134,15 @@ def load_runs(results: Path) -> pd.DataFrame:
 
 
 def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    identity = identity_of(raw.run)
-    context = {name: raw.context.get(name) for name in _CONTEXT}
+    try:
+        identity = identity_of(raw.run)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{raw.folder / 'run.json'}: not a whole run ({error!r}): move the folder away"
+        ) from None
+    context = {column.name: raw.context.get(column.name) for column in schema.CONTEXT}
+    if wrong := misfit({**identity, **context}, (*schema.IDENTITY, *schema.CONTEXT)):
+        raise wrong
     status, reason = raw.record["status"], raw.record["reason"]
     measurements: list[Measurement] = []
     features: Mapping[str, Any] = {}

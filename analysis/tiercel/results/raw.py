@@ -28,6 +28,8 @@ from tiercel.results.cleaning import clean_folder
 
 RECORD = "record.json"
 INTERRUPTED = "interrupted"
+#: What each record holds: whoever reads one asks for it.
+_KEYS = ("status", "reason", "started", "duration", "engine_time", "steps")
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,27 @@ class RawStore:
         folder = self.path(run_id)
         if not self.finished(run_id):
             return None
+        for path in folder.iterdir():
+            if not (path.is_file() or path.is_dir()):  # who reads a pipe waits for ever
+                raise UserError(f"{path}: neither a file nor a folder: remove it")
         run, record = read_json(folder / "run.json"), read_json(folder / RECORD)
+        if lacking := [key for key in _KEYS if key not in record]:
+            raise UserError(
+                f"{folder / RECORD}: not a whole result: no {', '.join(lacking)}; "
+                "move the folder away to run it again"
+            )
         context = read_json(folder / "context.json") if (folder / "context.json").exists() else {}
         return RawRun(folder, run, record, context)
 
     def ids(self) -> list[str]:
         """Return the names of the finished runs, sorted."""
-        if not self.folder.is_dir():
+        if not os.path.lexists(self.folder):
             return []
-        with os.scandir(self.folder) as entries:
-            names = sorted(e.name for e in entries if e.name != INTERRUPTED and e.is_dir())
+        try:
+            with os.scandir(self.folder) as entries:
+                names = sorted(e.name for e in entries if e.name != INTERRUPTED and e.is_dir())
+        except OSError as error:  # no folder, a lost mount: not the same as nothing measured
+            raise UserError(f"{self.folder}: cannot be read: {error.strerror}") from None
         return [n for n in names if self.finished(n)]
 
     def __iter__(self) -> Iterator[RawRun]:
@@ -125,10 +138,13 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of `path`; UserError that names it when it is not whole."""
+    """Return the object in `path`; UserError that names it when it is not whole."""
     try:
-        return json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    except (OSError, ValueError) as error:
+        found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(
             f"{path}: not a whole result: {error}; move the folder away to run it again"
         ) from None
+    return found

@@ -52,7 +52,22 @@ def as_frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> pd
 
 def _arrow(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], signature: str) -> pa.Table:
     arrow = pa.schema([_field(c) for c in columns], metadata={"tiercel": signature})
-    return pa.Table.from_pylist([{c.name: row[c.name] for c in columns} for row in rows], schema=arrow)
+    wanted = [{c.name: row[c.name] for c in columns} for row in rows]
+    try:
+        return pa.Table.from_pylist(wanted, schema=arrow)
+    except (pa.ArrowException, OverflowError) as error:
+        raise next((wrong for row in wanted if (wrong := misfit(row, columns))), error) from None
+
+
+def misfit(row: Mapping[str, Any], columns: Sequence[Column]) -> UserError | None:
+    """Return the error that names the row and the first value which its column cannot hold, if any."""
+    for column in columns:
+        try:
+            pa.array([row[column.name]], _field(column).type)
+        except (pa.ArrowException, OverflowError):
+            name, value = row[columns[0].name], one_line(repr(row[column.name]))
+            return UserError(f"{name}: {column.name} is {value}, no {column.kind}: move what is damaged away")
+    return None
 
 
 def _field(column: Column) -> pa.Field:
@@ -80,6 +95,8 @@ def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:
     """Return the rows of a table that the same code wrote; None where absent, torn or of other code."""
     try:
         table = pq.read_table(path, page_checksum_verification=True)
+    except MemoryError:  # pyarrow's is an ArrowException too
+        raise
     except (OSError, ValueError, pa.ArrowException):
         return None
     if (table.schema.metadata or {}).get(b"tiercel") != signature.encode():
@@ -88,18 +105,22 @@ def known_rows(path: Path, signature: str) -> list[dict[str, Any]] | None:
     return rows
 
 
-def load_table(path: Path, how: str) -> pd.DataFrame:
-    """Return the table at `path`; UserError that says `how` it is made where it is absent or damaged."""
+def load_table(path: Path, how: str, key: str = "run") -> pd.DataFrame:
+    """Return the table at `path`, known by its column `key`; UserError that says `how` it is made where it is
+    absent or damaged."""
     try:
-        table: pd.DataFrame = pq.read_table(path, page_checksum_verification=True).to_pandas(
-            types_mapper=_nullable
-        )
+        table = pq.read_table(path, page_checksum_verification=True)
+        if key not in table.column_names:  # another's, or a folder by that name
+            raise ValueError(f"no column {key}: not a table of tiercel's")
+        frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file: run `{how}`") from None
+    except MemoryError:  # pyarrow's is an ArrowException too, and nothing is damaged
+        raise
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = one_line(str(error)) or type(error).__name__
         raise Damaged(f"{path}: is damaged ({reason}): `{how}` makes it again", reason) from None
-    return table
+    return frame
 
 
 def _nullable(kind: pa.DataType) -> Any:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tiercel.site.model import OBJECTS
+from tiercel.units import format_share
 
 Severity = Literal["info", "caution", "invalid"]
 Row = Mapping[str, Any]
@@ -175,7 +176,7 @@ def _short_data(row: Row) -> bool:
 @check(
     "stonewall-early", "caution", "Cut by the time limit",
     "The stonewall ended the phase before all data was moved; caches and start-up weigh more. Raise "
-    "stonewall, or set wear_out.",
+    "stonewall, or set wear_out where it is not set.",
 )  # fmt: skip
 def _stonewall(row: Row) -> bool:
     return bool(row["stonewall_hit"])
@@ -188,6 +189,16 @@ def _stonewall(row: Row) -> bool:
 )  # fmt: skip
 def _short_phase(row: Row) -> bool:
     return row["total_time"] is not None and row["total_time"] < SHORT_S and not _simulated(row)
+
+
+@check(
+    "few-steps", "caution", "Too few steps",
+    "The epoch, or what lies between two checkpoints, has no more steps than its accelerator utilisation "
+    "(AU) is to leave out, so the first step counts too, which waits longest. Give it more data (scale) or "
+    "smaller batches, or leave out fewer (metric.exclude_start_steps).",
+)  # fmt: skip
+def _few_steps(row: Row) -> bool:
+    return bool(row.get("au_short")) and bool(row.get("computation_time"))
 
 
 @check(
@@ -217,7 +228,8 @@ def _clock_skew(row: Row) -> bool:
 
 @check(
     "loaded-machine", "caution", "Machine not idle",
-    f"Other programs used more than {LOADED:.0%} of the cores during the run. Repeat it on a quiet machine "
+    f"Other programs used more than {format_share(LOADED)} of the cores during the run. Repeat it on a quiet "
+    "machine "
     "or in an exclusive allocation.",
 )  # fmt: skip
 def _loaded_machine(row: Row) -> bool:
@@ -226,7 +238,8 @@ def _loaded_machine(row: Row) -> bool:
 
 @check(
     "less-memory", "caution", "Less memory than its node has",
-    f"The job or its container may hold less than {LESS_MEMORY:.0%} of the memory that the site file gives a "
+    f"The job or its container may hold less than {format_share(LESS_MEMORY)} of the memory that the site "
+    "file gives a "
     "node, page cache included, so caches were smaller than a user's would be. Let jobs ask for all "
     "of it, or correct memory_per_node.",
 )  # fmt: skip

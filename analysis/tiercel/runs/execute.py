@@ -226,12 +226,16 @@ def _on_service(equipment: Equipment) -> bool:
 
 def elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
     """Return the run's nodes where its storage is another one on each, None where this one will do."""
-    c, site = run.configuration, equipment.site
-    if site is None or not site.node_local(c.stack.storage):
+    site = equipment.site
+    if site is None or not site.node_local(run.configuration.stack.storage):
         return None
-    if c.nodes == 1 and not _on_service(equipment):
-        return None
-    return Nodes(equipment.launcher, c.nodes)
+    return _other_nodes(run, equipment)
+
+
+def _other_nodes(run: Run, equipment: Equipment) -> Nodes | None:
+    """Return the run's nodes, None where this one is all of them."""
+    count = run.configuration.nodes
+    return None if count == 1 and not _on_service(equipment) else Nodes(equipment.launcher, count)
 
 
 def _footprint(run: Run) -> int:
@@ -261,7 +265,7 @@ def _task(run: Run, equipment: Equipment, data: Path | Location, output: Path) -
 @contextmanager
 def _through_layers(run: Run, equipment: Equipment, data: Path, folder: Path) -> Iterator[View]:
     """Switch the run's layers on, from the storage up to the program; yield what the engine sees."""
-    c = run.configuration
+    c, nodes = run.configuration, _other_nodes(run, equipment)
     with ExitStack() as sessions:
         view = View(data)
         for choice in reversed(c.stack.layers):
@@ -269,7 +273,7 @@ def _through_layers(run: Run, equipment: Equipment, data: Path, folder: Path) ->
             assert equipment.site is not None
             place = Place(
                 view.data, folder, equipment.site, c.stack.storage, c.nodes, c.processes_per_node,
-                choice.options, run.seed,
+                choice.options, run.seed, nodes.each if nodes else None,
             )  # fmt: skip
             above = sessions.enter_context(layer.session(place, installation))
             view = View(

@@ -7,20 +7,17 @@ BYTES is what the run will write on this node.
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from contextlib import suppress
 from typing import Any
 
 from tiercel.errors import RunFailed, UserError
+from tiercel.launchers.answers import say
 from tiercel.runs.context import surroundings
 from tiercel.runs.objects import check_storage
 from tiercel.runs.scratch import Scratch, leftovers, remove_run_folder, space_problem
 from tiercel.site.model import Stack, Storage
-
-#: Begins each answer: launchers and login scripts print lines of their own.
-MARK = "tiercel-node "
 
 
 def answer(action: str, stack: Stack, run_id: str, footprint: int) -> dict[str, Any]:
@@ -59,8 +56,7 @@ def main(arguments: list[str]) -> int:
     """Answer; the exit code is 0 also for an error, which the answer names."""
     action, name, storage, run_id, footprint = arguments
     stack = Stack(name, Storage.model_validate_json(storage))
-    # One write for each line: the lines of several nodes never mix.
-    sys.stdout.write(MARK + json.dumps(answer(action, stack, run_id, int(footprint))) + "\n")
+    say(answer(action, stack, run_id, int(footprint)))
     return 0
 
 

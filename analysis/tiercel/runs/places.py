@@ -5,7 +5,6 @@ Shared storage needs none of this: there the harness makes the folder (runs.scra
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 
 from tiercel.errors import RunFailed
 from tiercel.launchers import Launcher
-from tiercel.runs.node import MARK
+from tiercel.launchers.answers import answers_in
 from tiercel.runs.objects import ObjectScratch
 from tiercel.runs.scratch import Scratch
 from tiercel.site.model import Stack
@@ -46,7 +45,11 @@ class Nodes:
     def ask(self, action: str, stack: Stack, run_id: str = "", footprint: int = 0) -> list[dict[str, Any]]:
         """Return every node's answer (runs.node); RunFailed names the node that fails, or does not answer."""
         words = [action, stack.name, stack.storage.model_dump_json(), run_id, str(footprint)]
-        answers, said = self.start("tiercel.runs.node", words)
+        return self.each("tiercel.runs.node", words)
+
+    def each(self, module: str, words: Sequence[str]) -> list[dict[str, Any]]:
+        """Return every node's answer by a module of tiercel that runs there once; RunFailed as of `ask`."""
+        answers, said = self.start(module, words)
         for answer in answers:
             if "error" in answer:
                 raise RunFailed(f"node {answer['host']}: {answer['error']}")
@@ -72,10 +75,8 @@ class Nodes:
             ) from None
         except OSError as error:
             raise RunFailed(f"launcher {self.launcher.name}: {error}") from None
-        lines = [line.partition(MARK)[2] for line in ended.stdout.splitlines() if MARK in line]
-        answers: list[dict[str, Any]] = [json.loads(line) for line in lines]
         said = (ended.stderr.strip().splitlines() or ["they said nothing"])[-1]
-        return sorted(answers, key=lambda a: str(a["host"])), said
+        return answers_in(ended.stdout), said
 
 
 class NodeScratch:

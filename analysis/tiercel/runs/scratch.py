@@ -14,7 +14,7 @@ from pathlib import Path
 from tiercel.errors import RunFailed, UserError
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
-from tiercel.units import format_size
+from tiercel.units import format_share, format_size
 
 #: How often, and how long apart, a folder is tried in which a dying process still writes.
 _TRIES, _PAUSE_S = 10, 0.1
@@ -122,7 +122,7 @@ def space_problem(stack: Stack, footprint: int) -> str | None:
     if used + footprint > storage.fill_limit * capacity:
         return (
             f"storage {stack.name}: {format_size(footprint)} more would fill {storage.mount} beyond "
-            f"{storage.fill_limit:.0%} (fill_limit) of {format_size(capacity)}"
+            f"{format_share(storage.fill_limit)} (fill_limit) of {format_size(capacity)}"
         )
     if storage.medium == "memory" and footprint > _available_memory() // 2:
         return (

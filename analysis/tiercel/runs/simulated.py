@@ -6,7 +6,6 @@ nor traces, and no calibrations (the amounts are the study's).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from tiercel.engines.simulation import NAME, Simulation
 from tiercel.errors import UserError
 from tiercel.runs.execute import Deed, Stages
 from tiercel.simulation.phases import lacking, unknown
-from tiercel.site.model import LayerChoice, Site
+from tiercel.site.model import Site
 from tiercel.study.expand import expand, note
 from tiercel.study.model import Repetitions, Study
 from tiercel.study.plan import Amount, Batch, Configuration, Plan, Run
@@ -47,14 +46,14 @@ def simulated_configurations(
     def unsupported(_engine: str, workload: Workload, nodes: int, _processes: int) -> str | None:
         return engine.unsupported(workload, nodes)
 
-    layers = {choice.layer: "" for choice in _layers(study)}
+    layers = {choice.layer: "" for choice in study.layer_choices()}
     planned = expand(
         study, site, {NAME: installation.version}, launcher, unsupported, layers,
         objects_unsupported=lambda _engine, _workload: None, notes=notes,
     )  # fmt: skip
     found = [c for c in planned if not _left_out(c, notes)]
     for c in found:
-        if some := unknown(c.stack.storage, c.workload):
+        if some := unknown(c.stack.storage, c.workload, c.nodes, c.processes_per_node):
             note(
                 notes,
                 f"{c.stack.storage.label or c.stack.name}, {c.workload.operation}: unknown, at most what is "
@@ -93,18 +92,10 @@ def _left_out(c: Configuration, notes: list[str]) -> bool:
     if c.stack.layers:
         note(notes, f"{c.experiment} on {name} with {c.stack.layer}: layers are not simulated")
         return True
-    if lacks := lacking(c.stack.storage, c.workload):
+    if lacks := lacking(c.stack.storage, c.workload, c.nodes, c.processes_per_node):
         note(
             notes,
             f"{name}, {c.workload.operation}: not simulated: the topology gives no {', no '.join(lacks)}",
         )
         return True
     return False
-
-
-def _layers(study: Study) -> Iterator[LayerChoice]:
-    for name in study.experiments:
-        stacks = study.stacks_of(name)
-        for stack in [] if stacks == "all" else stacks:
-            if not isinstance(stack, str):
-                yield from stack.choices()

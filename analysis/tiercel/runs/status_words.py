@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tiercel.pages.words import count, plain
 from tiercel.runs.replaced import sentence
 from tiercel.runs.status import Status
 from tiercel.units import format_duration
@@ -18,31 +19,43 @@ _SHOWN = 5
 #: Seconds between two looks; and no more than this part of the time goes to looking.
 _PAUSE_S, _SHARE = 1.0, 0.1
 
+#: A study's state, wherever it is told: here and in the report. `{}` is the command that goes on.
 _STATES = {
-    "not begun": "not begun: `tiercel evaluate` measures it",
-    "measuring": "measuring",
-    "waiting": "waiting for the scheduler",
-    "stopped": "stopped before the end: the same command goes on from here",
-    "done": "done",
+    "not begun": "nothing has been measured with it as it is now: `{}` begins",
+    "measuring": "it is being measured",
+    "waiting": "its jobs wait for the scheduler",
+    "stopped": "nobody measures now: `{}` goes on",
+    "done": "all planned runs have ended",
 }
+_NEARLY = "all runs that were certain have ended; further repetitions, or the report, are being made"
+
+
+def state_of(status: Status, command: str) -> str:
+    """Return a study's state in words; `command` goes on with it."""
+    if status.state == "measuring" and not status.left:
+        return _NEARLY
+    return _STATES[status.state].format(command)
 
 
 def words_of(status: Status, site: str, study: str) -> list[str]:
     """Return the lines."""
     failed = sum(len(failure.runs) for failure in status.failures)
-    counts = [f"{status.done} runs done"]
+    counts = [f"{count(status.done, 'run')} done"]
     counts += [f"{failed} failed"] if failed else []
     if status.left:
         counts.append(f"{status.left} to come (about {format_duration(status.seconds_left)} of measuring)")
-    lines = [f"site {site}, study {study}: {_STATES[status.state]}", ", ".join(counts)]
+    counts += [f"{len(status.damaged)} damaged"] if status.damaged else []
+    state = state_of(status, f"tiercel evaluate --site {site} --study {study}")
+    lines = [f"site {site}, study {study}: {state}", ", ".join(counts)]
     lines += filter(None, [sentence(status.replaced)])
     if status.jobs_running is not None:
         lines.append(f"jobs: {status.jobs_running} running, {status.jobs_waiting} waiting")
     for each in status.current[:_SHOWN]:
         lines.append(f"now: {each.words}, for {format_duration(each.seconds)}")
     for failure in status.failures[:_SHOWN]:
-        lines.append(f"failed, {len(failure.runs)} times: {failure.reason} (first: {failure.runs[0]})")
-    lines += status.damaged[:_SHOWN]
+        times = "once" if len(failure.runs) == 1 else f"{len(failure.runs)} times"
+        lines.append(f"failed, {times}: {plain(failure.reason)} (first: {failure.runs[0]})")
+    lines += map(plain, status.damaged[:_SHOWN])
     more = len(status.failures) - _SHOWN
     return [*lines, f"and {more} other reasons (--json has all)"] if more > 0 else lines
 

@@ -50,6 +50,8 @@ class Scheduler(ABC):
     name: str
     programs: tuple[str, ...]
     """What must be on PATH where jobs are submitted; the first one submits."""
+    marks: ClassVar[tuple[str, ...]] = ()
+    """Programs of which it alone has one, where those in `programs` are of other schedulers, too."""
     scripts: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What `tiercel site new --scheduler` writes into a site's folder: the shell scripts submit, status and
     cancel (see `schedulers.scripts`). None for Slurm, and for those with templates in site/templates."""

@@ -10,3 +10,4 @@ from tiercel.schedulers.scripts import ScriptsMixin
 class Cobalt(ScriptsMixin, Scheduler):
     name = "cobalt"
     programs = ("qsub", "qstat", "qdel")
+    marks = ("cqsub", "nodelist", "partlist")

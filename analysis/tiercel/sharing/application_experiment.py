@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tiercel.children import killed_with_parent
+from tiercel.clock import since
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.sharing.applications import commands_of
@@ -54,6 +55,7 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
         alone = [_timed(commands.run, environment, workload)]
 
         at = beginning()
+        clock = since(at)
         disturbing = Load(
             other, b.processes, b.pattern, 0.0, workload.longest + 2 * _LEAD_S, b.transfer_size, b.file_size
         )
@@ -61,11 +63,11 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
         watch = Watch(place.server, at, length, workload.interval) if place.server else None
         process = start_load(place, disturbing, workload.interval, at)
         try:
-            time.sleep(max(0.0, at + _LEAD_S - time.time()))
+            time.sleep(max(0.0, _LEAD_S - clock()))
             before = _account(place.server)
-            start = time.time() - at
+            start = clock()
             together = _timed(commands.run, environment, workload)
-            after, end = _account(place.server), time.time() - at
+            after, end = _account(place.server), clock()
             if process.poll() is not None:
                 collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
                 raise RunFailed("the background job ended before the application")

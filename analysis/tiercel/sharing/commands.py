@@ -1,4 +1,4 @@
-"""``tiercel share``: the fairshare layer by hand: serve, run, bench, status, ticket, simulate."""
+"""``tiercel share``: the fairshare layer by hand: serve, run, bench, status, ticket, policy, simulate."""
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError, suggest
-from tiercel.sharing import commands_experiment, commands_simulate
+from tiercel.sharing import commands_experiment, commands_policy, commands_simulate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
 )
+commands_policy.register(app)
 commands_simulate.register(app)
 commands_experiment.register(app)
 
@@ -178,7 +179,7 @@ def status(socket: Socket, as_json: Json = False) -> None:
     from rich.table import Table
 
     from tiercel.layers.fairshare.protocol import Connection
-    from tiercel.units import format_size
+    from tiercel.units import format_share, format_size
 
     with Connection(socket) as connection:
         found = connection.status()
@@ -189,7 +190,7 @@ def status(socket: Socket, as_json: Json = False) -> None:
     for name in ("job", "user", "group", "size", "clients", "share", "read", "written", "operations"):
         table.add_column(name)
     for row in sorted(found["jobs"], key=lambda row: str(row["job"])):
-        share = "-" if row["share"] is None else f"{row['share']:.1%}"
+        share = "-" if row["share"] is None else format_share(row["share"], 1)
         table.add_row(
             row["job"], str(row["user"]), str(row["group"]), str(row["size"]), str(row["clients"]), share,
             format_size(row["bytes_read"]), format_size(row["bytes_written"]), str(row["operations"]),
@@ -214,7 +215,7 @@ def drop(
         int | None, typer.Option("--user", min=0, help="Only this user's job of that name.")
     ] = None,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, help="For so long it is not let in again.")
+        float, typer.Option("--minutes", min=0, max=1e6, help="For so long it is not let in again.")
     ] = 10.0,
 ) -> None:
     """End a job's connections, and keep it out for a while: its programs get EACCES."""
@@ -316,6 +317,8 @@ def _show(document: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from tiercel.units import format_share
+
     console, solo = Console(), document["solo"]
     lines = (
         (
@@ -348,8 +351,9 @@ def _show(document: dict[str, Any]) -> None:
             first = place == 0
             table.add_row(
                 contest["contest"] if first else "", contest["scheduler"] if first else "", job["job"],
-                f"{job['entitled']:.1%}", f"{job['measured']:.1%}", f"{job['error']:+.1%}",
-                f"{job['deviation']:.2%}",
+                format_share(job["entitled"], 1), format_share(job["measured"], 1),
+                format_share(job["error"], 1, "+"),
+                format_share(job["deviation"], 2),
                 f"{contest['total_to_alone']:.2f} ({low:.2f} to {high:.2f})" if first else "",
             )  # fmt: skip
     console.print(table)
@@ -365,8 +369,9 @@ def _show(document: dict[str, Any]) -> None:
         low, high = row["range"]
         multiple = "" if row["multiple"] is None else f"{row['multiple']:.1f}x"
         table.add_row(
-            row["scheduler"], f"{row['deviation']:.2%}", f"{low:.2%} to {high:.2%}", multiple,
-            f"{row['rate_deviation']:.1%}",
+            row["scheduler"], format_share(row["deviation"], 2),
+            f"{format_share(low, 2)} to {format_share(high, 2)}", multiple,
+            format_share(row["rate_deviation"], 1),
         )  # fmt: skip
     console.print(table)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, size_of
 from tiercel.errors import UserError
+from tiercel.units import format_share
 
 
 def register(app: typer.Typer) -> None:
@@ -50,6 +50,7 @@ def experiment(
     """Measure what a background job costs a command, under each policy (ThemisIO paper, section 5.5)."""
     from tiercel.documents import parse
     from tiercel.layers.fairshare.policies import check_policy
+    from tiercel.programs import own_program
     from tiercel.sharing.own_command import own_command
     from tiercel.sharing.workload_application import SharingApplicationWorkload
 
@@ -59,8 +60,8 @@ def experiment(
     storage = data or Path(tempfile.gettempdir())
     if not storage.is_dir():
         raise UserError(f"--data {storage}: not a folder")
-    if "{folder}" not in command[0] and shutil.which(command[0]) is None:
-        raise UserError(f"{command[0]}: no such program")
+    if "{folder}" not in command[0]:
+        own_program(command[0])
     try:
         before = shlex.split(prepare or "")
     except ValueError as error:
@@ -90,7 +91,7 @@ def _show(found: dict[str, Any]) -> None:
         table.add_column(heading)
     for row in found["policies"]:
         low, high = row["slowdown_range"]
-        slower = f"{row['slowdown']:.1%} ({low:.1%} to {high:.1%})"
+        slower = f"{format_share(row['slowdown'], 1)} ({format_share(low, 1)} to {format_share(high, 1)})"
         share = _percent(row["share"])
         if row["entitled"] is not None:
             share += f" of {_percent(row['entitled'])}"
@@ -106,4 +107,4 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return "-" if value is None else format_share(value, 1)

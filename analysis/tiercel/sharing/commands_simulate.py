@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.errors import UserError
-from tiercel.units import parse_duration
+from tiercel.units import format_share, parse_duration
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
     from tiercel.sharing.scenario import Scenario
 
 Servers = Annotated[int, typer.Option("--servers", min=1, help="Number of servers.")]
@@ -70,11 +73,12 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Simulate sharing policies and schedulers, by default on the paper's jobs of 4 and 1 nodes."""
+    from rich.console import Console
+
     from tiercel.sharing.simulate import simulate_document
 
-    if figure and figure.suffix not in (".png", ".svg", ".pdf"):
-        raise UserError(f"{figure}: a figure is a .png, .svg or .pdf file")
-    scenario = _scenario(file, job or [])
+    check_figure(figure)
+    scenario = scenario_of(file, job or [])
     documents = [
         simulate_document(
             scenario,
@@ -109,6 +113,9 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Fit the simulator to throughputs measured on few servers, and predict many."""
+    from rich.console import Console
+    from rich.table import Table
+
     from tiercel.sharing.calibrate import PAPER, PAPER_128, read_measurements
     from tiercel.sharing.calibrate import calibrate as fit
 
@@ -121,7 +128,8 @@ def calibrate(
     console = Console()
     server = answer["server"]
     console.print(
-        f"Simulated; fitted: {', '.join(answer['fitted'])} (error {answer['error']:.1%}). A server moves "
+        f"Simulated; fitted: {', '.join(answer['fitted'])} (error {format_share(answer['error'], 1)}). A "
+        "server moves "
         f"{server['bandwidth'] / 1e9:.3g} GB/s a direction and takes {server['overhead_s'] * 1e6:.3g} µs for "
         f"a request; a process's file lies in {answer['pieces']} pieces "
         f"({answer['plausible_pieces'][0]} to {answer['plausible_pieces'][1]} are plausible).",
@@ -136,14 +144,15 @@ def calibrate(
             _gigabytes(row["simulated"]),
             f"{_gigabytes(row['least'])}–{_gigabytes(row['greatest'])}",
             "–".join(_gigabytes(each) for each in row["plausible"]),
-            f"{row['efficiency']:.1%}",
+            format_share(row["efficiency"], 1),
         )
     console.print(table)
     if measurements is None:
         console.print(f"The paper measured {_gigabytes(PAPER_128)} GB/s on 128 servers. Throughputs in GB/s.")
 
 
-def _scenario(file: Path | None, jobs: list[str]) -> Scenario | None:
+def scenario_of(file: Path | None, jobs: list[str]) -> Scenario | None:
+    """Return the jobs that a command was given, None for none."""
     from tiercel.sharing.scenario import Scenario, read_job, read_scenario
 
     if file and jobs:
@@ -160,17 +169,16 @@ def _seconds(option: str, text: str | None) -> float | None:
         raise UserError(f"{option}: {error}") from None
 
 
-def _draw(documents: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
+def check_figure(path: Path | None) -> None:
+    """Refuse a figure's file of a kind that cannot be drawn, before anything is computed."""
+    if path and path.suffix not in (".png", ".svg", ".pdf"):
+        raise UserError(f"{path}: a figure is a .png, .svg or .pdf file")
 
-    mpl.use("Agg")
+
+def save_figure(figure: Drawn, path: Path) -> None:
+    """Write a figure and close it; UserError where it cannot be written."""
     import matplotlib.pyplot as plt
-    import pandas as pd
 
-    from tiercel.sharing.simulate import series_frame
-    from tiercel.sharing.simulate_figure import plot_throughput
-
-    figure = plot_throughput(pd.concat([series_frame(each) for each in documents]), documents)
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:
@@ -178,7 +186,22 @@ def _draw(documents: list[dict[str, Any]], path: Path) -> None:
     plt.close(figure)
 
 
+def _draw(documents: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import pandas as pd
+
+    from tiercel.sharing.simulate import series_frame
+    from tiercel.sharing.simulate_figure import plot_throughput
+
+    figure = plot_throughput(pd.concat([series_frame(each) for each in documents]), documents)
+    save_figure(figure, path)
+
+
 def _show(console: Console, document: dict[str, Any]) -> None:
+    from rich.table import Table
+
     console.print(
         f"{document['policy']}, {document['scheduler']}: simulated, "
         f"{_counted(document['servers'], 'server')}, {document['processes']:,} processes, "
@@ -209,7 +232,7 @@ def _fair_after(phase: dict[str, Any]) -> str:
 
 
 def _percent(part: float | None) -> str:
-    return "–" if part is None else f"{part:.2%}"
+    return "–" if part is None else format_share(part, 2)
 
 
 def _with(value: str, deviation: float | None, show: Callable[[float], str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import NOT_BUILT, find_programs
 from tiercel.layers.fairshare.protocol import Connection
-from tiercel.units import format_size
+from tiercel.units import format_share, format_size
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 #: Fewer descriptors than this are shared by all users of a server (it takes the hard limit).
@@ -162,8 +162,12 @@ def _data(data: Path) -> Iterator[Check]:
     space = os.statvfs(data)
     free, nodes = space.f_bavail / max(space.f_blocks, 1), space.f_ffree / max(space.f_files, 1)
     tight = free < _NEARLY_FULL or (space.f_files and nodes < _NEARLY_FULL)
-    said = f"{format_size(space.f_bavail * space.f_frsize)} free ({free:.0%})"
-    yield Check(WARN if tight else OK, what, said + (f", {nodes:.0%} of its inodes" if space.f_files else ""))
+    said = f"{format_size(space.f_bavail * space.f_frsize)} free ({format_share(free)})"
+    yield Check(
+        WARN if tight else OK,
+        what,
+        said + (f", {format_share(nodes)} of its inodes" if space.f_files else ""),
+    )
     try:
         os.getxattr(data, "user.fairshare.absent")
     except OSError as error:

@@ -24,7 +24,9 @@ RESULT = "sharing.json"
 metrics.declare(
     Column("share", NUMBER, "1", "of what all competing jobs got, in steady state"),
     Column("entitled_share", NUMBER, "1", "what the sharing policy entitles the job to"),
-    Column("share_deviation", NUMBER, "1", "standard deviation of the share over intervals of 0.1 s"),
+    Column(
+        "share_deviation", NUMBER, "1", "standard deviation of the share over intervals (0.1 s by default)"
+    ),
     Column("slowdown", NUMBER, "1", "throughput alone over throughput beside the others, less one"),
     Column("slowdown_allowed", NUMBER, "1", "what the policy's share allows an application's slowdown to be"),
     Column(
@@ -42,7 +44,7 @@ _MISSING = {
 
 
 #: Files of this folder that only show what was measured.
-_SHOWN = ("commands", "section", "simulate")
+_SHOWN = ("commands", "section", "simulate", "parts", "promise")
 
 
 @cache

@@ -114,9 +114,11 @@ def time_to_share(
     end: float,
     over: float = 1.0,
 ) -> float | None:
-    """Return the time from `start` after which the mean of every job stays within 10 % of its share.
+    """Return the time from `start` at which the mean of every job is first within 10 % of its share.
 
-    The mean is over `over` seconds that end there; None where that is never so, or nothing is entitled.
+    The mean is over the last `over` seconds (from `start` on, where less have passed), so what is reached
+    in less is told too late, and what comes after is not looked at; None where that is never so, or nothing
+    is entitled.
     """
     if any(value is None for value in entitled.values()):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from tiercel.report.sections.base import Context, Section, sections
 from tiercel.results.raw import RawStore
 from tiercel.sharing.section_findings import findings
 from tiercel.sharing.section_scale import full_scale
-from tiercel.units import format_bandwidth, format_rate
+from tiercel.sharing.section_tree import tree_pictures
+from tiercel.units import format_bandwidth, format_rate, format_share
 
 RESULT = "sharing.json"
 _JOB = "job-"
@@ -57,7 +59,7 @@ def sharing(context: Context) -> Section | None:
         anchor="sharing",
         heading="Sharing",
         paragraphs=findings(context, rows),
-        pictures=tuple(_pictures(context, rows)),
+        pictures=(*_pictures(context, rows), *tree_pictures(context, rows)),
         tables=(
             *(
                 _table(context, rows, totals, str(experiment), str(workload))
@@ -70,11 +72,12 @@ def sharing(context: Context) -> Section | None:
             "through the layer in the units of its policy (bytes and a charge for each operation), on plain "
             "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
             "that wants less than its share leaves the rest to others.",
-            "Deviation: standard deviation of the share over intervals of 0.1 s. Slowdown: of the first job, "
-            "against the same job alone (an application: alone before and after; noise is by how much these "
-            "two differ). Allowed: what the policy's share lets an application lose to the others' I/O. That "
-            "they take processor time is not in it, so compare where the storage is what is short: a layer "
-            "with a rate stands for such a storage, and serves no more. Medians over the repetitions.",
+            "Deviation: standard deviation of the share over intervals (the workload's `interval`: 0.1 s "
+            "unless it says otherwise). Slowdown: of the first job, against the same job alone (an "
+            "application: alone before and after; noise is by how much these two differ). Allowed: what the "
+            "policy's share lets an application lose to the others' I/O. That they take processor time is "
+            "not in it, so compare where the storage is what is short: a layer with a rate stands for such "
+            "a storage, and serves no more. Medians over the repetitions.",
             *said_of_it,
         ),
     )
@@ -106,7 +109,7 @@ def _table(
 
 
 def _percent(value: float) -> Any:
-    return "" if math.isnan(value) else (f"{value:.1%}", value)
+    return "" if math.isnan(value) else (format_share(value, 1), value)
 
 
 Panels = list[tuple[str, dict[str, Any]]]
@@ -127,10 +130,19 @@ def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
             continue
         for workload, of_workload in group.groupby("workload", sort=False):
             panels = _panels(context, of_workload, "stack")
-            labelled = [(_short(context, stack, str(storage)), document) for stack, document in panels]
-            title = f"{where}: {workload} on {storage}"
+            labels, common = told_apart([_short(context, stack, str(storage)) for stack, _ in panels])
+            labelled = [(label, document) for label, (_, document) in zip(labels, panels, strict=True)]
+            title = f"{where}: {workload} on {storage}" + (f", {common}" if common else "")
             found += _picture(context, f"{name}-{workload}-{storage}", title, str(experiment), labelled)
     return found
+
+
+def told_apart(labels: Sequence[str]) -> tuple[list[str], str]:
+    """Return labels without the options that all have, and these; as they are where one has no others."""
+    words = [label.split(" ") for label in labels]
+    common = [word for word in words[0] if "=" in word and all(word in other for other in words)]
+    rest = [" ".join(word for word in label if word not in common) for label in words]
+    return (rest, " ".join(common)) if len(labels) > 1 and all(rest) else (list(labels), "")
 
 
 def _panels(context: Context, rows: pd.DataFrame, by: str) -> Panels:

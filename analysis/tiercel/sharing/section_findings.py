@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from tiercel.report.sections.base import Context
+from tiercel.units import format_share
 
 
 def findings(context: Context, rows: pd.DataFrame) -> tuple[str, ...]:
@@ -27,11 +28,12 @@ def _shares(context: Context, rows: pd.DataFrame) -> Iterator[str]:
         near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
         title = context.results.experiment_title(str(experiment))
         if len(worst) == 1:
-            yield f"{title}, {workload}: {near} is {worst.iloc[0]:.1%} off its policy's shares."
+            yield f"{title}, {workload}: {near} is {format_share(worst.iloc[0], 1)} off its policy's shares."
         else:
             yield (
-                f"{title}, {workload}: nearest to its policy's shares is {near} ({worst.iloc[0]:.1%} off), "
-                f"farthest {far} ({worst.iloc[-1]:.1%})."
+                f"{title}, {workload}: nearest to its policy's shares is {near} "
+                f"({format_share(worst.iloc[0], 1)} off), "
+                f"farthest {far} ({format_share(worst.iloc[-1], 1)})."
             )
 
 
@@ -42,16 +44,16 @@ def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
         said = []
         for stack, runs in group.groupby("stack", sort=False):
             m = runs[["slowdown", "slowdown_allowed", "slowdown_noise"]].astype(float).median()
-            text = f"{m.slowdown:+.1%} on {context.results.name(str(stack))}"
+            text = f"{format_share(m.slowdown, 1, sign='+')} on {context.results.name(str(stack))}"
             if pd.notna(m.slowdown_allowed):
                 over = m.slowdown - m.slowdown_allowed
                 verdict = (
                     "within" if over <= 0 else "within the noise of" if over <= m.slowdown_noise else "above"
                 )
-                text += f" ({verdict} the {m.slowdown_allowed:.1%} that its share allows)"
+                text += f" ({verdict} the {format_share(m.slowdown_allowed, 1)} that its share allows)"
             said.append(text)
         noise = float(group["slowdown_noise"].astype(float).median())
         yield (
             f"{context.results.experiment_title(str(experiment))}, {workload}: beside the background job its "
-            f"time changes by {', '.join(said)}. Two runs alone differ by {noise:.1%}."
+            f"time changes by {', '.join(said)}. Two runs alone differ by {format_share(noise, 1)}."
         )

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import seaborn as sns
 
+from tiercel.pages.colours import COLOURS
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-#: M. Okabe and K. Ito, "Color Universal Design" (2008), as in the report.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7f7f7f")
 
 
 def plot_throughput(frame: pd.DataFrame, documents: list[dict[str, Any]] | None = None) -> Figure:

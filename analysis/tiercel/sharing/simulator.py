@@ -17,7 +17,7 @@ def available() -> bool:
     return program("fairshare-sim") is not None
 
 
-def run_simulator(task: Literal["run", "calibrate"], document: dict[str, Any]) -> dict[str, Any]:
+def run_simulator(task: Literal["run", "promise", "calibrate"], document: dict[str, Any]) -> dict[str, Any]:
     """Return the simulator's answer to `document`; UserError with its one sentence where it refuses."""
     simulator = program("fairshare-sim")
     if simulator is None:

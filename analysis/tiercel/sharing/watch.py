@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiercel.clock import since
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.protocol import Connection
 
@@ -34,10 +34,11 @@ class Watch:
 
     def _run(self) -> None:
         try:
+            clock = since(self.at)
             with Connection(self.server) as connection:
                 for number in range(round(self.length / self.interval) + 1):
-                    over = self._over.wait(max(0.0, self.at + number * self.interval - time.time()))
-                    self._note(connection.status(), time.time() - self.at)
+                    over = self._over.wait(max(0.0, number * self.interval - clock()))
+                    self._note(connection.status(), clock())
                     if over:  # with what was served since it was asked last
                         return
         except (UserError, OSError):

@@ -6,20 +6,19 @@ The model, and what it leaves out: docs/simulation.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from tiercel.ceilings.ceiling import missing
-from tiercel.ceilings.study import waits
+from tiercel.ceilings.ceiling import missing, on_the_way
+from tiercel.ceilings.demand import reaching
+from tiercel.ceilings.metadata import Kind, content, phases_of, unknown_servers
+from tiercel.ceilings.study import demand_of, waits
 from tiercel.simulation.events import Course, Work, simulate
 from tiercel.simulation.fair import Flows
 from tiercel.simulation.layout import Layout, layout
 from tiercel.site.model import Storage
-from tiercel.site.topology import Action, Direction
+from tiercel.site.topology import Action, Direction, Stage
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
-
-Kind = Literal["file", "directory"]
 
 
 @dataclass(frozen=True)
@@ -40,63 +39,75 @@ class Phase:
 
 def simulated(workload: Workload) -> str | None:
     """Return why a workload cannot be simulated on any topology, or None when it can."""
-    if isinstance(workload, MetadataWorkload):
+    if isinstance(workload, DataWorkload | MetadataWorkload):
         return None
-    if not isinstance(workload, DataWorkload):
-        return f"{workload.operation} is not simulated: only data and metadata are"
-    if workload.operation == "read" and not workload.direct and not workload.wants_cold:
-        return "reads that the page cache may serve are not simulated: a topology has no figure of it"
-    return None
+    return f"{workload.operation} is not simulated: only data and metadata are"
 
 
-def lacking(storage: Storage, workload: Workload) -> tuple[str, ...]:
+def lacking(storage: Storage, workload: Workload, nodes: int, processes_per_node: int) -> tuple[str, ...]:
     """Return the figures without which nothing is known of a workload, by the words of the site file.
 
     Something that all nodes share must say what it carries: with the links of the nodes alone a storage
-    would grow with them for ever. On node-local storage anything will do.
+    would grow with them for ever. On node-local storage, and of what each node's own memory serves or takes,
+    anything will do. What the page cache may serve needs a figure of that.
     """
-    shared = [stage for stage in storage.topology if storage.medium != "network" or not stage.per_node]
     if isinstance(workload, MetadataWorkload):
+        shared = [stage for stage in storage.topology if _shared(stage, storage) and stage.carries != "data"]
         actions = [a for a in workload.phases if not any(stage.does(a) for stage in shared)]
         return tuple(f"metadata operations per second ({action})" for action in actions)
-    assert isinstance(workload, DataWorkload)
-    if any(stage.one_carries(workload.operation) is not None for stage in shared):
+    demand = demand_of(workload, nodes, processes_per_node)
+    assert demand is not None and demand.reuse is not None
+    stages = on_the_way(storage)
+    # Files in memory lie in the page cache, and nowhere else.
+    remembered = storage.medium == "memory" or any(
+        s.stage == "client" and s.keeps("read") is not None for s in stages
+    )
+    if demand.operation == "read" and demand.reuse.memory and not remembered:
+        return ("cache of client (the page cache may serve these reads)",)
+    parts = reaching(stages, demand)
+    carry = [(stage, part) for stage, part in zip(stages, parts, strict=False)
+             if part > 0 and stage.one_carries(demand.operation) is not None]  # fmt: skip
+    on_the_node = parts[-1] <= 0 and not any(
+        part > 0 and _shared(stage, storage) for stage, part in zip(stages, parts, strict=False)
+    )
+    if any(on_the_node or _shared(stage, storage) for stage, _ in carry):
         return ()
-    found = missing(storage, workload.operation)
+    found = missing(storage, demand)
     return tuple(f"bandwidth of {name}" for name in found) or ("bandwidth of media",)
 
 
-def unknown(storage: Storage, workload: Workload) -> tuple[str, ...]:
+def _shared(stage: Stage, storage: Storage) -> bool:
+    return storage.medium != "network" or not stage.per_node
+
+
+def unknown(storage: Storage, workload: Workload, nodes: int, processes_per_node: int) -> tuple[str, ...]:
     """Return the stages that nobody gives a figure of, so that what comes out is a bound and no number.
 
-    Of metadata these are servers: they are what carries it out, and a link has no figure of it.
+    Where each operation is waited for, somebody must say how long: a process alone would else do as many as
+    the servers can.
     """
-    if isinstance(workload, DataWorkload):
-        return missing(storage, workload.operation)
-    if not isinstance(workload, MetadataWorkload) or any(stage.whole for stage in storage.topology):
+    if isinstance(workload, MetadataWorkload):
+        found = [name for action in workload.phases for name in unknown_servers(storage, action)]
+        quick = [a for a in workload.phases if not any(stage.takes(a) for stage in storage.topology)]
+        return (*dict.fromkeys(found), *(f"latency ({action})" for action in quick))
+    demand = demand_of(workload, nodes, processes_per_node)
+    if demand is None:
         return ()
-    servers = [stage for stage in storage.topology if stage.stage == "server"]
-    return tuple(s.name for s in servers if any(s.does(action) is None for action in workload.phases))
+    waited_for = any(stage.adds(demand.operation) for stage in on_the_way(storage))
+    return (*missing(storage, demand), *(["latency"] if demand.outstanding and not waited_for else []))
 
 
 def phases(workload: Workload, storage: Storage, nodes: int, processes_per_node: int) -> list[Phase]:
     """Return the measured phases of a workload; ValueError for what `simulated` or `lacking` refuses."""
     if why := simulated(workload):
         raise ValueError(why)
-    if lacks := lacking(storage, workload):
+    if lacks := lacking(storage, workload, nodes, processes_per_node):
         raise ValueError(f"not known: {', '.join(lacks)}")
     over = _Ways(storage, layout(storage.topology, nodes, processes_per_node))
     if isinstance(workload, MetadataWorkload):
         return list(_all_metadata(workload, over))
     assert isinstance(workload, DataWorkload)
-    return [_data(workload, over, processes_per_node)]
-
-
-def _kinds(workload: MetadataWorkload, action: Action) -> Iterator[Kind]:
-    if workload.directories and action != "read":
-        yield "directory"
-    if workload.files:
-        yield "file"
+    return [_data(workload, over, nodes, processes_per_node)]
 
 
 @dataclass(frozen=True)
@@ -105,10 +116,6 @@ class _Ways:
 
     storage: Storage
     layout: Layout
-
-    def latency(self, direction: Direction) -> float:
-        """Return what all stages add to one read or write, in seconds."""
-        return sum(stage.adds(direction) or 0.0 for stage in self.storage.topology)
 
     def capacities(self, of: Mapping[int, tuple[float | None, str]]) -> dict[str, float]:
         """Return the capacity of each class of units; `of`: by stage what one unit does, and what that is."""
@@ -125,36 +132,36 @@ class _Ways:
         name = self.storage.topology[int(stage)].name
         return name if word == "bandwidth" else f"{name} ({word})"
 
-    def alone(self, direction: Direction) -> float:
-        """Return bytes per second of one process that has all that it may go over to itself."""
-        return min(
-            (
-                one * (stage.units if stage.spread == "stripes" else 1)
-                for stage in self.storage.topology
-                if (one := stage.one_carries(direction)) is not None
-            ),
-            default=math.inf,
-        )
 
-
-def _data(w: DataWorkload, over: _Ways, processes_per_node: int) -> Phase:
-    stages = over.storage.topology
+def _data(w: DataWorkload, over: _Ways, nodes: int, processes_per_node: int) -> Phase:
+    demand = demand_of(w, nodes, processes_per_node)
+    assert demand is not None
     amount = w.bytes_per_process(processes_per_node)
-    carried = over.capacities({n: (s.one_carries(w.operation), "bandwidth") for n, s in enumerate(stages)})
-    # Nothing of use is read ahead in random order.
-    alone = waits(w) or (w.operation == "read" and w.pattern == "random")
-    begun = (
-        over.capacities({n: (s.begins(w.operation), "operations") for n, s in enumerate(stages)})
-        if alone
-        else {}
-    )
-    wait = over.latency(w.operation)
-    one = wait + w.transfer_size / over.alone(w.operation)
-    limit = w.queue_depth * w.transfer_size / one if alone and one > 0 else math.inf
+    ways = on_the_way(over.storage)
+    #: By place in the topology: the stages that bytes reach, and which part of them.
+    reached = {
+        n: (stage, part)
+        for n, stage in enumerate(over.storage.topology)
+        for way, part in zip(ways, reaching(ways, demand), strict=False)
+        if way is stage and part > 0
+    }
+    carried = over.capacities({n: (s.one_carries(w.operation), "bandwidth") for n, (s, _) in reached.items()})
+    begun: dict[str, float] = {}
+    limit, wait = math.inf, sum((s.adds(w.operation) or 0.0) * part for s, part in reached.values())
+    # No more operations of a process are under way than it has.
+    under_way = min(w.queue_depth, amount / w.transfer_size)
+    if waits(w):
+        begun = over.capacities(
+            {n: (s.begins(w.operation, demand.random), "operations") for n, (s, _) in reached.items()}
+        )
+        one = wait + w.transfer_size / _alone(reached.values(), w.operation)
+        limit, wait = under_way * w.transfer_size / one if one > 0 else math.inf, 0.0
     works = []
     for group in over.layout.groups:
-        uses = {r: 1.0 for r in carried if _goes_over(group.units, r)}
-        uses |= {r: 1.0 / w.transfer_size for r in begun if _goes_over(group.units, r)}
+        uses: dict[str, float] = {}
+        for n, (_, part) in reached.items():
+            uses |= dict.fromkeys(_way(group.units, n, "bandwidth", carried), part)
+            uses |= dict.fromkeys(_way(group.units, n, "operations", begun), part / w.transfer_size)
         works.append(Work(Flows(group.count, uses, limit), amount))
     until = math.inf if w.stonewall is None else w.stonewall
     course = simulate(works, {**carried, **begun}, until)
@@ -165,43 +172,55 @@ def _data(w: DataWorkload, over: _Ways, processes_per_node: int) -> Phase:
         course = simulate([Work(work.flows, most) for work in works], {**carried, **begun})
         moved = most * sum(counts)
     processes = sum(counts)
+    # Who does not wait for each operation waits once.
     seconds = course.end + wait
-    each = course.end * processes * w.queue_depth / (moved / w.transfer_size) if moved else 0.0
+    each = course.end * processes * under_way / (moved / w.transfer_size) if moved else 0.0
     return Phase(
         w.operation, moved * w.repeats, amount * processes * w.repeats, seconds * w.repeats, each,
         _bound(course, over, "what each process waits for one operation"),
     )  # fmt: skip
 
 
+def _alone(reached: Iterable[tuple[Stage, float]], direction: Direction) -> float:
+    """Return bytes per second of one process that has all that it may go over to itself."""
+    return min(
+        (
+            one * (stage.units if stage.spread == "stripes" else 1) / part
+            for stage, part in reached
+            if (one := stage.one_carries(direction)) is not None
+        ),
+        default=math.inf,
+    )
+
+
 def _all_metadata(w: MetadataWorkload, over: _Ways) -> Iterator[Phase]:
     there: dict[Kind, list[float]] = {}
-    for action in w.phases:
-        for kind in _kinds(w, action):
-            items = there.get(kind, [float(w.items_per_process)] * len(over.layout.groups))
-            phase, done = _metadata(w, over, kind, action, items)
-            if action == "create":  # a time limit leaves fewer for the phases after it
-                there[kind] = done
-            yield phase
+    for kind, action in phases_of(w):
+        items = there.get(kind, [float(w.items_per_process)] * len(over.layout.groups))
+        phase, done = _metadata(w, over, kind, action, items)
+        if action == "create":  # a time limit leaves fewer for the phases after it
+            there[kind] = done
+        yield phase
 
 
 def _metadata(
     w: MetadataWorkload, over: _Ways, kind: Kind, action: Action, items: Sequence[float]
 ) -> tuple[Phase, list[float]]:
     """Return a phase, and what each process of a group did; `items`: what there is for it."""
-    stages = over.storage.topology
-    done_each = over.capacities({n: (s.does(action), "metadata") for n, s in enumerate(stages)})
-    size, direction = _content(w, kind, action)
-    carried = (
-        over.capacities({n: (s.one_carries(direction), "bandwidth") for n, s in enumerate(stages)})
-        if size
-        else {}
-    )
-    one = sum(stage.takes(action) or 0.0 for stage in stages)
+    stages = dict(enumerate(over.storage.topology))
+    on_it = {n: stage for n, stage in stages.items() if stage.carries != "data"}
+    done_each = over.capacities({n: (s.does(action), "metadata") for n, s in on_it.items()})
+    size, direction = content(w, kind, action)
+    of_data = {n: stage for n, stage in stages.items() if size and stage.carries != "metadata"}
+    carried = over.capacities({n: (s.one_carries(direction), "bandwidth") for n, s in of_data.items()})
+    one = sum(stage.takes(action) or 0.0 for stage in on_it.values())
     limit = 1 / one if one else math.inf
     works = []
     for group, each in zip(over.layout.groups, items, strict=True):
-        uses = {r: 1.0 for r in done_each if _goes_over(group.units, r)}
-        uses |= {r: float(size) for r in carried if _goes_over(group.units, r)}
+        uses: dict[str, float] = {}
+        for n in stages:
+            uses |= dict.fromkeys(_way(group.units, n, "metadata", done_each), 1.0)
+            uses |= dict.fromkeys(_way(group.units, n, "bandwidth", carried), float(size))
         works.append(Work(Flows(group.count, uses, limit), each))
     until = w.stonewall if w.stonewall is not None and action == "create" else math.inf
     course = simulate(works, {**done_each, **carried}, until)
@@ -216,15 +235,10 @@ def _metadata(
     return phase, [done.moved for done in course.done]
 
 
-def _content(w: MetadataWorkload, kind: Kind, action: Action) -> tuple[int, Direction]:
-    if kind == "file" and action == "create":
-        return w.write_bytes, "write"
-    return (w.read_bytes if kind == "file" and action == "read" else 0), "read"
-
-
-def _goes_over(units: Mapping[int, int], resource: str) -> bool:
-    stage, unit, _ = resource.split(".")
-    return units.get(int(stage)) == int(unit)
+def _way(units: Mapping[int, int], stage: int, word: str, capacities: Mapping[str, float]) -> list[str]:
+    """Return the resource of a stage that processes go over which use these units, where it is one."""
+    name = f"{stage}.{units[stage]}.{word}"
+    return [name] if name in capacities else []
 
 
 def _bound(course: Course, over: _Ways, otherwise: str) -> str:

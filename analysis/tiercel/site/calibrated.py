@@ -15,7 +15,7 @@ from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.project import provided
 from tiercel.site.model import Site, Storage
-from tiercel.site.topology import Stage
+from tiercel.site.topology import Stage, placed
 
 CALIBRATION_FILE = "calibration.yaml"
 _HEAD = """\
@@ -70,13 +70,8 @@ def with_calibration(site: Site, root: Path) -> Site:
 
 
 def _completed(storage: Storage, measured: list[Stage]) -> Storage:
-    told = {stage.stage for stage in storage.topology if _has_figures(stage)}
+    told = {stage.stage for stage in storage.topology if stage.figures or stage.absent}
     new = [stage for stage in measured if stage.stage not in told]
     instead = {stage.stage for stage in new}
     kept = [stage for stage in storage.topology if stage.stage not in instead]
-    return storage.model_copy(update={"topology": [*kept, *new]})
-
-
-def _has_figures(stage: Stage) -> bool:
-    plain = {"stage", "label", "units", "per_node", "spread", "whole", "source"}
-    return bool(stage.model_dump(exclude_none=True).keys() - plain)
+    return storage.model_copy(update={"topology": placed(kept, new)})

@@ -181,8 +181,13 @@ def _rates(stage: dict[str, Any]) -> str:
     said = of("bandwidth", lambda each: f"{each / 1e9:g} GB/s x {stage['units']}")
     said += of("operations", lambda each: f"{each:g} op/s x {stage['units']}")
     said += of("latency", format_latency)
+    said += of("cache", lambda each: f"{format_size(each)} of cache x {stage['units']}")
+    if stage["random_operations"] is not None:
+        said.append(f"{stage['random_operations']:g} op/s in random order x {stage['units']}")
     if stage["metadata"] is not None:
         given = stage["metadata"]
         each = [f"{k} {v:g}" for k, v in given.items()] if isinstance(given, dict) else [f"{given:g}"]
         said.append(f"metadata {', '.join(each)} op/s x {stage['units']}")
+    if stage["absent"]:
+        return "none"
     return ", ".join(said) or f"{stage['units']}, bandwidth unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tiercel.documents import parse, read_yaml
@@ -13,6 +14,8 @@ from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
 from tiercel.site.model import Site
 from tiercel.site.simulated import SUFFIX, is_simulated, real_name, without_machine
+from tiercel.site.supposed import supposed
+from tiercel.site.supposition import Supposition, read_supposition
 
 
 def known_sites(root: Path) -> list[str]:
@@ -23,8 +26,9 @@ def known_sites(root: Path) -> list[str]:
 def load_site(name: str, root: Path) -> Site:
     """Return site `name`; one with ``discover: true`` gets this machine's storages, cores and memory.
 
-    ``NAME-simulated`` is site NAME without its machine. Storages of the file win over discovered ones of the
-    same name. UserError for anything wrong, a site without storages included.
+    ``NAME-simulated`` is site NAME without its machine; one that supposes other hardware is known by its
+    results (`site.supposition`). Storages of the file win over discovered ones of the same name. UserError
+    for anything wrong, a site without storages included.
     """
     known = known_sites(root)
     if is_simulated(name):
@@ -32,6 +36,10 @@ def load_site(name: str, root: Path) -> Site:
             raise UserError(
                 f"site-configs/{name}: names with {SUFFIX} are of simulated sites: name it otherwise"
             )
+        if is_simulated(real_name(name)):
+            raise UserError(f"site {name}: {real_name(name)} is simulated already")
+        if real_name(name) not in known and (told := read_supposition(name, root)):
+            return _supposing(told, name, root)
         return without_machine(load_site(real_name(name), root))
     if name not in known:
         raise UserError(f"no site named {name!r} under site-configs/: {suggest(name, known)}")
@@ -55,4 +63,31 @@ def load_site(name: str, root: Path) -> Site:
     if not site.storages:
         raise UserError(f"{path}: storages: at least one is required")
     check_sources(site, str(path))
+    _check_stages(site, str(path))
     return with_calibration(site, root)
+
+
+def _supposing(found: Supposition, name: str, root: Path) -> Site:
+    """Return a simulated site as it is supposed to be."""
+    site = without_machine(suppose(load_site(found.site, root), found.set, root))
+    said = f"{site.description}, with {', '.join(found.set)}"
+    return site.model_copy(update={"site": name, "description": said})
+
+
+def suppose(site: Site, changes: Iterable[str], root: Path) -> Site:
+    """Return `site` with changes to its topologies; UserError for one that cannot be made."""
+    return supposed(site, changes, lambda name: load_site(name, root))
+
+
+def _check_stages(site: Site, where: str) -> None:
+    """Raise UserError for a stage of a node's own storage that would be one for all nodes.
+
+    Its ceiling would be that of one node at any scale.
+    """
+    for name, storage in site.storages.items():
+        for n, stage in enumerate(storage.topology):
+            if site.nodes > 1 and not storage.shared and not stage.per_node:
+                raise UserError(
+                    f"{where}: storages.{name}.topology.{n}: each node has its own {stage.stage}: "
+                    "per_node: true (or the storage is one for all: shared: true)"
+                )

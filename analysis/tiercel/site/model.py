@@ -11,16 +11,18 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tiercel.documents import Document
 from tiercel.errors import UserError
-from tiercel.quantities import Size
+from tiercel.quantities import Line, Size
 from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
 from tiercel.site.simulated import is_simulated
-from tiercel.site.topology import Stage
+from tiercel.site.topology import MOST_UNITS, Stage, check_chain
 from tiercel.site.variables import expand
 
 #: The type of object storage, and what there is no file system for.
 OBJECTS = "s3"
+#: Of one node. Whatever is larger is a mistake, and would plan scales and jobs without end.
+MOST_CORES = 100_000
 ONLY_DL = "only deep-learning workloads on engine dlkernel run there"
 _OF_OBJECTS = ("bucket", "endpoint", "region", "path_style", "attempts")
 
@@ -61,8 +63,14 @@ class Storage(Document):
         default=0.8, gt=0, le=1, description="refuse to fill the file system beyond this"
     )
 
-    licence: str = Field(default="", description="of the scheduler: a job that measures here holds it")
+    licence: Line = Field(default="", description="of the scheduler: a job that measures here holds it")
     topology: list[Stage] = Field(default=[], description="from the client to the media")
+
+    @field_validator("topology")
+    @classmethod
+    def _a_chain(cls, stages: list[Stage]) -> list[Stage]:
+        check_chain(stages)
+        return stages
 
     @model_validator(mode="before")
     @classmethod
@@ -126,21 +134,25 @@ class Site(Document):
     """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
 
     site: Name = Field(description="the folder's name")
-    description: str = Field(default="", description="the machine, in words")
+    description: Line = Field(default="", description="the machine, in words")
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
-    launcher_options: list[str] = Field(
+    launcher_options: list[Line] = Field(
         default=[], description="more words for the launcher; $VARIABLES are expanded"
     )
     scheduler: SchedulerSettings | None = Field(default=None, description="none: jobs run where they start")
     limits: Limits = Field(default=Limits(), description="what a study may use up")
-    nodes: int = Field(default=1, ge=1, description="how many there are")
-    processes_per_node: int = Field(default=1, ge=1, description="the most that an experiment may use")
-    cores_per_node: int | None = Field(default=None, ge=1, description="what a node-hour costs in core-hours")
-    memory_per_node: Size | None = Field(default=None, description="of one node")
+    nodes: int = Field(default=1, ge=1, le=MOST_UNITS, description="how many there are")
+    processes_per_node: int = Field(
+        default=1, ge=1, le=MOST_CORES, description="the most that an experiment may use"
+    )
+    cores_per_node: int | None = Field(
+        default=None, ge=1, le=MOST_CORES, description="what a node-hour costs in core-hours"
+    )
+    memory_per_node: Size | None = Field(default=None, gt=0, description="of one node")
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
     storages: dict[Name, Storage] = Field(default={}, description="by name")
-    sources: dict[str, str] = Field(
+    sources: dict[str, Line] = Field(
         default={}, description="where facts of this file come from; what is not named here is unverified"
     )
 

@@ -7,6 +7,7 @@ the profile names as its ``configfile``. A profile that was copied from another 
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,14 +29,29 @@ def check_profile(site: str, root: Path) -> None:
     """Raise UserError unless `root` has a profile that measures `site`, with scripts that are there."""
     path = root / profile_of(site, root) / "config.yaml"
     if not path.is_file():
+        own_folder = f"site-configs/{site}"
+        if not provided(root, f"{own_folder}/config.yaml").is_file():  # a link to the folder brings none
+            pattern = provided(root, "site-configs/local/config.yaml")
+            raise UserError(
+                f"{own_folder}/config.yaml: is not there: a Snakemake profile, as `tiercel site new` writes "
+                f"it beside site.yaml; without a scheduler: "
+                f"`cp {pattern} {own_folder}/ && ln -sfn {own_folder} {site}`"
+            )
         raise UserError(
             f"no Snakemake profile {site}/config.yaml in {root}: "
             f"link it with `ln -s site-configs/{site} {site}`"
+        )
+    # Taken for a pattern, which matches nothing: not a word is said.
+    if glob.has_magic(profile_of(site, root)):
+        raise UserError(
+            f"{path.parent}: Snakemake finds no profile in a folder whose name holds *, ? or [: install "
+            f"tiercel elsewhere, or make a project (`tiercel init --site {site}`)"
         )
     profile, own = read_yaml(path), provided(root, f"site-configs/{site}")
     if (own / "site.yaml").resolve() not in {file.resolve() for file in _files(profile, path.parent, root)}:
         named = profile.get("configfile", "nothing")
         raise UserError(f"{path}: configfile: must be site.yaml, the site's own (it names {named})")
+    _check_executor(path, profile.get("executor"), read_yaml(own / "site.yaml").get("scheduler"))
     prefix = profile.get("slurm-jobname-prefix", f"tiercel-{site}")
     if prefix != f"tiercel-{site}":
         raise UserError(f"{path}: slurm-jobname-prefix: must be tiercel-{site} (it is {prefix})")
@@ -52,6 +68,24 @@ def check_profile(site: str, root: Path) -> None:
             )
         if not os.access(script, os.X_OK):
             raise UserError(f"{path}: {command[0]}: is not there, or not executable")
+
+
+def _check_executor(profile: Path, executor: object, scheduler: object) -> None:
+    """Raise UserError where a profile would not send runs to the scheduler that its site.yaml names."""
+    name = scheduler.get("name") if isinstance(scheduler, Mapping) else None
+    here = executor in (None, "local")
+    if name and here:
+        raise UserError(
+            f"{profile}: executor: is missing: runs would go on this machine, not in jobs of {name}, which "
+            f"site.yaml names: write `executor: {'slurm' if name == 'slurm' else 'cluster-generic'}`"
+        )
+    if not name and not here:
+        raise UserError(
+            f"{profile}: executor: {executor}: site.yaml names no scheduler: write `scheduler: name: ...` "
+            "there, or remove the executor here"
+        )
+    if name != "slurm" and executor == "slurm":
+        raise UserError(f"{profile}: executor: slurm: site.yaml names scheduler {name}")
 
 
 def check_named_profile(site: str, arguments: Sequence[str], root: Path) -> None:
@@ -73,8 +107,10 @@ def check_named_profile(site: str, arguments: Sequence[str], root: Path) -> None
 def _named(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--profile", action="append")
+    parser.add_argument("--workflow-profile", action="append", default=[])
     known, _ = parser.parse_known_args(list(arguments))
-    return known.profile or [name for name in (environment.get("SNAKEMAKE_PROFILE", ""),) if name]
+    own = known.profile or [name for name in (environment.get("SNAKEMAKE_PROFILE", ""),) if name]
+    return own + [str(name) for name in known.workflow_profile]
 
 
 def _files(profile: Mapping[str, Any], folder: Path, root: Path) -> list[Path]:

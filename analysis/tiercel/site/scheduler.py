@@ -7,16 +7,18 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from tiercel.documents import Document
-from tiercel.quantities import Duration
+from tiercel.quantities import Duration, Line
 
 
 class SchedulerSettings(Document):
     """The scheduler of a site. Values may name environment variables, which the submission reads."""
 
     name: str = Field(description="slurm, lsf, flux or cobalt")
-    partition: str = Field(default="", description="partition or queue; empty: the site's default")
-    account: str = Field(default="", description="who pays; best an environment variable: $MY_ACCOUNT")
-    walltime: Duration = Field(default=3600.0, ge=60, description="the most that one job may ask for")
+    partition: Line = Field(default="", description="partition or queue; empty: the site's default")
+    account: Line = Field(default="", description="who pays; best an environment variable: $MY_ACCOUNT")
+    walltime: Duration = Field(
+        default=3600.0, ge=60, le=366 * 86400, description="the most that one job may ask for"
+    )
     options: list[str] = Field(
         default=[], description="more words for sbatch; elsewhere they stand in the site's submit"
     )
@@ -37,5 +39,8 @@ class Limits(Document):
     """What a study may use up on a site."""
 
     core_hours: float | None = Field(
-        default=None, gt=0, description="of one study; once they are used no further run begins"
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="of one study; once they are used no further run begins",
     )

@@ -19,6 +19,10 @@ _PATIENCE_S = 20.0
 _USUAL = {
     "lsf": ("jsrun", "queue, nodes, cores and walltime: `bqueues -l` and the site's pages say"),
     "flux": ("flux", "queue, nodes, cores and walltime: `flux resource list` and `flux queue list`"),
+    "gridengine": (
+        "auto",
+        "queue, parallel environment (in submit), nodes, cores: `qconf -sql`, `qconf -spl`, `qhost`",
+    ),
 }
 _OTHERS = ("auto", "queue, nodes, cores and walltime: the site's pages say")
 
@@ -68,7 +72,8 @@ def survey(scheduler: str = "") -> Survey:
 
 
 def _scheduler() -> str:
-    for name, program in (("slurm", "sbatch"), ("lsf", "bsub"), ("flux", "flux")):
+    programs = (("slurm", "sbatch"), ("lsf", "bsub"), ("flux", "flux"), ("gridengine", "qconf"))
+    for name, program in programs:
         if shutil.which(program):
             return name
     cobalt = shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists())
@@ -133,7 +138,8 @@ def _storages(found: Survey) -> None:
     found.storages = {name: s for name, s in storages.items() if s.medium == "network"}
     if not found.storages:
         found.questions.append(
-            "no network file system was found that this user can write: add the shared storage"
+            "no network file system was found that this user can write: give `shared` the type, mount "
+            "point and scratch folder of the one that there is"
         )
     found.questions.append("node-local storage of the compute nodes: add it with its mount point there")
 

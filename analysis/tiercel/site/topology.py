@@ -5,22 +5,31 @@ Source of the stages: paper 004, section IV.B and figure 1, which explains its r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from tiercel.documents import Document
-from tiercel.quantities import Duration, Rate
+from tiercel.quantities import Duration, Line, Rate, Size
 
 StageKind = Literal["client", "connection", "gateway", "server", "fabric", "media"]
+#: From the client to the media.
+STAGES: tuple[StageKind, ...] = get_args(StageKind)
 Direction = Literal["read", "write"]
 Action = Literal["create", "stat", "read", "rename", "remove"]
 Spread = Literal["stripes", "nodes", "processes"]
+Carries = Literal["all", "data", "metadata"]
 #: Figures that a stage has for reads and writes alike, or for each of them (`read_latency`).
-FOR_EACH_DIRECTION = ("bandwidth", "operations", "latency")
-Each = Annotated[float, Field(gt=0)]
+FOR_EACH_DIRECTION = ("bandwidth", "operations", "latency", "cache")
+Each = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Wait = Annotated[Duration, Field(gt=0)]
+Kept = Annotated[Size, Field(gt=0)]
+#: How the source of a stage begins that `tiercel site calibrate` measured.
+CALIBRATED = "measured here"
+#: Nodes of a site, units of a stage. Ten times as many as any machine has; whatever is larger is a mistake.
+MOST_UNITS = 1_000_000
 
 
 class Stage(Document):
@@ -31,13 +40,27 @@ class Stage(Document):
     """
 
     stage: StageKind = Field(description="its kind")
-    label: str = Field(default="", description="its name in sentences")
-    bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads and writes alike")
-    read_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, reads")
-    write_bandwidth: Rate | None = Field(default=None, gt=0, description="of one unit, writes")
+    label: Line = Field(default="", description="its name in sentences")
+    bandwidth: Rate | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads and writes alike"
+    )
+    read_bandwidth: Rate | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads"
+    )
+    write_bandwidth: Rate | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="of one unit, writes"
+    )
     operations: Each | None = Field(default=None, description="per second, of one unit")
     read_operations: Each | None = Field(default=None, description="of one unit, reads")
     write_operations: Each | None = Field(default=None, description="of one unit, writes")
+    random_operations: Each | None = Field(
+        default=None, description="per second in random order, of one unit; without it operations count"
+    )
+    cache: Kept | None = Field(
+        default=None, description="bytes that one unit keeps; reads of them and writes into it go no further"
+    )
+    read_cache: Kept | None = Field(default=None, description="of what was written or read last")
+    write_cache: Kept | None = Field(default=None, description="of what it takes before what is behind it")
     metadata: Each | dict[Action, Each] | None = Field(
         default=None,
         description="creates, stats... of files or folders per second, of one unit; or of each kind",
@@ -49,15 +72,21 @@ class Stage(Document):
         default=None,
         description="what a create, stat... takes its process where it is alone; or of each kind",
     )
-    units: int = Field(default=1, ge=1, description="how many there are (in a node, or in all)")
+    units: int = Field(
+        default=1, ge=1, le=MOST_UNITS, description="how many there are (in a node, or in all)"
+    )
     per_node: bool = Field(default=False, description="every node has its own")
+    carries: Carries = Field(
+        default="all", description="metadata: a server beside the way of the data; data: the other way about"
+    )
+    absent: bool = Field(default=False, description="there is none on this way, so no figure is missing")
     spread: Spread = Field(
         default="stripes", description="what goes over one unit: stripes of everything, a node, or a process"
     )
     whole: bool = Field(
         default=False, description="its figures were found from end to end: they stand for all stages"
     )
-    source: str = Field(default="", description="where the numbers come from")
+    source: Line = Field(default="", description="where the numbers come from")
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Stage:
@@ -67,30 +96,45 @@ class Stage(Document):
                 raise ValueError(f"give {figure}, or {' and '.join(own)}, not both")
         if self.per_node and self.spread == "nodes":
             raise ValueError("spread: nodes is for units that nodes share: per_node gives each its own")
+        if self.absent and self.figures:
+            raise ValueError(f"absent: true, and it has {', '.join(self.figures)}: one of the two")
         return self
+
+    @property
+    def figures(self) -> list[str]:
+        """The keys that say what it can do."""
+        return [name for name in FIGURES if getattr(self, name) is not None]
 
     @property
     def name(self) -> str:
         return self.label or self.stage
 
-    def count(self, nodes: int) -> int:
-        """Return how many units `nodes` nodes have the use of."""
-        if self.per_node:
-            return self.units * nodes
-        return min(self.units, nodes) if self.spread == "nodes" else self.units
+    @property
+    def calibrated(self) -> bool:
+        """Whether its figures are what this machine once reached, and not what hardware can do at most."""
+        return self.source.startswith(CALIBRATED)
 
-    def carries(self, operation: Direction, nodes: int) -> float | None:
-        """Return bytes per second that the stage carries for `nodes` nodes, or None where nobody says."""
-        one = self.one_carries(operation)
-        return None if one is None else one * self.count(nodes)
+    def count(self, nodes: int, processes: int | None = None) -> int:
+        """Return how many units `nodes` nodes with so many processes on each (None: many) have the use of."""
+        if self.spread == "nodes":
+            return min(self.units, nodes)
+        shares = nodes if self.per_node else 1
+        if self.spread == "stripes" or processes is None:
+            return self.units * shares
+        return min(self.units, processes * nodes // shares) * shares
 
     def one_carries(self, operation: Direction) -> float | None:
         """Return bytes per second that one unit carries, or None where nobody says."""
         one = self.read_bandwidth if operation == "read" else self.write_bandwidth
         return self.bandwidth if one is None else one
 
-    def begins(self, operation: Direction) -> float | None:
-        """Return reads or writes per second that one unit begins, or None where nobody says."""
+    def begins(self, operation: Direction, random: bool = False) -> float | None:
+        """Return reads or writes per second that one unit begins, or None where nobody says.
+
+        `random`: in random order, where a disk has to seek for each.
+        """
+        if random and self.random_operations is not None:
+            return self.random_operations
         one = self.read_operations if operation == "read" else self.write_operations
         return self.operations if one is None else one
 
@@ -98,6 +142,11 @@ class Stage(Document):
         """Return the seconds that the stage adds to one read or write, or None where nobody says."""
         one = self.read_latency if operation == "read" else self.write_latency
         return self.latency if one is None else one
+
+    def keeps(self, operation: Direction) -> int | None:
+        """Return the bytes of reads or writes that one unit keeps, or None where nobody says."""
+        one = self.read_cache if operation == "read" else self.write_cache
+        return self.cache if one is None else one
 
     def does(self, action: Action) -> float | None:
         """Return how many metadata operations of a kind one unit does per second, None where nobody says.
@@ -115,3 +164,35 @@ class Stage(Document):
         found = self.metadata_latency
         told = found.get(action) if isinstance(found, Mapping) else found
         return self.latency if told is None else told
+
+
+#: The keys of a stage that say what it can do; the others say what it is.
+FIGURES = tuple(
+    name
+    for name in Stage.model_fields
+    if name not in {"stage", "label", "units", "per_node", "carries", "absent", "spread", "whole", "source"}
+)
+
+
+def placed(stages: Sequence[Stage], new: Sequence[Stage]) -> list[Stage]:
+    """Return a chain with new stages where they belong on the way to the media."""
+    found = list(stages)
+    for stage in new:
+        rank = STAGES.index(stage.stage)
+        before = [n for n, each in enumerate(found) if STAGES.index(each.stage) <= rank]
+        found.insert(before[-1] + 1 if before else 0, stage)
+    return found
+
+
+def check_chain(stages: Sequence[Stage]) -> None:
+    """Raise ValueError for a way that does not begin with the client, does not end with the media, or has two
+    stages of one name: nobody could tell which of them bounds a result."""
+    names = [stage.name for stage in stages]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two stages are called {twice[0]}: give each a label of its own")
+    kinds = [stage.stage for stage in stages]
+    for before, after in pairwise(kinds):
+        if after == "client" != before:
+            raise ValueError(f"client stands behind {before}: the way goes from the client to the media")
+        if before == "media" != after:
+            raise ValueError(f"{after} stands behind media: the way goes from the client to the media")

@@ -11,11 +11,6 @@ from tiercel.errors import UserError
 _VARIABLE = re.compile(r"\$\$|\$(\w+)|\$\{(\w+)\}")
 
 
-def variables_in(text: str) -> list[str]:
-    """Return the names of the environment variables that `text` uses."""
-    return [match[1] or match[2] for match in _VARIABLE.finditer(text) if match[0] != "$$"]
-
-
 def expand(text: str, what: str) -> str:
     """Return `text` with its variables' values; UserError that begins with `what` for one that is not set."""
 

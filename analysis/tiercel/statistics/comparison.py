@@ -1,12 +1,15 @@
 """Is one system better than another? A ratio, its interval, tests, and a verdict.
 
-Within a study (:func:`compare_placed`) a difference is claimed only when both hold:
+Within a study (:func:`compare_placed`) a difference is claimed only when all hold:
 
 1. the two-level model of repetitions and placements (see :mod:`tiercel.statistics.placements`; Welch's t on
    logarithms, with the variance between placements added to that of the means, and that by which a system
    changed from round to round: :mod:`tiercel.statistics.wander`) gives p < 0.05, corrected for the number of
-   comparisons made, and
-2. the Mann-Whitney rank test, which needs no model, gives p < 0.05 for the comparison alone.
+   comparisons made, and such a change alone would not give as much, and
+2. the Mann-Whitney rank test, which needs no model, gives p < 0.05 for the comparison alone: over all of its
+   scales, or at one of them, times their number (what differs at one scale alone is hidden by the others),
+   and
+3. usual runs differ, not only some of them (:mod:`tiercel.statistics.usual`).
 
 Where the placements that were measured are not those of the comparison (between evaluations of different
 days, replays of one program; :func:`compare_scales`), it is claimed only when the interval of the ratio of
@@ -33,8 +36,11 @@ from scipy import stats
 from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
+from tiercel.statistics.satterthwaite import satterthwaite
 from tiercel.statistics.summary import Values, finite
-from tiercel.statistics.wander import STEADY, Wander
+from tiercel.statistics.usual import USUAL, usual_p
+from tiercel.statistics.wander import EXPLAINS, STEADY, Wander
+from tiercel.units import format_share
 
 Verdict = Literal["higher", "lower", "undecided"]
 Sample = Iterable[Any]
@@ -59,6 +65,7 @@ VERDICT_COLUMNS = (
     "verdict",
     "reason",
     "separated",
+    "farthest",
 )
 
 
@@ -73,6 +80,8 @@ class Parts:
     """The variance between placements, of the whole difference, and what the systems changed against each
     other over the study: repetitions make neither smaller."""
     placed_freedom: float
+    farthest: float = math.nan
+    """The ratio at the scale where it is farthest from 1, where scales surely differ (F test); NaN else."""
 
     def repeated(self, more: int = 0) -> tuple[float, float]:
         """Return the variance of the difference by the repetitions, were there so many more of them, and its
@@ -117,11 +126,22 @@ class Comparison:
     """What the model rests on; None where it was compared without, or nothing tells of placements."""
     changed: float = 0.0
     """The variance by which the systems changed against each other over the study."""
+    changed_p: float = 0.0
+    """The chance that this change alone gives such a difference."""
+    usual_p: float = 0.0
+    """p of usual runs alike (:mod:`tiercel.statistics.usual`), for this comparison alone."""
+    scale_p: float = 1.0
+    """The least p of the rank test at a single scale, in the direction of the ratio, times the scales."""
 
     @property
     def separated(self) -> bool:
         """Every value of one side is beyond every value of the other: a hint where claims are impossible."""
         return abs(self.effect) == 1.0
+
+    @property
+    def farthest(self) -> float:
+        """The ratio at the scale where it is farthest from 1; NaN where scales do not surely differ."""
+        return math.nan if self.parts is None else self.parts.farthest
 
     def columns(self) -> dict[str, Any]:
         """Return the values of VERDICT_COLUMNS."""
@@ -140,11 +160,11 @@ def compare(a: Sample, b: Sample, floor: Floor, seed: int = 0) -> Comparison:
 
 def compare_scales(strata: Iterable[tuple[Sample, Sample]], floor: Floor, seed: int = 0) -> Comparison:
     """Compare pairs of samples, one pair for each scale, in one verdict about all of them."""
-    pairs = [(finite(a), finite(b)) for a, b in strata]
-    plain = _plain([(a, b) for a, b in pairs if len(a) and len(b)], floor)
+    pairs = _both(strata)
+    plain = _plain(pairs, floor)
     if not math.isfinite(plain.ratio):
         return plain
-    low, high = ratio_interval([(a, b) for a, b in pairs if len(a) and len(b)], seed=seed)
+    low, high = ratio_interval(pairs, seed=seed)
     return judge([replace(plain, low=min(low, plain.ratio), high=max(high, plain.ratio))])[0]
 
 
@@ -160,17 +180,17 @@ def compare_placed(
     ratio of medians is that of `shown`, values as they were measured, where `strata` were flattened.
     `changed`: by how much the two systems changed against each other (:mod:`tiercel.statistics.wander`).
     """
-    pairs = [(finite(a), finite(b)) for a, b in strata]
-    pairs = [(a, b) for a, b in pairs if len(a) and len(b)]
+    pairs = _both(strata)
     plain = _plain(pairs, spread)
     if not math.isfinite(plain.ratio):
         return plain
-    ratio = plain.ratio if shown is None else _ratio([(finite(a), finite(b)) for a, b in shown])
+    ratio = plain.ratio if shown is None else _ratio(_both(shown))
     difference, sides = _sides(pairs)
     apart = between(spread) / len(pairs) if spread.known else math.inf
     stays = [(apart, float(spread.n)), (changed.variance, changed.freedom)]
     placed = sum(part for part, _ in stays)
-    parts = Parts(difference, sides, placed, satterthwaite(stays) if math.isfinite(placed) else 1.0)
+    freedom = satterthwaite(stays) if math.isfinite(placed) else 1.0
+    parts = Parts(difference, sides, placed, freedom, _farthest(pairs, between(spread)))
     variance, freedom = parts.repeated()
     whole = variance + placed
     if not math.isfinite(whole):
@@ -182,9 +202,19 @@ def compare_placed(
         model_p = _two_sided(difference, whole, freedom)
     if (difference > 0) != (ratio > 1):
         model_p = 1.0  # the means say one thing and the medians another: nothing is clear
-    made = replace(plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p,
-                   parts=parts if math.isfinite(whole) else None, changed=changed.variance)  # fmt: skip
+    made = replace(
+        plain, ratio=ratio, low=min(low, ratio), high=max(high, ratio), model_p=model_p,
+        parts=parts if math.isfinite(whole) else None, changed=changed.variance,
+        changed_p=changed.alone(difference), usual_p=usual_p(pairs, difference, math.log(plain.ratio)),
+        scale_p=_scale_p(pairs, ratio),
+    )  # fmt: skip
     return judge([made])[0]
+
+
+def _both(strata: Iterable[tuple[Sample, Sample]]) -> list[tuple[Values, Values]]:
+    """Return the pairs of which both sides have finite values, with those alone."""
+    pairs = ((finite(a), finite(b)) for a, b in strata)
+    return [(a, b) for a, b in pairs if len(a) and len(b)]
 
 
 def _plain(pairs: Sequence[tuple[Values, Values]], floor: Floor) -> Comparison:
@@ -218,11 +248,27 @@ def _sides(
     return means[0] - means[1], tuple(told)
 
 
-def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of variances (F. E. Satterthwaite, Biometrics 2, 1946)."""
-    whole = sum(variance for variance, _ in parts)
-    weight = sum(variance**2 / freedom for variance, freedom in parts if variance > 0)
-    return whole**2 / weight if weight > 0 else 1.0
+def _scale_p(pairs: Sequence[tuple[Values, Values]], ratio: float) -> float:
+    if len(pairs) < 2:
+        return 1.0
+    toward = [pair for pair in pairs if (cliffs_delta([pair]) > 0) == (ratio > 1)]
+    return min([1.0, *(len(pairs) * rank_test([pair]) for pair in toward)])
+
+
+def _farthest(pairs: Sequence[tuple[Values, Values]], placed: float) -> float:
+    """Return the ratio at the scale where it is farthest from 1, if scales differ more than repetitions and
+    placements (`placed`, of each) explain: one system ahead at few processes and behind at many is on the
+    whole as fast as the other, and not the same. NaN where they do not."""
+    logs = [(np.log(a), np.log(b)) for a, b in pairs]
+    freedom = sum(len(a) + len(b) - 2 for a, b in logs)
+    if len(logs) < 2 or any(len(side) < 2 for pair in logs for side in pair) or not math.isfinite(placed):
+        return math.nan
+    apart = np.array([float(a.mean() - b.mean()) for a, b in logs])
+    error = float(np.mean([a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b) for a, b in logs])) + placed
+    seen = float(apart.var(ddof=1))
+    if seen <= 0 or (error > 0 and float(stats.f.sf(seen / error, len(logs) - 1, freedom)) >= ALPHA):
+        return math.nan
+    return math.exp(float(apart[np.abs(apart).argmax()]))
 
 
 def _two_sided(difference: float, variance: float, freedom: float) -> float:
@@ -237,18 +283,30 @@ def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:
     `spend`: the part of the 5 % that may be spent here (:mod:`tiercel.statistics.looks`); p is corrected for
     it, too.
     """
-    found = holm([c.p_value if c.model_p is None else c.model_p for c in family])
+    found = step_up([_tested(c) for c in family])
     corrected = [min(1.0, p / spend) for p in found]
     return [_judged(replace(c, p_corrected=p), len(family)) for c, p in zip(family, corrected, strict=True)]
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number (S. Holm, Scandinavian Journal of Statistics 6, 1979)."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+def _tested(c: Comparison) -> float:
+    """Return the p that is corrected for the family: 1 for what a change alone explains, since that is one
+    and the same for all, and whatever goes together would pass Hochberg's step at 5 %."""
+    if c.model_p is None:
+        return c.p_value
+    return 1.0 if c.changed_p >= EXPLAINS else c.model_p
+
+
+def step_up(p_values: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number (Y. Hochberg, Biometrika 75, 1988).
+
+    The k-th largest counts k times, and none more than a larger one: where all are below 5 %, all are
+    claimed. Step-up needs tests that are independent or go together (S. Sarkar and C.-K. Chang, JASA 92,
+    1997): here the noise and the rounds are the same for all, and `python -m benchmarks.decisions` counts.
+    """
     corrected = [1.0] * len(p_values)
-    running = 0.0
-    for rank, i in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[i]))
+    running = 1.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: -p_values[i]), start=1):
+        running = min(running, rank * p_values[i])
         corrected[i] = running
     return corrected
 
@@ -282,13 +340,22 @@ def _unplaced(c: Comparison, family: int) -> str:
         return f"too few repetitions for a rank test at 5 % ({c.n_a} against {c.n_b})"
     if c.p_corrected >= ALPHA:
         among = f", among {family} comparisons" if family > 1 and (c.model_p or 0.0) < ALPHA else ""
-        if c.parts and c.changed > c.parts.placed / 2 and c.changed > c.parts.repeated()[0]:
-            by = f"{math.expm1(math.sqrt(c.changed)):.0%}"
-            told = f"p = {c.p_corrected:.2g}{among}"
+        if math.isfinite(c.farthest):
+            told = f"{c.farthest:.3g} at one of them, {c.ratio:.3g} over all"
+            return f"scales differ: a ratio of {told} (p = {c.p_corrected:.2g}{among})"
+        larger = c.parts and c.changed > c.parts.placed / 2 and c.changed > c.parts.repeated()[0]
+        if larger or c.changed_p >= EXPLAINS:
+            by = format_share(math.expm1(math.sqrt(c.changed)))
+            told = f"p = {max(c.changed_p, c.model_p or 0.0):.2g}{among}"
             return f"one of the two changed against the other from round to round, by {by} ({told})"
         return f"repetitions and placements differ as much (p = {c.p_corrected:.2g}{among})"
-    if c.p_value >= ALPHA:
+    # Systems that are alike with few processes may differ with many: ranks of all scales hide that.
+    if min(c.p_value, c.scale_p) >= ALPHA:
         return f"the rank test does not tell them apart (p = {c.p_value:.2g})"
+    if c.usual_p >= max(ALPHA, USUAL * (c.model_p or 0.0)):
+        return (
+            f"some runs differ, usual ones do not (a ratio of medians of {c.ratio:.3g}, p = {c.usual_p:.2g})"
+        )
     return ""
 
 

@@ -12,8 +12,9 @@ import math
 
 from scipy import stats
 
-from tiercel.statistics.comparison import ALPHA, Parts, satterthwaite
+from tiercel.statistics.comparison import ALPHA, Parts
 from tiercel.statistics.ranking import MARGIN
+from tiercel.statistics.satterthwaite import satterthwaite
 
 #: More repetitions than these on each side nobody waits for: then it is placements that are not known.
 MOST = 100
@@ -21,14 +22,16 @@ MOST = 100
 _ROOM = 0.84
 
 
-def repetitions_needed(parts: Parts | None, family: int, spend: float) -> int | None:
+def repetitions_needed(parts: Parts | None, family: int, spend: float, margin: float = MARGIN) -> int | None:
     """Return how many more repetitions on each side (at each scale) would decide; None for more than `MOST`.
 
     `family`: the comparisons that a claim is corrected for; `spend`: the next look's part of the 5 %.
     """
     if parts is None or not math.isfinite(parts.difference):
         return None
-    away, inside = abs(parts.difference), math.log(MARGIN)
+    away, inside = abs(parts.difference), math.log(margin)
+    if math.isfinite(parts.farthest) and abs(math.log(parts.farthest)) > inside:
+        inside = -math.inf  # scales that differ are not the same, however sure that is over all
     if math.sqrt(parts.placed) * 2 > max(away, inside - away):
         return None  # however many repetitions
     for more in range(1, MOST + 1):

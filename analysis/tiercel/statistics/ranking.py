@@ -25,7 +25,8 @@ Outcome = Literal["higher", "lower", "same", "undecided"]
 #: of it; no gain: memory that is not; only: there is no other; nothing: it has no comparison.
 Advice = Literal["use", "avoid", "undecided", "fastest", "no gain", "only", "nothing"]
 
-#: Two systems whose ratio surely lies between its inverse and this are called the same.
+#: Two systems whose ratio surely lies between its inverse and this are called the same, unless their study
+#: says otherwise (`margin:`; column `margin`).
 MARGIN = 1.1
 #: Repetitions on each side from which "the same" may be said: the interval of fewer values is too short
 #: (tests/statistics/test_ranking.py simulates how often it is then said wrongly).
@@ -38,6 +39,8 @@ def reverse(row: Record) -> Record:
     for name in [k for k in row if k.endswith("_a")]:
         other = f"{name[:-2]}_b"
         swapped[name], swapped[other] = row[other], row[name]
+    if "farthest" in row:
+        swapped["farthest"] = 1 / row["farthest"]
     opposite = {"higher": "lower", "lower": "higher"}
     return swapped | {
         "ratio": 1 / row["ratio"],
@@ -59,13 +62,17 @@ def both(row: Mapping[str, Any]) -> set[str]:
 
 
 def same(row: Mapping[str, Any]) -> bool:
-    """Return whether a comparison shows two systems to be the same within MARGIN.
+    """Return whether a comparison shows two systems to be the same within its margin.
 
     The whole 95 % interval of the ratio lies within the margin (two one-sided tests, D. J. Schuirmann,
-    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
+    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987), and none of its scales surely differs from the
+    others and lies beyond it.
     """
+    farthest, margin = row.get("farthest", math.nan), row.get("margin", MARGIN)
+    if farthest > margin or farthest < 1 / margin:
+        return False
     enough = min(row["n_a"], row["n_b"]) >= SAME_FROM
-    return bool(enough and row["low"] >= 1 / MARGIN and row["high"] <= MARGIN)
+    return bool(enough and row["low"] >= 1 / margin and row["high"] <= margin)
 
 
 def outcome(rows: Iterable[Mapping[str, Any]]) -> Outcome:

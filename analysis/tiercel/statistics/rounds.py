@@ -40,11 +40,13 @@ def flattened(rows: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
-def compared(observations: pd.DataFrame, excluded: Iterable[str] = (), without: str = "") -> pd.DataFrame:
+def compared(
+    observations: pd.DataFrame, excluded: Iterable[str] = (), without: str = "", twins: bool = False
+) -> pd.DataFrame:
     """Return the rows that comparisons are made of: `select.usable`, flattened, without the second halves of
-    A/A pairs (which tell what a round had in common all the same)."""
+    A/A pairs unless `twins` (they tell what a round had in common all the same)."""
     rows = flattened(usable(observations, excluded, twins=True, without=without))
-    return rows[rows["twin"] == "a"]
+    return rows if twins else rows[rows["twin"] == "a"]
 
 
 def planned(observations: pd.DataFrame, excluded: Iterable[str] = (), without: str = "") -> pd.DataFrame:
@@ -58,6 +60,26 @@ def unflattened(rows: pd.DataFrame, metric: str) -> pd.Series[float]:
     """Return the rates of rows that :func:`flattened` gave, as they were measured."""
     found: pd.Series[float] = rows[metric] / rows["common"]
     return found
+
+
+def met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two sides as they are compared: without the rounds for which one alone went on.
+
+    Whoever was precise early stops, and whoever was not goes on for some more rounds, minutes later; a
+    further look, even days later, gives more repetitions to some configurations than to others. What one
+    side alone has of that would set one time against another. A round of the study in which a run of one
+    side failed, with later ones that went well, stays: what it had in common with the others is known
+    (:func:`flattened`).
+    """
+    if a.empty or b.empty or (a["origin"] == "imported").any():
+        return a, b  # what is imported has numbers, and no rounds
+    last = min(side.loc[side["look"] == 0, "repetition"].max() for side in (a, b))
+    both = set(a.loc[a["look"] > 0, "repetition"]) & set(b.loc[b["look"] > 0, "repetition"])
+    first, second = (
+        side[((side["look"] == 0) & ~(side["repetition"] > last)) | side["repetition"].isin(both)]
+        for side in (a, b)
+    )
+    return first, second
 
 
 def _effects(study: pd.DataFrame) -> dict[float, float]:

@@ -16,12 +16,20 @@ import numpy as np
 import pandas as pd
 
 from tiercel.statistics import placements
-from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, compare_scales, judge
+from tiercel.statistics.comparison import (
+    ALPHA,
+    VERDICT_COLUMNS,
+    Comparison,
+    compare_placed,
+    compare_scales,
+    judge,
+)
 from tiercel.statistics.effort import repetitions_needed
+from tiercel.statistics.kinds import kinds_changed
 from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
-from tiercel.statistics.ranking import same
-from tiercel.statistics.rounds import compared, unflattened
+from tiercel.statistics.ranking import MARGIN, same
+from tiercel.statistics.rounds import compared, met, unflattened
 from tiercel.statistics.select import (
     GROUP,
     SAME,
@@ -96,6 +104,7 @@ COMPARISON_COLUMNS = (
     "amount_b",
     *VERDICT_COLUMNS,
     "needed",
+    "margin",
     "runs",
 )
 AGREEMENT_COLUMNS = (
@@ -198,10 +207,14 @@ class _Row:
             str(v) for name, v in self.words.items() if not name.startswith("median") and name != "runs"
         )
 
-    def decided(self, then: Comparison) -> _Row:
-        """Return the row with what an earlier look claimed; undecided where all that was measured since lies
-        on the other side: something has changed between."""
-        if (self.comparison.ratio > 1) != (then.ratio > 1):
+    def decided(self, then: Comparison, since: Comparison | None) -> _Row:
+        """Return the row with what an earlier look claimed.
+
+        Undecided where all rounds together, or by the rank test those `since`, lie on the other side:
+        something has changed between.
+        """
+        opposite = since is not None and since.p_value < ALPHA and (since.ratio > 1) != (then.ratio > 1)
+        if opposite or (self.comparison.ratio > 1) != (then.ratio > 1):
             reason = f"an earlier look claimed {then.verdict}, and what was measured since says the opposite"
             return _Row(self.words, replace(self.comparison, verdict="undecided", reason=reason))
         kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
@@ -213,44 +226,61 @@ class _Row:
 
 
 def comparisons(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
+    observations: pd.DataFrame,
+    excluded: Iterable[str] = (),
+    spread_table: pd.DataFrame | None = None,
+    margin: float = MARGIN,
 ) -> pd.DataFrame:
     """Return stack against stack for each workload and operation: storages, and layers on a storage.
 
     Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
-    have (only where there are several). For Holm's correction all answers of a study by one engine are a
+    have (only where there are several). For Hochberg's correction all answers of a study by one engine are a
     family: those over all scales, with those of workloads that have a single one; the scales of the others
     are a second family. A study that was measured further is judged at each look by what was there then.
     `needed`: how many more repetitions on each side, at each scale, would decide an answer (NaN: it is
     decided, or they would not). Observations with an `excluded` flag do not count; `spread_table` saves
-    making the spreads (:mod:`tiercel.statistics.placements`) again.
+    making the spreads (:mod:`tiercel.statistics.placements`) again. Within `margin` two are the same
+    (`ranking.same`).
     """
     excluded = tuple(excluded)
-    rows = compared(observations, excluded)
+    rows = compared(observations, excluded, twins=True)
     spread_of = placements.lookup(
         placements.spreads(observations, excluded) if spread_table is None else spread_table
     )
-    claimed: dict[tuple[Any, ...], Comparison] = {}
+    claimed: dict[tuple[Any, ...], tuple[int, Comparison]] = {}
     found: list[_Row] = []
     looks = sorted({0, *map(int, rows["look"])})
     for look in looks:
-        found = _at_look(rows[rows["look"] <= look], spread_of, look)
+        found = _at_look(rows[rows["look"] <= look], spread_of, look, margin)
         for row in found:
             if row.comparison.verdict != "undecided":
-                claimed.setdefault(row.key, row.comparison)
+                claimed.setdefault(row.key, (look, row.comparison))
     # What one look claimed stays claimed, with the p that it had then.
-    table = [
-        (row if then is None else row.decided(then)).columns()
-        for row in found
-        for then in [claimed.get(row.key)]
-    ]
+    since = {
+        (look, row.key): row.comparison
+        for look in {look for look, _ in claimed.values()} - {looks[-1]}
+        for row in _at_look(rows[rows["look"] > look], spread_of, looks[-1], margin)
+    }
+
+    def final(row: _Row) -> _Row:
+        if row.key not in claimed:
+            return row
+        look, then = claimed[row.key]
+        return row.decided(then, since.get((look, row.key)))
+
+    table = [final(row).columns() | {"margin": margin} for row in found]
     return pd.DataFrame(table, columns=list(COMPARISON_COLUMNS))
 
 
-def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor], look: int) -> list[_Row]:
+def _at_look(
+    rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor], look: int, margin: float
+) -> list[_Row]:
     """Return the comparisons of all that was measured up to one look, judged by what it may claim."""
     found: list[_Row] = []
-    changes = wanders(rows)
+    # The halves of A/A pairs ran in the same round: what it did to a storage shows in both.
+    firsts = rows[rows["twin"] == "a"]
+    changes = wanders(rows), kinds_changed(firsts)
+    rows = firsts
     families: dict[tuple[Any, ...], list[int]] = {}
 
     def note(row: _Row, *family: Any) -> None:
@@ -259,13 +289,17 @@ def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor]
 
     for key, group in rows.groupby([*SAME, "features"], dropna=False, sort=True):
         words = dict(zip(SAME, key, strict=False))
+        of = words | {"features": key[-1]}
         study = tuple(words[name] for name in ("origin", "site", "study", "engine"))
         for one, other in _pairs(group):
             at_scales = _paired_scales(one, other)
             if not at_scales:
                 continue
             spread = placements.together(*(spread_of(words | _stack(side)) for side in (one, other)))
-            changed = changes(words, _stack(one), _stack(other))
+            # Both see a change of the whole storage: the larger one, not their sum.
+            changed = max(
+                (change(of, _stack(one), _stack(other)) for change in changes), key=lambda w: w.variance
+            )
             names = words | _sides(one, other) | {"metric": metric_of(group)}
             several = len(at_scales) > 1
             for scale, a, b in at_scales:
@@ -280,11 +314,13 @@ def _at_look(rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor]
                 )
     for family, members in families.items():
         judged = judge([found[i].comparison for i in members], share(look))
-        left = [made.verdict == "undecided" and not same(made.columns()) for made in judged]
+        left = [
+            made.verdict == "undecided" and not same(made.columns() | {"margin": margin}) for made in judged
+        ]
         for place, made, undecided in zip(members, judged, left, strict=True):
             needed = None
             if undecided and family[-1] == "whole":
-                needed = repetitions_needed(made.parts, sum(left), share(look + 1))
+                needed = repetitions_needed(made.parts, sum(left), share(look + 1), margin)
             found[place] = _Row(found[place].words, made, needed)
     return found
 
@@ -342,23 +378,12 @@ def _paired_scales(
     a: pd.DataFrame, b: pd.DataFrame
 ) -> list[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
     mine, theirs = scales(a), scales(b)
-    return [
-        (key, *_met(mine[key], theirs[key])) for key in mine
+    both = [
+        (key, *met(mine[key], theirs[key])) for key in mine
         if key in theirs and same_amount(mine[key], theirs[key])
     ]  # fmt: skip
-
-
-def _met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return two sides with, of further looks, only the rounds that both have.
-
-    A look gives more repetitions to some configurations than to others, minutes or days after the study. What
-    one side alone has of it would set one time against another.
-    """
-    if not (a["look"] > 0).any() and not (b["look"] > 0).any():
-        return a, b
-    both = set(a.loc[a["look"] > 0, "repetition"]) & set(b.loc[b["look"] > 0, "repetition"])
-    first, second = (side[(side["look"] == 0) | side["repetition"].isin(both)] for side in (a, b))
-    return first, second
+    # Of a study that goes on, or after failures, each side may have rounds that the other lacks alone.
+    return [(key, one, other) for key, one, other in both if len(one) and len(other)]
 
 
 def _compared(

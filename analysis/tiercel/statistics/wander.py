@@ -3,11 +3,17 @@
 Others use a storage too. Where it is slower for a while, everything that ran on it then is slower, and
 nothing on the other storage: one workload at several scales, and all workloads of a study, err together. No
 A/A pair shows it (both halves ran in the same round), and neither do the repetitions of one configuration,
-since each of them counts as a trial of its own. The rounds do: what all configurations on one storage have
-in common in a round, beyond what they have in common on the other one. Its variance over the rounds is held
-against the one that configurations which err alone would give it (F test); where it is larger, the surplus
-is added to the variance of every difference between the two: not divided by the rounds but times `WHOLE`,
-since load that comes and goes in minutes is the same in rounds that follow each other.
+since each of them counts as a trial of its own. The rounds do: what all configurations on one storage have in
+common in a round, beyond what they have in common on the other one. Its variance over the rounds is held
+against the one that configurations which err alone would give it: what is beyond the quantile of F at
+`CHANCE` is a change of the storages against each other. Load that comes and goes in minutes is the same in
+rounds that follow each other, so rounds do not average it out as repetitions, and five of them tell little of
+its size: `carried` says what the mean over the rounds varies by, in variances that the rounds show, and how
+well these tell it, where one round has a correlation of `CORRELATION` with the next (an autoregressive
+process; degrees of freedom after F. E. Satterthwaite, Biometrics 2, 1946). That is added to the variance of
+every difference between the two; and since it is one and the same for all of them, a difference is claimed
+only where the change alone does not explain it (`EXPLAINS`), whatever the family
+(:mod:`tiercel.statistics.comparison`).
 
 A storage that is busy for longer than the study took looks slow and steady: only another study, on another
 day, shows that.
@@ -15,8 +21,10 @@ day, shows that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,13 +37,17 @@ from tiercel.statistics.select import STACK, metric_of
 
 Floats = npt.NDArray[np.float64]
 
-#: Fewer configurations than these on a storage do not tell what they have in common.
-ENOUGH = 3
-#: Chance of seeing a change where there is none: then claims are held back that could have been made.
-ALPHA = 0.002
-#: What the mean over the rounds varies by, in surpluses of one round: 2.1 where rounds that follow each other
-#: have a correlation of 0.8 (five rounds), 0.6 at 0.5.
-WHOLE = 2.0
+#: Fewer series than these on a storage do not tell what they have in common.
+ENOUGH = 2
+#: What is beyond this quantile counts as change. With 0.35, a ratio of 2.0 at 40 % is claimed in less than
+#: 80 % of the simulated cases; with 0.02, load makes a third more false claims.
+CHANCE = 0.2
+#: The correlation of a round with the next, for the longest load that is guarded against.
+CORRELATION = 0.8
+#: A difference that a change alone gives with this chance is not claimed. At 0.01 a storage that is six times
+#: as fast would be undecided because it was slower by 30 % in two of five rounds.
+EXPLAINS = 0.025
+_LEAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,11 +63,38 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What rounds that are like each other tell of their mean."""
+
+    variance: float
+    """Of the mean over the rounds, in variances that the rounds show (ddof 1)."""
+    freedom: float
+    """Degrees of freedom of the variance that they show."""
+
+
+@cache
+def carried(rounds: int) -> Carried:
+    """Return what so many rounds tell where they have a correlation of `CORRELATION` with the next."""
+    steps = np.arange(rounds)
+    whole = CORRELATION ** np.abs(steps[:, None] - steps)
+    centred = np.eye(rounds) - 1.0 / rounds
+    left = centred @ whole @ centred
+    seen = float(np.trace(left))
+    return Carried(float(whole.mean()) * (rounds - 1) / seen, seen**2 / float((left**2).sum()))
+
+
+@dataclass(frozen=True)
 class Wander:
     """The variance by which the difference between two stacks changed over a study (of logarithms)."""
 
     variance: float = 0.0
     freedom: float = 1.0
+
+    def alone(self, difference: float) -> float:
+        """Return the chance that it alone gives a difference as large as this one."""
+        if self.variance <= 0:
+            return 0.0
+        return float(2 * stats.t.sf(abs(difference) / math.sqrt(self.variance), self.freedom))
 
 
 STEADY = Wander()
@@ -98,10 +137,14 @@ def wander(one: Level | None, other: Level | None) -> Wander:
     if freedom < 1 or error <= 0:
         return STEADY
     seen = float(apart.var(ddof=1))
-    alone = freedom * (one.configurations + other.configurations)
-    if float(stats.f.sf(seen / error, freedom, alone)) >= ALPHA:
+    series = one.configurations + other.configurations
+    beyond = float(stats.f.isf(CHANCE, freedom, freedom * series))
+    surplus = seen - beyond * error
+    if surplus <= 0:
         return STEADY
-    return Wander(WHOLE * (seen - error), float(freedom))
+    told = carried(len(apart))
+    # Of what all have in common, each configuration's error holds its share.
+    return Wander(told.variance * surplus / max(1.0 - beyond * 2 / series, _LEAST), told.freedom)
 
 
 def wanders(
@@ -109,7 +152,8 @@ def wanders(
 ) -> Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Wander]:
     """Return a function that says how two stacks (`select.STACK`) of a study changed against each other.
 
-    `rows`: observations as comparisons have them, of one half of each A/A pair.
+    `rows`: observations as comparisons have them, with both halves of A/A pairs: these ran apart, and count
+    as two.
     """
     levels: dict[tuple[Any, ...], Level | None] = {}
     for key, part in rows.groupby([*TOGETHER, *STACK], dropna=False, sort=False):
@@ -128,12 +172,12 @@ def _level(part: pd.DataFrame) -> Level | None:
     for _, some in part.groupby("operation", sort=False):
         rate = some[metric_of(some)].astype("float64")
         known = some.assign(log=np.log(rate.where(rate > 0)))[rate > 0]
-        tables.append(known.pivot_table("log", ["configuration", "operation"], "repetition"))
+        tables.append(known.pivot_table("log", ["configuration", "twin", "operation"], "repetition"))
     table = pd.concat([each for each in tables if len(each)]) if any(len(each) for each in tables) else None
     if table is None:
         return None
     table = table.sort_index(axis=1)
     return level(
-        table.to_numpy(dtype=np.float64), table.index.get_level_values("configuration"),
+        table.to_numpy(dtype=np.float64), table.index.map(lambda key: f"{key[0]} {key[1]}"),
         tuple(map(int, table.columns)),
     )  # fmt: skip

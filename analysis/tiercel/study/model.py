@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from tiercel.documents import Document
-from tiercel.quantities import Duration
+from tiercel.quantities import Duration, Share
 from tiercel.site.model import LayerChoice, Name
 from tiercel.study.any_workload import AnyWorkload
 from tiercel.study.sweep import Sweep
@@ -146,6 +146,12 @@ class Study(Document):
         gt=0,
         description="time for further repetitions of what the plan leaves undecided, in up to three looks",
     )
+    margin: Share = Field(
+        default=0.1,
+        gt=0,
+        le=1,
+        description="storages whose ratio surely lies within it, either way, are called the same",
+    )
     seed: int = Field(default=1, ge=0, lt=2**31, description="of the random order")
     experiments: dict[Name, Experiment] = Field(description="by name")
 
@@ -169,6 +175,12 @@ class Study(Document):
         """Return the stacks that an experiment names, or else those of the study."""
         own = self.experiments[experiment].stacks
         return self.stacks if own is None else own
+
+    def layer_choices(self) -> list[LayerChoice]:
+        """Return the layers of all stacks that the experiments name."""
+        wanted = [self.stacks_of(name) for name in self.experiments]
+        stacks = [stack for each in wanted if each != "all" for stack in each]
+        return [c for stack in stacks if isinstance(stack, StackChoice) for c in stack.choices()]
 
     def twinned(self, experiment: str) -> bool:
         own = self.experiments[experiment].twins

@@ -59,6 +59,7 @@ def to_dataset(traces: pd.DataFrame) -> xr.Dataset:
 def write_dataset(traces: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(traces)
+    content = dataset.to_netcdf(engine="h5netcdf")  # in memory first, as the study's dataset
     with drafted(path) as draft:
-        dataset.to_netcdf(draft, engine="h5netcdf")
+        draft.write_bytes(content)
     return dataset

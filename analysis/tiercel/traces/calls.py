@@ -11,9 +11,6 @@ from functools import lru_cache
 
 from tiercel.traces.schema import Kind
 
-#: Layers that tracers know, from the program down: ``api`` of an event.
-APIS = ("app", "hdf5", "mpiio", "stdio", "posix")
-
 _READ = {
     "read",
     "pread",

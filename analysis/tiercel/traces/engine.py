@@ -21,6 +21,8 @@ from tiercel.traces.schema import LATER, NAMES
 
 #: Memory that the queries of one frame may use when the user names none. DuckDB spills the rest to disk.
 DEFAULT_MEMORY = 512 << 20
+#: With less DuckDB does not get through a plain sum.
+LEAST_MEMORY = 64 << 20
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def _database(process: int, memory: int, ordered: bool) -> duckdb.DuckDBPyConnec
     return duckdb.connect(
         ":memory:",
         config={
-            "memory_limit": f"{max(memory, 64 << 20) // 1024}KiB",
+            "memory_limit": f"{max(memory, LEAST_MEMORY) // 1024}KiB",
             "threads": len(os.sched_getaffinity(0)),
             "temp_directory": str(spill),  # made only when a query spills
             "preserve_insertion_order": ordered,
@@ -67,7 +69,7 @@ def events_clause(paths: Sequence[Path], start: float, conditions: Sequence[str]
         else quoted_name(name)
         for name in NAMES
     )
-    where = " AND ".join(f"({condition})" for condition in conditions)
+    where = " AND ".join(f"({condition}\n)" for condition in conditions)
     inner = f"SELECT {columns} FROM read_parquet([{files}])"
     return (
         f"WITH events AS ({inner})"
@@ -98,7 +100,8 @@ def check_expression(expression: str) -> None:
     columns = ", ".join(f"NULL::{_SQL_TYPES[name]} AS {quoted_name(name)}" for name in NAMES)
     try:
         with connection(64 << 20) as db:
-            parsed = db.execute(f"SELECT ({expression}\n)::BOOLEAN FROM (SELECT {columns}) WHERE FALSE")
+            # Where it will stand: what sums up rows is no condition on one.
+            parsed = db.execute(f"SELECT 1 FROM (SELECT {columns}) WHERE ({expression}\n) AND FALSE")
             parsed.fetchall()
     except duckdb.Error as error:
         reason = str(error).split("\n", maxsplit=1)[0]

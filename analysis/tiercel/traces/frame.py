@@ -403,7 +403,10 @@ def _read(sources: Sources, folder: Path, client: Any) -> None:
             store.write_report(folder, *found)
             return
     writer = store.ParquetWriter(folder / "events.parquet")
-    report = reader.read(sources.files, writer)
+    try:
+        report = reader.read(sources.files, writer)
+    except store.NoLayer as error:
+        raise UserError(f"{sources.files[0]}: {error}") from None
     writer.close(report.renames)
     warnings = [*report.warnings, *writer.unbelieved()]
     store.write_report(folder, [writer.extent()], warnings, report.metadata)

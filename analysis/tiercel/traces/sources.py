@@ -49,10 +49,6 @@ def find_sources(path: Path, wanted: str | None) -> Iterator[Sources]:
     yield Sources(reader, files, _within(files))
 
 
-def is_tar(path: Path) -> bool:
-    return path.is_file() and _is_tar(path)
-
-
 def _is_tar(path: Path) -> bool:
     # Names decide first: looking into a large .pfw.gz for a tar header means inflating some of it.
     if not any(s in {".tar", ".tgz", ".tbz2", ".txz", ".tzst"} for s in path.suffixes[-2:]):

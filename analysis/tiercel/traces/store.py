@@ -25,12 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tiercel.traces.calls import api_of
 from tiercel.traces.pseudo import is_pseudo
 from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 10
+VERSION = 11
 _ROW_GROUP = 1 << 19
 #: No call lasts longer (s: 30 years), none moves more (B: 64 PiB); such numbers are damage.
 _LONGEST, _LARGEST = 1e9, 1 << 56
@@ -103,6 +104,10 @@ _EXPECTED: dict[str, Callable[[Any], bool]] = {
 }
 
 
+class NoLayer(ValueError):
+    """An I/O call whose layer nothing tells."""
+
+
 class ParquetWriter:
     """Collects batches into row groups; also keeps what the frame needs to know of the whole.
 
@@ -125,7 +130,7 @@ class ParquetWriter:
         unknown = set(columns) - set(NAMES)
         if unknown:
             raise ValueError(f"no such column in a trace: {', '.join(sorted(unknown))}")
-        length = len(next(iter(columns.values())))
+        length = len(next(iter(columns.values()), ()))
         if not length:
             return
         arrays = {name: _array(values, _TYPES[name]) for name, values in columns.items()}
@@ -134,6 +139,8 @@ class ParquetWriter:
             return
         if "rank" not in arrays:
             arrays["rank"] = self._number(arrays, length)
+        if "kind" in arrays:
+            arrays["api"] = _with_layers(arrays, length)
         if "file" in arrays and "kind" in arrays:
             arrays["kind"] = _marked(arrays["kind"], arrays["file"])
         batch = pa.record_batch(
@@ -241,6 +248,27 @@ def rename(path: Path, renames: Mapping[str, Mapping[str, str]]) -> None:
 
 def _whole(column: Any) -> pa.DictionaryArray:
     return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _with_layers(arrays: Mapping[str, pa.Array], length: int) -> pa.Array:
+    """Return `api`, told by the call's name where the reader left it out: what has none counts in no layer.
+
+    NoLayer where the name does not tell it either: its bytes would be lost without a word.
+    """
+    given = arrays["api"] if "api" in arrays else pa.nulls(length, _TYPES["api"])
+    if not given.null_count:
+        return given
+    calls = arrays["function"] if "function" in arrays else pa.nulls(length, _TYPES["function"])
+    apis, kinds = given.to_pylist(), arrays["kind"].to_pylist()
+    for row, (api, kind, call) in enumerate(zip(apis, kinds, calls.to_pylist(), strict=True)):
+        if api is None and kind in _IO:
+            apis[row] = api_of(call or "")
+            if apis[row] == "app":
+                raise NoLayer(
+                    f"an event of kind {kind} says no api (posix, stdio, mpiio or hdf5), and its function "
+                    f"({call}) does not tell it"
+                )
+    return _array(apis, _TYPES["api"])
 
 
 def _marked(kinds: pa.DictionaryArray, files: pa.DictionaryArray) -> pa.DictionaryArray:

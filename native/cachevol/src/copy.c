@@ -203,5 +203,5 @@ void cv_copy_drop(struct cv_store *store, const char *path)
 
     name_of(path, name);
     if (store)
-        take_away(store, name, -1);
+        take_away(store, name, CV_ANY_COPY);
 }

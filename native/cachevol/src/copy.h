@@ -89,8 +89,12 @@ bool cv_copy_place(const struct cv_store *store, const char *name, const char *w
 /* Whether the copy in this folder is the one whose map is open as `map`, or has none: a cleaner took it. */
 bool cv_copy_has_map(const char *folder, int map);
 
+#define CV_NO_MAP   (-1) /* what open gives */
+#define CV_ANY_COPY (-2)
+
 /* Takes the copy of that name away by one rename, after which its files are in the folder `gone`: if it is the one whose
-   map is open as `map`, or whichever with -1. */
+   map is open as `map`; with CV_NO_MAP, if it has none that opens, since one that does was made meanwhile; with
+   CV_ANY_COPY, whichever it is. */
 bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX]);
 
 /* ---- copyblocks.c ---- */

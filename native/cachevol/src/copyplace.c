@@ -5,6 +5,7 @@
 #include "copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -38,15 +39,31 @@ bool cv_copy_has_map(const char *folder, int map)
     return stat(path, &there) ? errno == ENOENT : there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
 }
 
+/* Whether the copy in this folder is the one that is meant: see cv_copy_take_away. */
+static bool is_meant(const char *folder, int map)
+{
+    char path[PATH_MAX];
+
+    if (map >= 0)
+        return cv_copy_has_map(folder, map);
+    if (map == CV_ANY_COPY || !cv_join(path, folder, "map"))
+        return true;
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (opened >= 0)
+        close(opened);
+    return opened < 0;
+}
+
 bool cv_copy_take_away(const struct cv_store *store, const char *name, int map, char gone[PATH_MAX])
 {
     char from[PATH_MAX];
 
-    if (!cv_copy_place(store, name, NULL, from) || !cv_copy_place(store, name, "gone", gone) || rename(from, gone))
+    if (!cv_copy_place(store, name, NULL, from) || !cv_copy_place(store, name, "gone", gone) ||
+        !is_meant(from, map) || rename(from, gone))
         return false;
-    if (map < 0 || cv_copy_has_map(gone, map))
+    if (is_meant(gone, map))
         return true;
-    /* Another process was faster, and made a new one: back with it, unless there is a third. */
+    /* Another thread or process was faster, and made a new one: back with it, unless there is a third. */
     if (rename(gone, from))
         cv_remove_folder(gone);
     return false;

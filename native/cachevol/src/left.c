@@ -3,12 +3,26 @@
 #include "logscan.h"
 #include "marker.h"
 #include "stats.h"
+#include "store.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Where the log is that a marker names. Only this user's own is ever read, or removed. */
+enum whose { OURS, GONE, ANOTHERS };
+
+static enum whose whose_is(const char *folder)
+{
+    int fd = cv_open_own(folder);
+
+    if (fd < 0)
+        return errno == ENOENT ? GONE : ANOTHERS;
+    close(fd);
+    return OURS;
+}
 
 int cv_left_settle(const char *name, bool emptying, char *why, size_t room)
 {
@@ -26,12 +40,21 @@ int cv_left_settle(const char *name, bool emptying, char *why, size_t room)
     bool here = !strcmp(marker.host, cv_host());
     if (here && marker.pid == (long)getpid())
         return 0; /* this process has the file open already */
-    bool kept = here && !access(marker.folder, F_OK);
+    enum whose whose = here ? whose_is(marker.folder) : GONE;
+    bool       kept  = whose == OURS;
     if (emptying) {
-        if (kept && cv_log_drop(marker.folder, &found, reason, sizeof reason) == CV_REPLAY_ALIVE)
+        if (kept && cv_log_drop(marker.folder, path, &found, reason, sizeof reason) == CV_REPLAY_ALIVE)
             return 0; /* HDF5's own lock decides who may have the file */
         cv_marker_remove(path, marker.id);
         return 0;
+    }
+    if (whose == ANOTHERS) {
+        snprintf(why, room,
+                 "unable to open file: name = '%s': another user's program left data in log %s on this node, or writes "
+                 "it now: that user finishes it by opening the file or by `tiercel cache replay`; `tiercel cache drop "
+                 "--file %s` does without them",
+                 name, marker.id, path);
+        return -1;
     }
     if (!kept) {
         snprintf(why, room,
@@ -47,7 +70,7 @@ int cv_left_settle(const char *name, bool emptying, char *why, size_t room)
                  "`tiercel cache replay` first", name, marker.id);
         return -1;
     }
-    switch (cv_log_replay(marker.folder, false, &found, reason, sizeof reason)) {
+    switch (cv_log_replay(marker.folder, path, false, &found, reason, sizeof reason)) {
     case CV_REPLAY_DONE:
         CV_COUNT(replayed_logs, 1);
         return 0;

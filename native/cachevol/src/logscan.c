@@ -26,12 +26,20 @@ struct entry {
 };
 
 struct scan {
-    char               folder[PATH_MAX];
+    int                folder; /* this user's own, as all that lies in it */
     int                lock;
     struct cv_control *control; /* the live page */
     struct entry      *entries;
     size_t             count, room;
 };
+
+static int open_segment(const struct scan *scan, unsigned number)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "segment-%u", number);
+    return openat(scan->folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
 
 static int by_sequence(const void *a, const void *b)
 {
@@ -76,12 +84,11 @@ static int remember(struct scan *scan, const struct cv_record *head, unsigned se
 }
 
 /* Collects the records of one segment that the base file lacks; they follow each other without a gap. */
-static int walk_segment(struct scan *scan, const char *name, unsigned number)
+static int walk_segment(struct scan *scan, unsigned number)
 {
-    char             path[PATH_MAX];
     uint64_t         at = 0, expected = 0;
     struct cv_record head;
-    int              fd = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int              fd = open_segment(scan, number);
 
     if (fd < 0)
         return -1;
@@ -103,15 +110,19 @@ static int walk_segment(struct scan *scan, const char *name, unsigned number)
 
 static int collect(struct scan *scan)
 {
-    DIR *files = opendir(scan->folder);
+    int  again = openat(scan->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *files = again < 0 ? NULL : fdopendir(again);
 
-    if (!files)
+    if (!files) {
+        if (again >= 0)
+            close(again);
         return -1;
+    }
     int failed = 0;
     for (struct dirent *file; !failed && (file = readdir(files));) {
         unsigned number;
         if (sscanf(file->d_name, "segment-%u", &number) == 1)
-            failed = walk_segment(scan, file->d_name, number);
+            failed = walk_segment(scan, number);
     }
     closedir(files);
     if (scan->count)
@@ -153,11 +164,9 @@ static int judge(struct scan *scan, struct cv_found *found)
         return -1;
     for (; good < scan->count; good++, next++) {
         const struct entry *entry = &scan->entries[good];
-        char                name[64], path[PATH_MAX];
         if (entry->head.sequence != next)
             break;
-        snprintf(name, sizeof name, "segment-%u", entry->segment);
-        int  fd    = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        int  fd    = open_segment(scan, entry->segment);
         bool whole = fd >= 0 && data_match(fd, &entry->head, entry->at, !booted, buffer);
         if (fd >= 0)
             close(fd);
@@ -178,22 +187,26 @@ static void end_scan(struct scan *scan)
         munmap(scan->control, CV_CONTROL_SIZE);
     if (scan->lock >= 0)
         close(scan->lock);
+    if (scan->folder >= 0)
+        close(scan->folder);
     free(scan->entries);
 }
 
 static int begin_scan(struct scan *scan, const char *folder, struct cv_found *found, char *why, size_t room)
 {
-    char        path[PATH_MAX];
     struct stat there;
 
     memset(found, 0, sizeof *found);
     memset(scan, 0, sizeof *scan);
-    scan->lock = -1;
-    snprintf(scan->folder, sizeof scan->folder, "%s", folder);
-    if (cv_join(path, folder, "control"))
-        scan->lock = open(path, O_RDWR | O_CLOEXEC);
-    void *map = MAP_FAILED;
-    if (scan->lock >= 0 && !fstat(scan->lock, &there) && there.st_size >= CV_CONTROL_SIZE)
+    scan->lock   = -1;
+    scan->folder = cv_open_own(folder);
+    if (scan->folder < 0) {
+        snprintf(why, room, errno == ENOENT ? "%s is gone" : "%s is not a log of this user's", folder);
+        return -1;
+    }
+    scan->lock = openat(scan->folder, "control", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    void *map  = MAP_FAILED;
+    if (scan->lock >= 0 && !fstat(scan->lock, &there) && S_ISREG(there.st_mode) && there.st_size >= CV_CONTROL_SIZE)
         map = mmap(NULL, CV_CONTROL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, scan->lock, 0);
     scan->control = map == MAP_FAILED ? NULL : map;
     if (scan->control && scan->control->magic != CV_LOG_MAGIC && !memcmp(&scan->control->magic, "CVOLLOG", 7)) {
@@ -230,12 +243,23 @@ int cv_log_look(const char *folder, struct cv_found *found, char *why, size_t ro
     return 0;
 }
 
+/* Whether a log holds data for a file: by its name, or by what the file is where it has several. */
+static bool is_of(const struct cv_control *c, const char *file)
+{
+    struct stat there;
+
+    if (!file || !strcmp(c->path, file))
+        return true;
+    return !stat(file, &there) && there.st_ino == c->inode && there.st_dev == c->device &&
+           !strncmp(c->boot, cv_boot(), sizeof c->boot);
+}
+
 /* Opens the base file and makes sure that it is the one that was staged for, unchanged by anybody else. */
 static int open_base(const struct cv_control *c, bool force, char *why, size_t room)
 {
     struct stat      there;
     struct cv_marker marker;
-    int              fd = open(c->path, O_RDWR | O_CLOEXEC);
+    int              fd = open(c->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* its real path then */
 
     if (fd < 0 || fstat(fd, &there)) {
         snprintf(why, room, "%s cannot be opened: %s", c->path, strerror(errno));
@@ -251,7 +275,8 @@ static int open_base(const struct cv_control *c, bool force, char *why, size_t r
         snprintf(why, room, "%s is open in another program", c->path);
     else if (force)
         return fd;
-    else if (there.st_ino != c->inode)
+    else if (there.st_ino != c->inode ||
+             (there.st_dev != c->device && !strncmp(c->boot, cv_boot(), sizeof c->boot)))
         snprintf(why, room, "%s is another file now than the one that was written to", c->path);
     else if (cv_marker_read(c->path, &marker) || strcmp(marker.id, c->id))
         snprintf(why, room, "%s has been written anew since: its marker is gone", c->path);
@@ -271,14 +296,12 @@ static int apply(const struct scan *scan, int base)
         return -1;
     for (size_t i = 0; i < scan->count; i++) {
         const struct entry *entry = &scan->entries[i];
-        char                name[64], path[PATH_MAX];
         int                 failed;
         atomic_store(&scan->control->changing, cv_now());
         if (entry->head.kind == CV_RECORD_RESIZE) {
             failed = ftruncate(base, (off_t)entry->head.address);
         } else {
-            snprintf(name, sizeof name, "segment-%u", entry->segment);
-            int fd = cv_join(path, scan->folder, name) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+            int fd = open_segment(scan, entry->segment);
             failed = fd < 0 ||
                      cv_read_all(fd, buffer, entry->head.size, (off_t)entry->at) != (ssize_t)entry->head.size ||
                      cv_write_all(base, buffer, entry->head.size, (off_t)entry->head.address);
@@ -304,14 +327,24 @@ static int apply(const struct scan *scan, int base)
     return 0;
 }
 
-enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *found, char *why, size_t room)
+/* What was looked at, whatever has its name by now. */
+static void remove_log(const struct scan *scan, const char *folder)
+{
+    cv_empty_folder(scan->folder);
+    rmdir(folder);
+}
+
+enum cv_replayed cv_log_replay(const char *folder, const char *file, bool force, struct cv_found *found, char *why,
+                               size_t room)
 {
     struct scan scan;
 
     if (begin_scan(&scan, folder, found, why, room))
         return CV_REPLAY_REFUSED;
     enum cv_replayed outcome = CV_REPLAY_REFUSED;
-    if (found->alive) {
+    if (!is_of(&found->control, file)) {
+        snprintf(why, room, "%s is a log of another file, %s", folder, found->control.path);
+    } else if (found->alive) {
         snprintf(why, room, "process %lu still writes %s", (unsigned long)found->control.pid, found->control.path);
         outcome = CV_REPLAY_ALIVE;
     } else if (found->damaged && !force) {
@@ -329,7 +362,7 @@ enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *
     }
     if (outcome == CV_REPLAY_DONE) {
         cv_marker_remove(found->control.path, found->control.id);
-        cv_remove_folder(folder);
+        remove_log(&scan, folder);
     }
     end_scan(&scan);
     return outcome;
@@ -339,7 +372,6 @@ bool cv_log_sweep(const char *folder)
 {
     const char *name = strrchr(folder, '/') + 1, *dash = name + strlen(name);
     size_t      host = strlen(cv_host());
-    char        control[PATH_MAX];
     uint64_t    magic = 0;
 
     for (int fields = 0; dash > name && fields < 3;) /* HOST-PID-SERIAL-NONCE, where a host's name may hold dashes */
@@ -348,27 +380,36 @@ bool cv_log_sweep(const char *folder)
     if ((size_t)(dash - name) != host || memcmp(name, cv_host(), host) || pid <= 0 || !kill((pid_t)pid, 0) ||
         errno != ESRCH)
         return false;
-    int fd = cv_join(control, folder, "control") ? open(control, O_RDONLY | O_CLOEXEC) : -1;
+    int own = cv_open_own(folder);
+    int fd  = own < 0 ? -1 : openat(own, "control", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0) {
         if (cv_read_all(fd, &magic, sizeof magic, 0) < 0)
             magic = 1;
         close(fd);
     }
-    if (magic)
-        return false;
-    cv_remove_folder(folder);
-    return true;
+    if (own >= 0 && !magic)
+        cv_empty_folder(own);
+    if (own >= 0)
+        close(own);
+    return own >= 0 && !magic && !rmdir(folder);
 }
 
-enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *why, size_t room)
+enum cv_replayed cv_log_drop(const char *folder, const char *file, struct cv_found *found, char *why, size_t room)
 {
     struct scan scan;
 
     if (begin_scan(&scan, folder, found, why, room)) {
         if (errno == EPROTO)
             return CV_REPLAY_REFUSED;
+        if (file) /* a marker can name any folder of this user's */
+            return cv_log_sweep(folder) ? CV_REPLAY_DONE : CV_REPLAY_REFUSED;
         cv_remove_folder(folder); /* nothing was staged in it */
         return CV_REPLAY_DONE;
+    }
+    if (!is_of(&found->control, file)) {
+        snprintf(why, room, "%s is a log of another file, %s", folder, found->control.path);
+        end_scan(&scan);
+        return CV_REPLAY_REFUSED;
     }
     if (found->alive) {
         snprintf(why, room, "process %lu still writes %s", (unsigned long)found->control.pid, found->control.path);
@@ -376,7 +417,7 @@ enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *w
         return CV_REPLAY_ALIVE;
     }
     cv_marker_remove(found->control.path, found->control.id);
-    cv_remove_folder(folder);
+    remove_log(&scan, folder);
     end_scan(&scan);
     return CV_REPLAY_DONE;
 }

@@ -22,18 +22,21 @@ enum cv_replayed {
     CV_REPLAY_REFUSED, /* see the sentence; the log stays */
 };
 
-/* Looks at the log in `folder`. Returns 0, or -1 with a sentence in `why` where it is no log. */
+/* Looks at the log in `folder`. Returns 0, or -1 with a sentence in `why` where it is no log, or not one of this
+   user's: what others wrote is never brought to a file with this user's rights. */
 int cv_log_look(const char *folder, struct cv_found *found, char *why, size_t room);
 
 /* Writes what the base file lacks into it, in order, makes it durable and removes the log and its marker.
-   `force` goes on although the base file changed since, and up to the damage where there is some. */
-enum cv_replayed cv_log_replay(const char *folder, bool force, struct cv_found *found, char *why, size_t room);
+   `force` goes on although the base file changed since, and up to the damage where there is some. `file`: by its
+   marker the log was found, and only one of this file counts; NULL: of any. */
+enum cv_replayed cv_log_replay(const char *folder, const char *file, bool force, struct cv_found *found, char *why,
+                               size_t room);
 
 /* Removes a folder that is no log yet, since the program that made it was killed at that moment. False where that
    program may be alive. */
 bool cv_log_sweep(const char *folder);
 
-/* Removes the log and its marker without writing. */
-enum cv_replayed cv_log_drop(const char *folder, struct cv_found *found, char *why, size_t room);
+/* Removes the log and its marker without writing. `file` as above. */
+enum cv_replayed cv_log_drop(const char *folder, const char *file, struct cv_found *found, char *why, size_t room);
 
 #endif

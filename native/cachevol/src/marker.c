@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int marker_path(const char *path, char place[PATH_MAX])
@@ -44,16 +45,34 @@ int cv_marker_write(const char *path, const struct cv_marker *marker)
     return 0;
 }
 
+/* Whether this user laid a marker who could not have replaced the file that it stands beside. */
+static bool is_a_strangers(const char *path, uid_t user)
+{
+    struct stat file, folder;
+    char        above[PATH_MAX];
+
+    snprintf(above, sizeof above, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (user == 0 || user == geteuid() || stat(*above ? above : "/", &folder) || !(folder.st_mode & S_ISVTX))
+        return false;
+    return user != folder.st_uid && (stat(path, &file) || user != file.st_uid);
+}
+
 int cv_marker_read(const char *path, struct cv_marker *marker)
 {
-    char place[PATH_MAX], text[PATH_MAX + 512], *line[4], *at = text;
+    char        place[PATH_MAX], text[PATH_MAX + 512], *line[4], *at = text;
+    struct stat there;
 
     memset(marker, 0, sizeof *marker);
     if (marker_path(path, place))
         return -1;
-    int fd = open(place, O_RDONLY | O_CLOEXEC);
+    int fd = open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* a FIFO would keep us waiting */
     if (fd < 0)
         return -1;
+    if (fstat(fd, &there) || !S_ISREG(there.st_mode) || is_a_strangers(path, there.st_uid)) {
+        close(fd);
+        errno = ENOENT;
+        return -1;
+    }
     ssize_t got = cv_read_all(fd, text, sizeof text - 1, 0);
     close(fd);
     if (got < 0)

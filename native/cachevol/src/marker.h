@@ -12,7 +12,9 @@ struct cv_marker {
     long pid;
 };
 
-/* `path` is the base file's real path. Each returns 0, or -1 with errno; read: ENOENT without a marker. */
+/* `path` is the base file's real path. Each returns 0, or -1 with errno; read: ENOENT without a marker. What a marker
+   says is the word of whoever may write in the file's folder, no more: which log it names is for the reader to prove.
+   In a sticky folder, such as /tmp, whose others cannot replace the file, theirs is none. */
 int cv_marker_write(const char *path, const struct cv_marker *marker);
 int cv_marker_read(const char *path, struct cv_marker *marker);
 /* Removes the marker of this log, no other. */

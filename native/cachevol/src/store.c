@@ -120,16 +120,30 @@ ssize_t cv_read_all(int fd, void *data, size_t size, off_t at)
     return (ssize_t)got;
 }
 
-void cv_remove_folder(const char *folder)
+void cv_empty_folder(int folder)
 {
-    DIR *entries = opendir(folder);
+    int  again   = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = again < 0 ? NULL : fdopendir(again);
 
-    if (!entries)
+    if (!entries) {
+        if (again >= 0)
+            close(again);
         return;
+    }
     for (struct dirent *entry; (entry = readdir(entries));)
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
             unlinkat(dirfd(entries), entry->d_name, 0);
     closedir(entries);
+}
+
+void cv_remove_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    cv_empty_folder(fd);
+    close(fd);
     rmdir(folder);
 }
 
@@ -152,19 +166,53 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
+int cv_open_own(const char *folder)
+{
+    struct stat there;
+    int         fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && (fstat(fd, &there) || there.st_uid != geteuid() || (there.st_mode & 022))) {
+        close(fd);
+        errno = EPERM;
+        return -1;
+    }
+    return fd;
+}
+
 /* Makes `path` a folder of this user alone; a folder that somebody else put there is refused. */
 static int own_folder(const char *path, char *why, size_t room)
 {
-    struct stat there;
-
     if (mkdir(path, 0700) && errno != EEXIST) {
         snprintf(why, room, "cannot make %s: %s", path, strerror(errno));
         return -1;
     }
-    if (lstat(path, &there) || !S_ISDIR(there.st_mode) || there.st_uid != geteuid() || (there.st_mode & 022)) {
+    int fd = cv_open_own(path);
+    if (fd < 0) {
         snprintf(why, room, "%s is not a folder that only its owner, this user, may write to", path);
         return -1;
     }
+    close(fd);
+    return 0;
+}
+
+static bool place(const char *path, char folder[PATH_MAX])
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "cachevol-%lu", (unsigned long)geteuid());
+    return cv_join(folder, path, name);
+}
+
+int cv_store_find(const char *path, char folder[PATH_MAX])
+{
+    if (!place(path, folder)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = cv_open_own(folder);
+    if (fd < 0)
+        return -1;
+    close(fd);
     return 0;
 }
 
@@ -179,8 +227,7 @@ int cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_
         snprintf(why, room, "the storage path %s cannot be used: %s", path, strerror(errno));
         return -1;
     }
-    snprintf(name, sizeof name, "cachevol-%lu", (unsigned long)geteuid());
-    if (!cv_join(store->folder, real, name)) {
+    if (!place(real, store->folder)) {
         snprintf(why, room, "the storage path %s is too long", path);
         return -1;
     }

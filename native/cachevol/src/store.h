@@ -39,8 +39,16 @@ uint64_t    cv_process_start(pid_t pid);
 /* Joins folder and name; false where the path is longer than PATH_MAX. */
 bool cv_join(char path[PATH_MAX], const char *folder, const char *name);
 
-/* Removes a folder and the plain files in it. */
+/* Opens a folder that is this user's own and nobody else's to write to, so that what lies in it is this user's.
+   Returns a descriptor, or -1 with errno: EPERM where somebody else could have put things there. */
+int cv_open_own(const char *folder);
+
+/* Finds what cv_store_open made for this user on `path`; makes nothing. Returns 0, or -1 with errno as above. */
+int cv_store_find(const char *path, char folder[PATH_MAX]);
+
+/* Removes a folder and the plain files in it; a link to a folder is none. */
 void cv_remove_folder(const char *folder);
+void cv_empty_folder(int folder);
 
 int cv_write_all(int fd, const void *data, size_t size, off_t at);   /* 0, or -1 with errno */
 ssize_t cv_read_all(int fd, void *data, size_t size, off_t at);      /* bytes (fewer at the end), or -1 with errno */

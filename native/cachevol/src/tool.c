@@ -70,8 +70,8 @@ static int one_log(struct wish *wish, const char *folder)
     }
     *why                  = '\0';
     enum cv_replayed done = !strcmp(wish->verb, "drop")
-                                ? cv_log_drop(folder, &found, why, sizeof why)
-                                : cv_log_replay(folder, wish->force, &found, why, sizeof why);
+                                ? cv_log_drop(folder, NULL, &found, why, sizeof why)
+                                : cv_log_replay(folder, NULL, wish->force, &found, why, sizeof why);
     const char *good = !strcmp(wish->verb, "drop") ? "dropped" : "replayed";
     report(folder, done == CV_REPLAY_DONE ? good : done == CV_REPLAY_ALIVE ? "alive" : "refused", &found, why);
     return done == CV_REPLAY_REFUSED;
@@ -92,20 +92,23 @@ static int logs_in(struct wish *wish, const char *store)
     return bad;
 }
 
-/* A file whose log is not in this storage any more: its marker is all that can be dropped. */
+/* A file of which this user has no log: its marker is all that can be dropped. */
 static int drop_marker(const char *file)
 {
     struct cv_marker marker;
     struct cv_found  found;
-    char             why[256];
+    char             why[PATH_MAX + 256];
 
-    if (cv_marker_read(file, &marker) || !access(marker.folder, F_OK) || cv_marker_remove(file, marker.id))
+    if (cv_marker_read(file, &marker))
+        return 0;
+    bool ours = !cv_log_look(marker.folder, &found, why, sizeof why) && !strcmp(found.control.path, file);
+    if (ours || cv_marker_remove(file, marker.id))
         return 0;
     memset(&found, 0, sizeof found);
     snprintf(found.control.path, sizeof found.control.path, "%s", file);
     snprintf(found.control.host, sizeof found.control.host, "%s", marker.host);
     found.control.pid = (uint64_t)marker.pid;
-    snprintf(why, sizeof why, "its log was on node %.60s and is not here", marker.host);
+    snprintf(why, sizeof why, "no log of this user's for it is here; the marker named one on node %.60s", marker.host);
     report(marker.folder, "dropped", &found, why);
     return 0;
 }
@@ -113,7 +116,7 @@ static int drop_marker(const char *file)
 int main(int count, char **words)
 {
     struct wish wish = {0};
-    char        store[PATH_MAX], name[64], inner[PATH_MAX];
+    char        store[PATH_MAX], inner[PATH_MAX];
 
     for (int i = 1; i < count; i++) {
         if (!strcmp(words[i], "--force"))
@@ -138,9 +141,10 @@ int main(int count, char **words)
         fprintf(stderr, "cachevol-log: %s: %s\n", wish.storage, strerror(errno));
         return 2;
     }
-    snprintf(name, sizeof name, "cachevol-%lu", (unsigned long)geteuid());
-    if (!cv_join(store, wish.storage, name))
+    if (cv_store_find(wish.storage, store) && errno != ENOENT) {
+        fprintf(stderr, "cachevol-log: %s is not a folder that only its owner, this user, may write to\n", store);
         return 2;
+    }
     int  bad     = logs_in(&wish, store);
     DIR *entries = opendir(store); /* with a folder for each node where the storage is shared */
     if (entries) {

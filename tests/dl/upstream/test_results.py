@@ -74,7 +74,7 @@ def test_a_missing_file_is_a_failed_run(tmp_path: Path, name: str) -> None:
         DLIO().parse(task(resnet(), folder), folder)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(["summary.json", "per_epoch_stats.json", "0_output.json"]),
     part=st.floats(0, 0.999),

@@ -82,8 +82,10 @@ def test_the_engines_ask_for_what_a_real_training_asks_for(
     environment(framework)
     rows = _rows([workload, "--repetitions", "1", "--folder", str(tmp_path / "v")])
     pairs = [("dlkernel", "dlio"), ("dlkernel", "training"), ("dlio", "training")]
-    # Of samples made in memory DLIO makes files, and of mapped ones it never touches the samples' pages.
-    expected = [p for p in pairs if workload != "format-synthetic" or "dlio" not in p]
+    # Of samples made in memory DLIO makes files, of mapped ones it never touches the samples' pages, and of
+    # Parquet DLIO 2.0.0 has no reader.
+    alone = workload in ("format-synthetic", "format-parquet")
+    expected = [p for p in pairs if not alone or "dlio" not in p]
     assert [(r["engine"], r["reference"]) for r in rows] == expected
     for row in rows:
         if workload != "format-mmap_indexed_binary" or "dlio" not in (row["engine"], row["reference"]):

@@ -15,6 +15,18 @@ def test_crate(crate: str) -> None:
     run_crate_tests(crate)
 
 
+@pytest.mark.nightly
+def test_the_wire_against_very_many_hostile_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRSHARE_FUZZ", "20000000")
+    run_crate_tests("fairshare-wire")
+
+
+@pytest.mark.nightly
+def test_ring_and_mount_against_very_many_hostile_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRSHARE_FUZZ", "3000000")
+    run_crate_tests("fairshare-server")
+
+
 @pytest.mark.parametrize("part", ["client", "load"])
 def test_c_parts_are_without_warnings(part: str) -> None:
     if not shutil.which("gcc"):

@@ -38,6 +38,28 @@ def restart(share: Share, programs: Programs, log: Path) -> subprocess.Popen[str
     return process
 
 
+def test_a_long_file_under_a_limit_of_file_size_is_the_clients_error(
+    programs: Programs, tmp_path: Path
+) -> None:
+    """The kernel's signal for it (SIGXFSZ) ended the server, for all."""
+    limited = tmp_path / "server"
+    limited.write_text(f'#!/bin/sh\nulimit -f 8192 && exec {programs.server} "$@"\n')
+    limited.chmod(0o755)
+    with running_server(replace(programs, server=limited), tmp_path / "data", [], tmp_path / "log") as server:
+        share = Share(programs, server)
+        code = """
+import errno
+with open(ROOT + "/long", "wb") as file:
+    try:
+        os.ftruncate(file.fileno(), 1 << 30)
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+        assert share.python(code) == "EFBIG\n"
+        assert server.process.poll() is None
+        assert share.bash("echo served > $ROOT/short; cat $ROOT/short") == "served\n"
+
+
 WRITER = """
 file = open(ROOT + "/data", "w+b", buffering=0)
 for n in range(400):

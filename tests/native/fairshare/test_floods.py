@@ -198,7 +198,7 @@ print(all(os.pread(f.fileno(), 1 << 20, 0) == b"y" * (256 << 10) + b"z" * (256 <
 def test_names_looked_up_through_the_mount_keep_nobody_out(
     programs: Programs, tmp_path: Path, as_root: None
 ) -> None:
-    """The kernel has the server keep each file that it has looked up for a user."""
+    """The kernel has the server keep each file that it looked up, and is asked to forget the older ones."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("this machine has no usable /dev/fuse")
     place = Path(tempfile.mkdtemp())
@@ -215,7 +215,9 @@ for n in range(2000):
 print(found, flush=True)
 """
         with flood(share, code) as got:
-            assert 300 < got < DESCRIPTORS * 2 / 3
+            assert 300 < got <= 2000  # some are refused where the kernel is slower than who looks
+            kept = len(os.listdir(f"/proc/{share.server.process.pid}/fd"))
+            assert kept < DESCRIPTORS * 2 / 3
             assert served(share)
     (place / "mount").rmdir()
     place.rmdir()

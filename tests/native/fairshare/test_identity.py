@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -391,3 +393,31 @@ def test_a_slurm_job_is_as_large_as_slurm_says(
             time.sleep(0.02)
     client.communicate("\n")
     assert sizes[-1] == 6
+
+
+def subordinate() -> tuple[int, int] | None:
+    """A user of this machine, and an id that is subordinate to it."""
+    for line in Path("/etc/subuid").read_text().splitlines() if Path("/etc/subuid").is_file() else []:
+        with contextlib.suppress(ValueError, KeyError):
+            name, first, count = line.split(":")
+            owner = pwd.getpwnam(name).pw_uid
+            if owner and int(count) > 5:
+                return owner, int(first) + 5
+    return None
+
+
+def test_a_subordinate_user_is_its_owner_to_the_policy_and_itself_to_files(
+    open_to_all: Callable[..., Share],
+) -> None:
+    """Each was a user with a share of its own, and whoever runs rootless containers has 65,536 of them."""
+    found = subordinate()
+    if found is None:
+        pytest.skip("nobody here has subordinate ids (/etc/subuid)")
+    owner, uid = found
+    share = open_to_all()
+    act(share, uid, "open(ROOT + '/theirs', 'w').write('x' * 1000)")
+    with Connection(share.server.socket) as connection:
+        written = {job["job"]: (job["user"], job["bytes_written"]) for job in connection.status()["jobs"]}
+    assert written[f"user-{owner}"] == (owner, 1000)
+    assert f"user-{uid}" not in written
+    assert (share.tree / "theirs").stat().st_uid == uid

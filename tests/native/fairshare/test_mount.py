@@ -8,21 +8,32 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from .conftest import Share, let_through
+from tiercel.layers.fairshare.programs import Programs
+from tiercel.layers.fairshare.protocol import Connection
+from tiercel.layers.fairshare.server import running_server
+
+from .conftest import PREFIX, Share, let_through
 from .posix_checks import CHECKS
 from .test_posix import SCRIPT
 
+MIB = 1024**2
 
-@pytest.fixture
-def mounted(serve: Callable[..., Share], tmp_path: Path) -> Share:
+
+def needs_mount() -> None:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("this machine has no usable /dev/fuse")
     if os.geteuid() != 0 and not shutil.which("fusermount3"):
         pytest.skip("mounting without root needs fusermount3 (package fuse3)")
+
+
+@pytest.fixture
+def mounted(serve: Callable[..., Share], tmp_path: Path) -> Share:
+    needs_mount()
     place = tmp_path / "mount"
     place.mkdir()
     return serve("--mount", str(place), data=tmp_path / "data")
@@ -85,3 +96,83 @@ def test_other_users_have_their_own_rights(mounted: Share, as_root: None) -> Non
     assert "Permission denied" in done.stderr
     assert done.stdout == "mine\n"
     assert os.stat(mounted.tree / "own").st_uid == 54321
+
+
+def test_the_mount_shows_what_the_library_wrote_to_open_and_mapped_files(mounted: Share) -> None:
+    """The kernel kept the pages of an open file, and showed them for ever, whatever others wrote."""
+    path = mount_of(mounted) / "f"
+    path.write_bytes(b"-" * 3 * MIB)
+    steps = {
+        "os.pwrite(fd, b'first', 0)": b"first",
+        "os.pwrite(fd, b'again', 0)": b"again",
+        "os.pwrite(fd, b'large' * (MIB // 2), 0)": b"large",
+        "os.ftruncate(fd, 0); os.ftruncate(fd, 3 * MIB)": bytes(5),
+        "os.pwrite(fd, b'later', 0)": b"later",
+        "os.posix_fallocate(fd, 0, 3 * MIB); os.close(os.open(name, os.O_WRONLY | os.O_TRUNC)); "
+        "os.ftruncate(fd, 3 * MIB)": bytes(5),
+    }
+    code = f"""MIB = {MIB}; name = ROOT + "/f"; fd = os.open(name, os.O_RDWR)
+for line in sys.stdin: exec(line); print("done", flush=True)
+"""
+    argv = [sys.executable, "-c", f"import os, sys\nROOT = {PREFIX!r}\n{code}"]
+    with (
+        mounted.start(argv, stdin=subprocess.PIPE) as writer,
+        path.open("rb", buffering=0) as file,
+        mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view,
+    ):
+        assert writer.stdin is not None and writer.stdout is not None
+        for step, there in steps.items():
+            before = os.pread(file.fileno(), 5, 0), view[:5]
+            writer.stdin.write(step + "\n")
+            writer.stdin.flush()
+            assert writer.stdout.readline() == "done\n", before
+            assert (os.pread(file.fileno(), 5, 0), view[:5]) == (there, there), step
+
+
+def test_what_a_mapping_wrote_counts_to_whoever_opened_the_file(mounted: Share, as_root: None) -> None:
+    """The kernel brings it when it likes, in nobody's name: it counted to root, past the user's share."""
+    place = mount_of(mounted)
+    let_through(place)
+    code = f"""import mmap, os
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+fd = os.open({str(place / "mapped")!r}, os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(fd, {MIB})
+with mmap.mmap(fd, {MIB}) as view:
+    view[:] = b"x" * {MIB}
+    view.flush()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with Connection(mounted.server.socket) as connection:
+        written = {job["job"]: job["bytes_written"] for job in connection.status()["jobs"]}
+    assert written["user-54321"] == MIB
+    assert written.get("user-0", 0) == 0
+    assert (mounted.tree / "mapped").read_bytes() == b"x" * MIB
+
+
+def test_a_tree_of_more_files_than_descriptors(programs: Programs, tmp_path: Path) -> None:
+    """The kernel remembers each file that a walk finds, the server with a descriptor: they are let go."""
+    needs_mount()
+    limited = tmp_path / "server"
+    limited.write_text(f'#!/bin/sh\nulimit -n 1000 && exec {programs.server} "$@"\n')
+    limited.chmod(0o755)
+    (place := tmp_path / "mount").mkdir()
+    with running_server(
+        replace(programs, server=limited), tmp_path / "data", ["--mount", str(place)], tmp_path / "log"
+    ) as server:
+        for folder in range(20):
+            (server.tree / str(folder)).mkdir()
+            for name in range(150):
+                (server.tree / str(folder) / str(name)).write_text(str(name))
+        with (place / "0" / "7").open() as kept:
+            working = subprocess.Popen(["sleep", "60"], cwd=place / "1")
+            # 3,000 files, 1,000 descriptors: a walk found some 700, and after it none could be opened.
+            for _ in range(2):
+                assert sum(path.stat().st_size for path in place.glob("*/*")) == 20 * (10 + 90 * 2 + 50 * 3)
+            (place / "new").write_text("made")
+            assert (server.tree / "new").read_text() == "made"
+            # What is in use was not taken away.
+            assert kept.read() == "7"
+            assert os.readlink(f"/proc/self/fd/{kept.fileno()}") == str(place / "0" / "7")
+            assert os.readlink(f"/proc/{working.pid}/cwd") == str(place / "1")
+            working.kill()
+            working.wait()

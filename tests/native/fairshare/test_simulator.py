@@ -95,7 +95,7 @@ def test_command_line_prints_json_and_tables(tmp_path: Path) -> None:
     assert [each["policy"] for each in answer["simulations"]] == ["size-fair", "user-fair"]
     assert all(each["origin"] == "simulated" for each in answer["simulations"])
     assert "simulated" in picture.read_text()
-    assert "80.00%" in run("simulate", "--duration", "1s")
+    assert "80.00 %" in run("simulate", "--duration", "1s")
 
 
 @needs_simulator
@@ -171,7 +171,7 @@ JOBS = st.builds(
 
 
 @needs_simulator
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     jobs=st.lists(JOBS, min_size=1, max_size=4),
     servers=st.integers(1, 3),

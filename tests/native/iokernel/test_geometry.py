@@ -69,7 +69,7 @@ SHAPES = strategies.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shape=SHAPES)
 def test_every_byte_is_written_once_and_read_back(iokernel, shape):
     # The file is filled with a wrong pattern first; reading the whole file in order with the checker proves

@@ -13,7 +13,7 @@ NAMES = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES)
 @example(name=b'say "hello" \\ and\nleave')
 @example(name=b"\xff\xfe \x80 \xed\xa0\x80 \xc0\x80 \xf4\x90\x80\x80 \xe2\x82")
@@ -32,7 +32,7 @@ def test_any_path_survives_the_round_trip(iokernel, name):
     assert list(iokernel.directory.iterdir()) == []
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES)
 def test_errors_are_valid_too_and_one_line(iokernel, name):
     run = iokernel("-r -t 8 -b 16 -o", name)
@@ -42,7 +42,7 @@ def test_errors_are_valid_too_and_one_line(iokernel, name):
     assert run.document["error"]["errno"] == 2
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=NAMES)
 def test_the_summary_file_may_have_any_name(iokernel, name):
     run = iokernel("-w -t 8 -b 16 -o f --summary-file", name)

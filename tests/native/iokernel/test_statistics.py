@@ -51,7 +51,7 @@ def timeseries(source, tmp_path_factory):
     return compiled("timeseries", source, tmp_path_factory.mktemp("timeseries"))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(values=VALUES)
 def test_histogram(histogram, values):
     done = subprocess.run(
@@ -76,7 +76,7 @@ def test_histogram(histogram, values):
         assert abs(got - exact) <= max(1, exact / 32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     interval=strategies.integers(1, 1000),
     steps=strategies.lists(

@@ -11,8 +11,8 @@ from tiercel.dl.files.parts import Count, Positive, renamed
 from tiercel.documents import Document
 
 Format = Literal["tfrecord", "hdf5", "hdf5_opt", "csv", "npz", "npy", "jpeg", "png", "indexed_binary",
-                 "mmap_indexed_binary", "synthetic"]  # fmt: skip
-Compression = Literal["none", "gzip", "lzf", "bz2", "zip", "xz"]
+                 "mmap_indexed_binary", "parquet", "synthetic"]  # fmt: skip
+Compression = Literal["none", "gzip", "lzf", "bz2", "zip", "xz", "snappy", "lz4", "zstd"]
 
 #: Bytes of one element, for the types that all formats know.
 ELEMENT_BYTES = {
@@ -23,7 +23,8 @@ ElementType = Literal["uint8", "int8", "uint16", "int16", "float16", "uint32", "
                       "uint64", "int64", "float64"]  # fmt: skip
 
 _COMPRESSIONS = {"hdf5": {"gzip", "lzf"}, "hdf5_opt": {"gzip", "lzf"}, "npz": {"zip"},
-                 "csv": {"gzip", "bz2", "zip", "xz"}}  # fmt: skip
+                 "csv": {"gzip", "bz2", "zip", "xz"},
+                 "parquet": {"gzip", "snappy", "lz4", "zstd"}}  # fmt: skip
 _RENAMED = {"record_length": "record_length_bytes", "record_length_stdev": "record_length_bytes_stdev",
             "record_length_resize": "record_length_bytes_resize"}  # fmt: skip
 
@@ -36,12 +37,8 @@ def _whole(value: Any) -> Any:
     return round(value) if isinstance(value, float) and math.isfinite(value) else value
 
 
-def _known_upstream(value: Any) -> Any:
-    if value == "parquet":
-        raise ValueError(
-            "parquet is not carried out: DLIO's main branch does not know it, and proposals for it differ"
-        )
-    return value
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
 
 
 class Hdf5(Document):
@@ -50,10 +47,42 @@ class Hdf5(Document):
     max_shape: list[Positive] = []
 
 
+class ParquetColumn(Document):
+    """A column of Parquet files: numbers, or lists of `size` numbers; words, bytes, truth values."""
+
+    name: str = Field(min_length=1)
+    dtype: ElementType | Literal["list", "string", "binary", "bool"] = "float32"
+    size: Positive = 1
+    read: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of a sample's part, about: what a file holds depends on how it is encoded."""
+        if self.dtype in ("string", "bool"):  # one, whatever the size
+            return 12 if self.dtype == "string" else 1
+        return self.size * {**ELEMENT_BYTES, "list": 4, "binary": 1}[self.dtype]
+
+
+class Parquet(Document):
+    columns: list[Annotated[ParquetColumn, BeforeValidator(_named)]] = []
+    row_group_size: Positive = Field(default=1024, description="samples")
+    generation_batch_size: Count = Field(default=0, description="samples; 0: a row group")
+    partition_by: str | None = None
+    use_s3dlio_gen: bool = False
+    read_mode: str = "row_group"
+
+    @model_validator(mode="after")
+    def _different(self) -> Parquet:
+        names = [column.name for column in self.columns]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"columns: {twice} is there twice")
+        return self
+
+
 class Dataset(Document):
     """Files of samples. A sample is a square image of `record_length_bytes`, or has `record_dims`."""
 
-    format: Annotated[Format, BeforeValidator(_known_upstream)] = "tfrecord"
+    format: Format = "tfrecord"
     data_folder: str = "./data/"
     file_prefix: str = Field(default="img", pattern=r"^[A-Za-z0-9_.-]+$")
     num_files_train: Positive = 8
@@ -72,7 +101,11 @@ class Dataset(Document):
     compression: Annotated[Compression, BeforeValidator(_no)] = "none"
     compression_level: int = Field(default=4, ge=0, le=9)
     hdf5: Hdf5 = Hdf5()
+    parquet: Parquet = Parquet()
     generation_buffer_size: Positive = 2 * 1024**3
+    data_gen_method: Literal["auto", "dgen", "numpy"] = "auto"
+    skip_listing: bool = False
+    listing_validation_interval: Count = 0
     keep_files: bool = True
 
     @model_validator(mode="before")
@@ -92,6 +125,8 @@ class Dataset(Document):
             raise ValueError(f"chunks need format: hdf5 (given: {self.format})")
         if self.hdf5.max_shape:
             self._check_max_shape(hdf5)
+        if self.parquet.columns:
+            self._check_columns()
         if self.enable_chunking and not (self.chunk_size or self.hdf5.chunk_dims):
             raise ValueError("enable_chunking needs chunk_size (bytes) or hdf5.chunk_dims")
         if self.chunk_size and not self.enable_chunking:
@@ -99,10 +134,7 @@ class Dataset(Document):
         if self.record_dims and self.record_length_bytes_stdev:
             raise ValueError("record_dims and record_length_bytes_stdev exclude each other")
         if self.format in ("jpeg", "png"):
-            if self.num_samples_per_file != 1:
-                raise ValueError(f"format: {self.format} holds one sample a file (num_samples_per_file: 1)")
-            if self.record_element_type != "uint8" or len(self.record_dims) > 2:
-                raise ValueError(f"format: {self.format} needs record_element_type: uint8 and two dimensions")
+            self._check_images()
         size = ELEMENT_BYTES[self.record_element_type]
         if self.record_element_bytes not in (None, size):
             raise ValueError(
@@ -114,6 +146,20 @@ class Dataset(Document):
         if self.record_dims and self.record_dims[0] % self.hdf5.num_dset_per_record:
             raise ValueError("record_dims[0] must be a multiple of hdf5.num_dset_per_record")
         return self
+
+    def _check_images(self) -> None:
+        """Raise ValueError where images cannot hold the samples."""
+        if self.num_samples_per_file != 1:
+            raise ValueError(f"format: {self.format} holds one sample a file (num_samples_per_file: 1)")
+        if self.record_element_type != "uint8" or len(self.record_dims) > 2:
+            raise ValueError(f"format: {self.format} needs record_element_type: uint8 and two dimensions")
+
+    def _check_columns(self) -> None:
+        """Raise ValueError where Parquet's columns contradict what else is said of the samples."""
+        if self.format != "parquet":
+            raise ValueError(f"parquet.columns needs format: parquet (given: {self.format})")
+        if self.record_dims or self.record_length_bytes_stdev:
+            raise ValueError("parquet.columns excludes record_dims and record_length_bytes_stdev")
 
     def _check_max_shape(self, hdf5: bool) -> None:
         """Raise ValueError where the largest shape of a dataset is none of its sample's."""
@@ -129,6 +175,8 @@ class Dataset(Document):
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the mean shape of a sample, in elements: DLIO's square image, or `record_dims`."""
+        if self.parquet.columns:
+            return (self.sample_bytes // ELEMENT_BYTES[self.record_element_type],)
         if self.record_dims:
             return tuple(self.record_dims)
         side = max(1, math.isqrt(self.record_length_bytes // ELEMENT_BYTES[self.record_element_type]))
@@ -137,7 +185,15 @@ class Dataset(Document):
     @property
     def sample_bytes(self) -> int:
         """Return the mean bytes of a sample's content, without the format around it."""
+        if self.parquet.columns:
+            return sum(column.bytes for column in self.parquet.columns)
         return math.prod(self.shape) * ELEMENT_BYTES[self.record_element_type]
+
+    @property
+    def stated_length(self) -> int:
+        """Return the bytes of a sample as the file states them: by dimensions, by columns, or as such."""
+        stated = self.record_dims or self.parquet.columns
+        return self.sample_bytes if stated else self.record_length_bytes
 
     @property
     def samples_train(self) -> int:

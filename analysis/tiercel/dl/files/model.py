@@ -12,6 +12,7 @@ from tiercel.dl.files.parts import (
     Evaluation,
     Goal,
     Loader,
+    Logging,
     Model,
     Output,
     Profiling,
@@ -38,6 +39,7 @@ class DLWorkload(Document):
     checkpoint: Checkpoint = Checkpoint()
     output: Output = Output()
     profiling: Profiling = Profiling()
+    logging: Logging = Logging()
     metric: Goal = Field(default=Goal(), description="what passes")
 
     @model_validator(mode="before")
@@ -90,6 +92,8 @@ class DLWorkload(Document):
             return "workflow: nothing to do: train, evaluation, checkpoint or generate_data must be true"
         if work.evaluation and not self.dataset.num_files_eval:
             return "workflow.evaluation needs dataset.num_files_eval"
+        if work.evaluation and not self.evaluation.epochs_between_evals:
+            return "workflow.evaluation needs evaluation.epochs_between_evals of 1 or more"
         point = self.checkpoint
         if (
             not work.train

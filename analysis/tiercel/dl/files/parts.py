@@ -69,6 +69,11 @@ class Duration(Document):
             return (self.shape or 0) * (self.scale or 0)
         return {"exponential": self.scale, "poisson": self.lam}.get(self.type) or self.mean
 
+    @property
+    def takes_time(self) -> bool:
+        """Return whether it can be anything but nothing."""
+        return self.expected > 0 or self.stdev > 0
+
     def times(self, factor: float) -> Duration:
         """Return this time made `factor` times as long. (For poisson the numbers, not the shape, change.)"""
         names = ("mean", "stdev", "min", "max", "scale", "lam")
@@ -143,18 +148,29 @@ class Model(Document):
 
     @property
     def parameters(self) -> int:
-        """Return the parameters of a transformer; 0 for a model whose sizes are stated."""
-        if self.num_layers <= 0 or self.layer_parameters:
+        """Return the parameters of a transformer, after which the optimizer's state goes where no groups are
+        stated; 0 for a model whose sizes are all stated."""
+        if self.num_layers <= 0 or self.layer_by_layer:
             return 0
         return (self.transformer or Transformer()).parameters(self.num_layers)
 
     @property
+    def layer_by_layer(self) -> bool:
+        """Return whether sizes are stated, and no parallelism: a file of the model, of each layer, of groups
+        (see `tiercel.dl.kernel.shards`)."""
+        split = self.parallelism.tensor * self.parallelism.pipeline > 1 or self.parallelism.zero_stage > 0
+        derived = self.num_layers > 0 and not self.layer_parameters
+        stated = self.model_size_bytes is not None or self.num_layers > 0 or bool(self.optimization_groups)
+        return stated and not split and not derived
+
+    @property
     def checkpoint_bytes(self) -> int:
         """Return about the bytes of one replica's checkpoint: weights, and three tensors of the optimizer."""
-        stated = (self.model_size_bytes or 0) + 3 * sum(self.optimization_groups)
-        stated += max(0, self.num_layers) * sum(self.layer_parameters)
-        each = DATATYPE_BYTES[self.model_datatype] + 3 * DATATYPE_BYTES[self.optimizer_datatype]
-        return stated + self.parameters * each
+        stated = 0 if self.type == "transformer" else self.model_size_bytes or 0
+        stated += 3 * sum(self.optimization_groups) + max(0, self.num_layers) * sum(self.layer_parameters)
+        weights = 0 if self.layer_parameters else DATATYPE_BYTES[self.model_datatype]
+        states = 0 if self.optimization_groups else 3 * DATATYPE_BYTES[self.optimizer_datatype]
+        return stated + self.parameters * (weights + states)
 
 
 #: Stands for a credential of a file: it is never kept, and so never in results.
@@ -169,14 +185,35 @@ class StorageOptions(Document):
     region: str = ""
     s3_force_path_style: bool = False
     s3_max_attempts: Positive = 5
+    storage_library: Literal["posix", "direct", "s3dlio", "s3torchconnector", "minio"] | None = None
+    columns: list[str] = Field(default=[], description="of Parquet files, that are read; default: all")
+    prefetch_workers: Positive = Field(default=64, description="reads of row groups at once, of a reader")
+    prefetch_window: Positive = Field(default=64, description="row groups on their way, of a reader")
+    secure: bool | None = Field(default=None, description="of the client minio: TLS or not")
     access_key_id: Credential = ""
     secret_access_key: Credential = ""
 
 
 class Storage(Document):
-    storage_type: Literal["local_fs", "parallel_fs", "s3", "aistore"] = "local_fs"
+    storage_type: Literal["local_fs", "direct_fs", "parallel_fs", "s3", "aistore"] = "local_fs"
     storage_root: str = "./"
     storage_options: StorageOptions = StorageOptions()
+    post_generation_settle_seconds: Seconds = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _library(cls, content: Any) -> Any:
+        """Take `storage_library` from where MLPerf Storage 3 writes it: beside the options, not in them."""
+        if not isinstance(content, dict) or "storage_library" not in content:
+            return content
+        options = content.get("storage_options") or {}
+        if not isinstance(options, dict):
+            return content
+        library = content["storage_library"]
+        if options.get("storage_library", library) != library:
+            raise ValueError("storage_library is stated twice, in storage and in storage_options")
+        rest = {key: value for key, value in content.items() if key != "storage_library"}
+        return {**rest, "storage_options": {**options, "storage_library": library}}
 
     @field_validator("storage_options", mode="before")
     @classmethod
@@ -202,6 +239,7 @@ class Reader(Document):
     batch_size: Positive = 1
     batch_size_eval: Positive = 1
     read_threads: Count = Field(default=1, description="0: the training process itself reads")
+    write_threads: Count = Field(default=1, description="of MLPerf Storage's DLIO: that make files")
     computation_threads: Positive = Field(default=1, description="that prepare samples (tf.data's map)")
     prefetch_size: Count = Field(default=2, description="batches")
     file_shuffle: Annotated[Shuffle, _OFF] = "off"
@@ -255,7 +293,7 @@ class Train(Document):
 class Evaluation(Document):
     eval_time: Time = Duration()
     eval_after_epoch: Positive = 1
-    epochs_between_evals: Positive = 1
+    epochs_between_evals: Count = 1
 
     @model_validator(mode="before")
     @classmethod
@@ -310,6 +348,10 @@ class Output(Document):
     folder: str | None = None
     log_file: str = "dlio.log"
     metric: Metric = Metric()
+
+
+class Logging(Document):
+    verbosity: str = Field(default="INFO", description="in some files for DLIO, which reads it nowhere")
 
 
 class Profiling(Document):

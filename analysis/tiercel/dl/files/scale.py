@@ -13,8 +13,9 @@ from typing import Any
 
 from tiercel.dl.files.dataset import Dataset
 from tiercel.dl.files.model import DLWorkload
-from tiercel.dl.files.parts import Checkpoint, Model
+from tiercel.dl.files.parts import Checkpoint, Model, Transformer
 from tiercel.errors import UserError
+from tiercel.units import format_share
 
 #: Steps of an epoch and process that a scaled workload keeps, where it had as many.
 LEAST_STEPS = 10
@@ -48,9 +49,13 @@ class Scale:
     def __str__(self) -> str:
         if self.full:
             return "full size"
-        return (
-            f"scale {self.asked:g}: {self.data:.2%} of the {self.of}, {self.compute:.2%} of the computation"
-        )
+        data, compute = _share(self.data), _share(self.compute)
+        return f"scale {self.asked:g}: {data} of the {self.of}, {compute} of the computation"
+
+
+def _share(share: float) -> str:
+    """Return a share with two digits after the point, or two that say something where these would not."""
+    return format_share(share, 2) if not 0 < share < 0.0001 else f"{100 * share:.2g} %"
 
 
 def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLWorkload, Scale]:
@@ -71,8 +76,10 @@ def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLW
     # What fewer steps leave to shrink, a step takes over: its bytes and its computation alike.
     left = min(1.0, factor / done)
     record = 1.0 if data.format == "synthetic" else _record(data, left)
-    time = left if data.format == "synthetic" else record
     smaller = _dataset(data, files, per_file, record, samples)
+    if data.parquet.columns:  # numbers one by one cannot be less
+        record = smaller.sample_bytes / data.sample_bytes
+    time = left if data.format == "synthetic" else record
     changed = workload.model_copy(
         update={
             "dataset": smaller,
@@ -145,6 +152,14 @@ def _dataset(data: Dataset, files: int, per_file: int, record: float, samples: f
             first = max(data.hdf5.num_dset_per_record, round(data.record_dims[0] * record))
             first -= first % data.hdf5.num_dset_per_record
             update["record_dims"] = [first, *data.record_dims[1:]]
+        update["parquet"] = data.parquet.model_copy(
+            update={
+                "columns": [
+                    one.model_copy(update={"size": max(1, round(one.size * record))})
+                    for one in data.parquet.columns
+                ]
+            }
+        )
     return data.model_copy(update=update)
 
 
@@ -155,10 +170,10 @@ def _model(workload: DLWorkload, factor: float) -> Model:
         update["model_size_bytes"] = max(1, round(model.model_size_bytes * factor))
     for name in ("optimization_groups", "layer_parameters"):
         update[name] = [max(1, round(n * factor)) if n else 0 for n in getattr(model, name)]
-    if model.transformer and model.num_layers > 0:
+    if model.parameters:
         # Fewer parameters in each layer, not fewer layers: the number of files is part of the pattern.
         side = math.sqrt(factor)
-        t = model.transformer
+        t = model.transformer or Transformer()
         heads = t.num_attention_heads
         update["transformer"] = t.model_copy(
             update={

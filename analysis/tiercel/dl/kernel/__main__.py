@@ -28,6 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", required=True, type=Path, help="folder of results")
     parser.add_argument("--cold", choices=("none", "first", "every"), default="first", help="cold epochs")
     parser.add_argument("--trace", action="store_true", help="write a DFTracer-schema trace")
+    parser.add_argument("--say-started", action="store_true", help="say when all processes have met")
     started = parser.add_mutually_exclusive_group()
     started.add_argument("--processes", type=int, default=1, help="fork so many on this node")
     started.add_argument("--mpi", action="store_true", help="be one process of an MPI launcher")
@@ -47,6 +48,12 @@ def _folder(name: str, endpoint: str | None) -> Folder:
         raise Failure(f"{name}: {error}") from None
 
 
+def _complain(what: object) -> None:
+    """Say what is wrong, in one write: several processes may do so at once, and each has its line."""
+    sys.stderr.flush()
+    os.write(2, f"dlkernel: error: {what}\n".encode(errors="replace"))
+
+
 def _work(spec: Spec, places: Places, comm: Comm) -> int:
     """Run on one process; what goes wrong is said once, and the others are stopped."""
     code = 1
@@ -54,15 +61,15 @@ def _work(spec: Spec, places: Places, comm: Comm) -> int:
         run(spec, places, comm)
         return 0
     except Failure as failure:
-        print(f"dlkernel: error: {failure}", file=sys.stderr, flush=True)
+        _complain(failure)
         code = 2
     except S3Error as error:
-        print(f"dlkernel: error: {error.strerror}", file=sys.stderr, flush=True)
+        _complain(error.strerror)
         code = 2
     except OtherRankFailed:
         pass
     except MemoryError:
-        print("dlkernel: error: out of memory", file=sys.stderr, flush=True)
+        _complain("out of memory")
     comm.fail()
     return code
 
@@ -74,31 +81,33 @@ def main() -> int:
         spec = read_spec(given.spec)
         data, kept = (_folder(name, given.endpoint) for name in (given.data, checkpoints))
     except Failure as failure:
-        print(f"dlkernel: error: {failure}", file=sys.stderr)
+        _complain(failure)
         return 2
     trace = given.trace or os.environ.get("TIERCEL_TRACE", "") == "1"
     places = Places(data, kept, given.output, given.cold, trace)
     if given.mpi:
         comm = MPI()
         if comm.size == 1 < launched():  # each would do all of the work, on the same files
-            print(
-                f"dlkernel: error: the launcher started {launched()} processes and MPI knows of one: give it "
-                "the way of starting that this MPI knows (Slurm: srun --mpi=pmi2 or --mpi=pmix)",
-                file=sys.stderr,
+            _complain(
+                f"the launcher started {launched()} processes and MPI knows of one: give it the way of "
+                "starting that this MPI knows (Slurm: srun --mpi=pmi2 or --mpi=pmix)"
             )
             return 2
+        if given.say_started:
+            comm.barrier()
+            if comm.rank == 0:
+                print("started", flush=True)
         return _work(spec, places, comm)
     if launched() > 1:
-        print(
-            f"dlkernel: error: a launcher started {launched()} processes that know nothing of each other: "
-            "add --mpi, or start one with --processes",
-            file=sys.stderr,
+        _complain(
+            f"a launcher started {launched()} processes that know nothing of each other: add --mpi, or start "
+            "one with --processes"
         )
         return 2
     try:
         format_of(spec.format).prepare()  # once, before the others are forked
     except Failure as failure:
-        print(f"dlkernel: error: {failure}", file=sys.stderr)
+        _complain(failure)
         return 2
     return forked(given.processes, partial(_work, spec, places))
 

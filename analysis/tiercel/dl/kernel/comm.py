@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tiercel.children import ending
+from tiercel.children import ending, killed_with
 from tiercel.dl.kernel.failure import OtherRankFailed
 
 _LENGTH = struct.Struct("!Q")
@@ -150,10 +150,11 @@ def forked(processes: int, work: Callable[[Comm], int]) -> int:
     if processes == 1:
         return work(Single())
     pairs = [socket.socketpair() for _ in range(processes - 1)]
-    children = []
+    children, first = [], os.getpid()
     for rank in range(1, processes):
         child = os.fork()
         if child == 0:
+            killed_with(first)  # else it would compute on until it next asks for the others
             mine = pairs[rank - 1][1]
             for root, other in pairs:
                 root.close()

@@ -30,6 +30,8 @@ class Split:
     name: str
     paths: tuple[str, ...]
     per_file: int
+    there: int = 0
+    """Files that lie there: more than are used where the dataset is larger."""
 
     @property
     def samples(self) -> int:
@@ -37,27 +39,31 @@ class Split:
 
 
 def find(spec: Spec, folder: Folder, comm: Comm, split: str) -> Split:
-    """Return a split of the dataset in `folder`; Failure where files are missing or too many."""
+    """Return a split of the dataset in `folder`: of a larger one the first files, as DLIO takes them.
+
+    Failure where files are missing.
+    """
     count = file_count(spec, split)
     if not spec.reads_files:
         return Split(split, tuple(path_of(spec, split, n) for n in range(count)), spec.per_file)
-    paths: list[str] = []
+    paths, there = list[str](), 0
     problem = ""
     if comm.rank == 0:  # one process looks, the others are told
         try:
-            paths = _listed(spec, folder, split)
+            paths, there = _listed(spec, folder, split)
         except Failure as failure:
             problem = str(failure)
-    problem, paths = comm.gather((problem, paths))[0]
+    problem, paths, there = comm.gather((problem, paths, there))[0]
     if problem:
         raise Failure(problem)
-    return Split(split, tuple(paths), spec.per_file)
+    return Split(split, tuple(paths), spec.per_file, there)
 
 
-def _listed(spec: Spec, folder: Folder, split: str) -> list[str]:
+def _listed(spec: Spec, folder: Folder, split: str) -> tuple[list[str], int]:
+    """Return the files to use, and how many there are."""
     where, count, ending = folder.path(split), file_count(spec, split), "." + extension(spec)
     known = read_manifest(folder)
-    if known is not None and known.key != spec.dataset_key():
+    if known is not None and not known.serves(spec):
         raise Failure(
             f"{folder}: holds a dataset of other parameters than the workload ({MANIFEST}): generate it anew "
             "in an empty folder, or name the right one"
@@ -66,12 +72,21 @@ def _listed(spec: Spec, folder: Folder, split: str) -> list[str]:
         found = folder.files(split, ending)
     except OSError as error:
         raise Failure(f"{where}: cannot be read: {error.strerror}") from None
-    if len(found) != count:
+    # Of a dataset that we made all files must be there; one of others has as many as it has.
+    made = {"train": known.files, "valid": known.files_eval}[split] if known and known.files else count
+    if len(found) < made or len(found) < count:
         key = "num_files_train" if split == "train" else "num_files_eval"
         there = f"{len(found)} files" if found or folder.holds(split) else "no such folder"
-        raise Failure(f"{where}: {there} where dataset.{key} says {count} (*{ending}): generate the dataset")
+        says = f"dataset.{key} says {count}" if made == count else f"{made} were generated ({MANIFEST})"
+        raise Failure(f"{where}: {there} where {says} (*{ending}): generate the dataset")
+    if known is not None and len(found) > made:
+        raise Failure(f"{where}: {len(found)} files where {made} were generated ({MANIFEST})")
+    if len(found) > count:
+        # DLIO's order: by names alone, whatever the subfolders.
+        return sorted(found, key=lambda path: (path.rpartition("/")[2], path))[:count], len(found)
     numbered = [folder.path(path_of(spec, split, n)) for n in range(count)]
-    return numbered if set(numbered) == set(found) else found  # which need not be the alphabetical order
+    # which need not be the alphabetical order
+    return numbered if set(numbered) == set(found) else found, len(found)
 
 
 def check(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm) -> int | None:
@@ -84,7 +99,7 @@ def check(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm)
         return None
     smallest: int | None = None
     known = read_manifest(folder)
-    ours = known is not None and known.key == spec.dataset_key()
+    ours = known is not None and known.serves(spec)
     looked = 0
     for number in range(comm.rank, len(split.paths), comm.size):
         path = split.paths[number]
@@ -126,9 +141,18 @@ def read_some(spec: Spec, handler: Format, split: Split, folder: Folder, comm: C
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
     known = read_manifest(folder)
-    if known is not None and known.key == spec.dataset_key():
-        recorded = [path for path in sorted(known.contents) if path.startswith(f"{split.name}/")]
+    if known is not None and known.serves(spec):
+        used = set(split.paths)
+        files = {folder.path(path): path for path in sorted(known.contents)}
+        recorded = [below for path, below in files.items() if _data_file(path, spec) in used]
         compare(folder, known.contents, recorded[comm.rank :: comm.size], MANIFEST)
+
+
+def _data_file(path: str, spec: Spec) -> str:
+    """Return the data file that a file belongs to (see `companions`)."""
+    return next(
+        path.removesuffix(one[1:]) for one in reversed(companions("x", spec)) if path.endswith(one[1:])
+    )
 
 
 def _look(spec: Spec, handler: Format, path: str, local: str, expected: int) -> None:

@@ -32,10 +32,14 @@ class Block:
     compute: list[float] = field(default_factory=list)
     samples: list[int] = field(default_factory=list)
 
+    def is_short(self, start: int, end: int) -> bool:
+        """Return whether there are too few steps to leave so many out: then all of them count."""
+        return start + end > 0 and len(self.compute) <= start + end
+
     def utilisation(self, start: int, end: int) -> tuple[float, float, int]:
         """Return utilisation (0 to 1), samples per second, and the steps that they are of."""
         steps = len(self.compute)
-        if steps <= start + end:  # too few to leave any out
+        if self.is_short(start, end):
             start = end = 0
         last = steps - end
         counted = last - start
@@ -68,6 +72,10 @@ class Epoch:
         if not steps:
             return 0.0, 0.0
         return sum(au * n for au, _, n in parts) / steps, sum(rate * n for _, rate, n in parts) / steps
+
+    def short_blocks(self, spec: Spec) -> int:
+        """Return the blocks whose first and last steps are in utilisation, against what the workload says."""
+        return sum(b.is_short(spec.exclude_start, spec.exclude_end) for b in self.blocks)
 
     def as_output(self, spec: Spec) -> dict[str, Any]:
         """Return DLIO's entry for an epoch in ``<rank>_output.json``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -17,6 +18,8 @@ from tiercel.pagecache import Residency, evict, residency, sync_filesystem
 
 #: Files from this size on are synced one by one, and written back while the next is made.
 LARGE = 1 << 20
+#: Held (flock) by whoever makes a dataset in a folder: two would write the same files.
+_LOCK = ".generating"
 
 
 class Folder(ABC):
@@ -47,6 +50,11 @@ class Folder(ABC):
     @abstractmethod
     def put_text(self, below: str, text: str) -> None:
         """Write a small file, whole or not at all."""
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until nobody else makes a dataset here, and keep others from it (not in object storage)."""
+        yield
 
     @abstractmethod
     def make(self, below: str = "") -> None:
@@ -128,6 +136,17 @@ class Files(Folder):
         part.write_text(text)
         part.rename(self.path(below))
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        path = self.path(_LOCK)
+        held = _locked(path)
+        try:
+            yield
+        finally:
+            if held is not None:
+                Path(path).unlink(missing_ok=True)
+                os.close(held)
+
     def make(self, below: str = "") -> None:
         Path(self.name, below).mkdir(parents=True, exist_ok=True)
 
@@ -181,6 +200,25 @@ class Files(Folder):
 
     def remembered(self, paths: Sequence[str]) -> Residency | None:
         return residency(paths)
+
+
+def _locked(path: str) -> int | None:
+    """Return a descriptor that holds the lock `path`; None where there are no locks, or nobody may write."""
+    while True:
+        try:
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if os.fstat(held).st_ino == Path(path).stat().st_ino:
+                return held
+        except FileNotFoundError:
+            pass  # who held it has removed it: the next one is another file
+        except OSError:
+            os.close(held)
+            return None
+        os.close(held)
 
 
 def _begin_writing_back(path: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -40,11 +41,23 @@ class Generated:
 def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Makers) -> Generated:
     """Make what of the dataset is not there yet; returns on all processes when all of it is durable.
 
-    What a sample of its files holds is recorded (see `contents`) where the dataset is to stay: where this run
-    only generates, or finds all of it.
+    Where another run makes a dataset here it waits for that to end. What a sample of its files holds is
+    recorded (see `contents`) where the dataset is to stay: where this run only generates, or finds all of it.
 
     Raises Failure for a folder that holds another dataset, and for a disk that is full.
     """
+    with ExitStack() as stack:
+        if makers.index == 0:
+            try:
+                folder.make()
+            except OSError as error:
+                raise Failure(f"{folder}: cannot be written: {error.strerror}") from None
+            stack.enter_context(folder.alone())
+        comm.barrier()  # what another run made meanwhile is found by all
+        return _made(spec, handler, folder, comm, makers)
+
+
+def _made(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Makers) -> Generated:
     began = now()
     if makers.index == 0:
         _prepare(spec, folder)
@@ -60,6 +73,10 @@ def generate(spec: Spec, handler: Format, folder: Folder, comm: Comm, makers: Ma
                 kept += 1
                 continue
             length = folder.write(path, partial(handler.write, file=file, spec=spec))
+        except FileNotFoundError:  # on a file system without locks
+            raise Failure(
+                f"{path}: was taken away while it was written: another run makes a dataset in this folder"
+            ) from None
         except OSError as error:
             raise Failure(f"{path}: cannot be generated: {error.strerror or error}") from None
         fresh.add(file.path)
@@ -126,7 +143,8 @@ def _prepare(spec: Spec, folder: Folder) -> None:
 
 def _write_manifest(spec: Spec, folder: Folder, contents: Contents) -> None:
     manifest = {"dataset": spec.dataset_key(), "seed": spec.data_seed, "name": spec.name,
-                "format": spec.format, "contents": dict(sorted(contents.items()))}  # fmt: skip
+                "format": spec.format, "each": spec.files_key(), "files": spec.files,
+                "files_eval": spec.files_eval, "contents": dict(sorted(contents.items()))}  # fmt: skip
     folder.put_text(MANIFEST, json.dumps(manifest))
 
 
@@ -137,11 +155,22 @@ def holds_files(folder: Folder) -> bool:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Which dataset was generated in a folder (see `Spec.dataset_key`), by which seed, and what it held."""
+    """Which dataset was generated in a folder (see `Spec.dataset_key`), by which seed, and what it held.
+
+    `each` is what its files are (`Spec.files_key`), `files` and `files_eval` how many.
+    """
 
     key: str
     seed: int
     contents: Mapping[str, str] = field(default_factory=dict)
+    each: str = ""
+    files: int = 0
+    files_eval: int = 0
+
+    def serves(self, spec: Spec) -> bool:
+        """Return whether the dataset is the workload's, or a larger one: its first files are taken then."""
+        enough = self.files >= spec.files and self.files_eval >= spec.files_eval
+        return self.key == spec.dataset_key() or (self.each == spec.files_key() and enough)
 
 
 def read_manifest(folder: Folder) -> Manifest | None:
@@ -150,7 +179,10 @@ def read_manifest(folder: Folder) -> Manifest | None:
     try:
         content = json.loads(text or "")
         contents = {str(path): str(value) for path, value in content.get("contents", {}).items()}
-        return Manifest(str(content["dataset"]), int(content["seed"]), contents)
+        counts = (int(content.get(name, 0)) for name in ("files", "files_eval"))
+        return Manifest(
+            str(content["dataset"]), int(content["seed"]), contents, str(content.get("each", "")), *counts
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -156,9 +156,9 @@ class IO:
 class RawFile(io.RawIOBase):
     """A file for libraries that want a Python file object; its reads are ours, in the sizes they ask for."""
 
-    def __init__(self, calls: IO, path: str) -> None:
+    def __init__(self, calls: IO, path: str, way: Way = "whole") -> None:
         self._calls, self._path = calls, path
-        self._descriptor = calls.open(path)
+        self._descriptor = calls.open(path, way=way)
         self._size, block = calls.stat(self._descriptor)
         self._position = 0
         self.block = block if block > 1 else io.DEFAULT_BUFFER_SIZE

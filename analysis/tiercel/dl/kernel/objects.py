@@ -47,8 +47,8 @@ class _Stream:
 class _Ranges:
     """An object of which parts are asked for. The first answer says of which content the others must be."""
 
-    def __init__(self) -> None:
-        self.etag = ""
+    def __init__(self, path: str) -> None:
+        self.path, self.etag = path, ""
 
 
 class ObjectIO(IO):
@@ -70,7 +70,7 @@ class ObjectIO(IO):
             raise Failure(f"{path}: object storage has no direct reads")
         if way == "ranges":
             self.note(at := now(), at, opens=1)
-            return self._hold(_Ranges())
+            return self._hold(_Ranges(path))
         began = now()
         body = self._client.get(_key(path))
         if way == "stream":
@@ -91,7 +91,11 @@ class ObjectIO(IO):
             return len(held.content), 0
         if isinstance(held, _Stream):
             return held.size, 0
-        raise OSError(0, "the size of an object that is read by ranges is not asked for")
+        assert isinstance(held, _Ranges)
+        began = now()
+        size = self._client.head(_key(held.path)).size
+        self._requested("HEAD", began, held.path, 0)
+        return size, 0
 
     def pread(self, descriptor: int, path: str, buffer: memoryview, offset: int) -> int:
         held = self._held[descriptor]

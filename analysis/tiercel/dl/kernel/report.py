@@ -53,7 +53,8 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     moved = sum(p["epoch"]["bytes"] for p in parts)
     return {
         "kind": epoch.kind, "epoch": epoch.number, "began": began, "seconds": ended - began,
-        "steps": epoch.steps, "samples": sum(p["epoch"]["samples"] for p in parts), "bytes": moved,
+        "steps": epoch.steps, "blocks": len(epoch.blocks), "short_blocks": epoch.short_blocks(spec),
+        "samples": sum(p["epoch"]["samples"] for p in parts), "bytes": moved,
         "sample_bytes": sum(p["epoch"]["sample_bytes"] for p in parts),
         "reads": sum(p["epoch"]["reads"] for p in parts), "opens": sum(p["epoch"]["opens"] for p in parts),
         "au": statistics.fmean(p["au"] for p in parts), "au_of_processes": [p["au"] for p in parts],

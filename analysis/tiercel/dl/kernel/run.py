@@ -70,7 +70,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
 def _seeded(spec: Spec, folder: Folder, comm: Comm) -> Spec:
     """Return `spec` with the seed of the dataset that is there, where it is the workload's."""
     known = comm.gather(read_manifest(folder) if comm.rank == 0 else None)[0]
-    if known is None or known.key != spec.dataset_key():
+    if known is None or not known.serves(spec):
         return spec
     return replace(spec, data_seed=known.seed)
 
@@ -113,6 +113,7 @@ class _Job:
         self.nonce = comm.gather(random.SystemRandom().getrandbits(63) if comm.rank == 0 else 0)[0]
         self.startup = 0.0
         self.packed = {"train": 0.0, "valid": 0.0}
+        self.files: dict[str, dict[str, int]] = {}
 
     def carry_out(self) -> None:
         spec = self.spec
@@ -130,12 +131,14 @@ class _Job:
                 remove(self.places.data)
 
     def _have_dataset(self) -> None:
-        """Make what is missing of the dataset; files of others are only checked."""
+        """Make what is missing of the dataset; files of others, and a larger dataset, are only checked."""
         spec, folder = self.spec, self.places.data
-        foreign = False
+        given = False
         if spec.existing and self.comm.rank == 0:
-            foreign = read_manifest(folder) is None and holds_files(folder)
-        if self.comm.gather(foreign)[0]:
+            known = read_manifest(folder)
+            larger = known is not None and known.key != spec.dataset_key() and known.serves(spec)
+            given = larger or (known is None and holds_files(folder))
+        if self.comm.gather(given)[0]:
             kept = [len(self._split(name).paths[self.comm.rank :: self.comm.size]) for name in self._splits()]
             self.generated = Generated(0, 0, sum(kept), 0.0)
         else:
@@ -181,6 +184,7 @@ class _Job:
 
     def _split(self, name: str) -> Split:
         split = find(self.spec, self.places.data, self.comm, name)
+        self.files[name] = {"used": len(split.paths), "there": split.there}
         smallest = check(self.spec, self.handler, split, self.places.data, self.comm)
         if not self._made_all():
             read_some(self.spec, self.handler, split, self.places.data, self.comm)
@@ -271,7 +275,7 @@ class _Job:
             "processes": self.comm.size, "nodes": self.comm.nodes, "scale": self.spec.scale,
             "au_goal": self.spec.au, "batch": self.spec.batch, "startup": self.startup,
             "cold": self.places.cold, "clock_skew": skew, "objects": is_url(str(self.places.data)),
-            "generated": _generated(made), "rows": self.rows,
+            "generated": _generated(made), "files": self.files, "rows": self.rows,
         }  # fmt: skip
         report.write(self.places.output, "summary.json", {**summary, "scale": self.spec.scale})
         report.write(self.places.output, "per_epoch_stats.json", report.per_epoch(self.rows))

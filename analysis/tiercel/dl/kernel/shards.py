@@ -3,7 +3,8 @@
 Three kinds of models, by their keys:
 
 - nothing stated: the five files of the DLIO paper (section IV.B.4), written by process 0;
-- `layer_parameters` without parallelism: a file of the model and one of each layer (DLIO 2.0);
+- `layer_parameters` without parallelism: a file of the model and one of each layer (DLIO 2.0; its main branch
+  has one of all layers);
 - layers with parallelism (tensor, pipeline, data, ZeRO): the files of DLIO's main branch, as MLPerf Storage
   has them. With ZeRO 1 and 2 the first replica writes the weights: one file for each layer and model rank
   where a pipeline has several stages, else one for each model rank; the optimizer's state is shared by all.
@@ -23,6 +24,8 @@ from tiercel.dl.kernel.spec import Spec
 PAPER = (("meta", 1024), ("index", 1024), ("graph", 4096), ("variables-index", 65536),
          ("variables-data", 4 * 1024**2))  # fmt: skip
 _BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8, "int8": 1, "uint8": 1}
+#: Bytes of a model of which DLIO is told no size.
+_DEFAULT_MODEL = 10240
 Shards = list[tuple[str, int]]
 
 
@@ -47,7 +50,7 @@ def _layer_by_layer(spec: Spec, rank: int) -> Shards:
     if rank and spec.ckpt_type == "rank_zero":
         return []
     found: Shards = []
-    if model["model_size_bytes"]:
+    if model["model_size_bytes"] and model["type"] != "transformer":
         found.append((f"model_states-{rank}", model["model_size_bytes"]))
     for layer in range(max(0, model["num_layers"])):
         if length := sum(model["layer_parameters"]):
@@ -98,8 +101,9 @@ def _parallel(spec: Spec, rank: int, size: int) -> Shards:
     if zero == 0 and place.replica:
         return []
     found: Shards = []
-    if model["model_size_bytes"] and model["type"] != "transformer":
-        found.append((f"model_states-{rank}", model["model_size_bytes"]))
+    whole = _DEFAULT_MODEL if model["model_size_bytes"] is None else model["model_size_bytes"]
+    if model["type"] != "transformer":
+        found.append((f"model_states-{rank}", whole))
     layers = {index: _layer_bytes(model, index, place.replicas) for index in _layers_of(model, place.stage)}
     sharded = f"zero_pp_rank_{place.replica}_mp_rank_{place.model_rank}"
     if zero not in (1, 2):
@@ -152,7 +156,7 @@ def _optimizer_bytes(model: dict[str, Any], replicas: int) -> int:
     """Return a process' bytes of the optimizer's state: three tensors of its share, and three small ones."""
     if model["optimization_groups"]:
         return _given_optimizer(model)
-    if model["num_layers"] <= 0 or model["layer_parameters"]:
+    if model["num_layers"] <= 0:
         return 0
     parallel = model["parallelism"]
     group = parallel["tensor"] * parallel["pipeline"]

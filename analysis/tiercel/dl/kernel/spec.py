@@ -35,6 +35,12 @@ class Spec:
     chunk_dims: list[int]
     max_shape: list[int]
     datasets: int
+    columns: list[dict[str, Any]]
+    read_columns: list[str]
+    row_group: int
+    group_batch: int
+    group_threads: int
+    group_window: int
     compression: str
     compression_level: int
     keep_files: bool
@@ -91,11 +97,20 @@ class Spec:
 
     def dataset_key(self) -> str:
         """Return a hash of what the files of the dataset are; their content may be of any seed."""
-        names = ("format", "prefix", "files", "files_eval", "per_file", "subfolders", "subfolders_eval",
+        return self._hash("files", "files_eval")
+
+    def files_key(self) -> str:
+        """Return a hash of what each file of the dataset is, whatever their number."""
+        return self._hash()
+
+    def _hash(self, *counts: str) -> str:
+        names = ("format", "prefix", *counts, "per_file", "subfolders", "subfolders_eval",
                  "shape", "element", "stdev", "chunk_bytes", "chunk_dims", "max_shape", "datasets",
                  "compression", "compression_level")  # fmt: skip
         image = {"record_length": self.record_length} if self.format in ("jpeg", "png") else {}
-        text = json.dumps({**{n: getattr(self, n) for n in names}, **image}, sort_keys=True)
+        groups = {n: getattr(self, n) for n in ("columns", "row_group", "group_batch")}
+        more = groups if self.format == "parquet" else image
+        text = json.dumps({**{n: getattr(self, n) for n in names}, **more}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -35,6 +35,10 @@ _LATER = {
 }
 
 
+#: Of Parquet only MLPerf Storage's fork of DLIO has one.
+_NO_READER = ("hdf5_opt", "parquet")
+
+
 def unsupported(workload: DLWorkload, renamed_keys: bool) -> str | None:
     """Return what of `workload` DLIO cannot do, or None. `renamed_keys`: a DLIO later than 2.0.0."""
     data, reader = workload.dataset, workload.reader
@@ -44,8 +48,8 @@ def unsupported(workload: DLWorkload, renamed_keys: bool) -> str | None:
         return f"reader.data_loader: {workload.loader} is not in DLIO's environment here"
     if reader.file_access == "collective":
         return "reader.file_access: collective: DLIO takes the key and reads independently"
-    if data.format == "hdf5_opt":
-        return "dataset.format: hdf5_opt: DLIO has no reader for it"
+    if data.format in _NO_READER:
+        return f"dataset.format: {data.format}: DLIO has no reader for it"
     if data.format == "csv" and data.compression != "none":
         return "dataset.compression with format: csv: DLIO does not find the files that it writes"
     if not workload.workflow.train:

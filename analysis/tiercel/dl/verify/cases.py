@@ -54,6 +54,7 @@ CASES = (
     _of_format("csv", 32, 8, record_length_bytes=1 << 14),
     _of_format("indexed_binary", 8, 64),
     _of_format("mmap_indexed_binary", 8, 64),
+    _of_format("parquet", 16, 512, record_length_bytes=1 << 13, **{"parquet.row_group_size": 256}),
     _of_format("synthetic", 128, 1),
 )  # fmt: skip
 

@@ -135,7 +135,7 @@ class Training(Program):
         ("tensorflow", "tfrecord"): "cnn3d_tensorflow.py",
         **{("pytorch", kind): "resnet_torch.py" for kind in ("jpeg", "png")},
         **{("pytorch", kind): "arrays_torch.py" for kind in (
-            "npz", "npy", "hdf5", "csv", "indexed_binary", "mmap_indexed_binary", "synthetic"
+            "npz", "npy", "hdf5", "csv", "indexed_binary", "mmap_indexed_binary", "parquet", "synthetic"
         )},
     }  # fmt: skip
 
@@ -170,8 +170,8 @@ PROGRAMS: Mapping[str, type[Program]] = {p.name: p for p in (Kernel, Upstream, T
 
 
 #: What is done to these is not in such a trace: HDF5 reads by itself, mapped files are not read by calls, and
-#: numpy reads arrays through the C library, below what DFTracer sees.
-_UNSEEN = ("hdf5", "hdf5_opt", "indexed_binary", "mmap_indexed_binary", "npy")
+#: numpy and pyarrow read through the C library, below what DFTracer sees.
+_UNSEEN = ("hdf5", "hdf5_opt", "indexed_binary", "mmap_indexed_binary", "npy", "parquet")
 
 
 def tracer_for(kind: str, wanted: str = "auto") -> tuple[str, str]:

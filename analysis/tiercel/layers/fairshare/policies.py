@@ -17,7 +17,7 @@ def check_policy(name: str) -> str:
     """
     if name == "fifo":
         return name
-    words = [word for word in name.removesuffix("-fair").split("-") if word != "then"]
+    words = _words(name)
     wrong = [word for word in words if word not in _LEVELS]
     if wrong or not words or not name.endswith("-fair"):
         known = [
@@ -28,3 +28,19 @@ def check_policy(name: str) -> str:
         ]
         raise UserError(f"policy {name!r}: {suggest(name, known)}")
     return name
+
+
+def levels_of(policy: str) -> tuple[str, ...]:
+    """Return the levels of a policy's tree, outermost first; the last one tells single jobs apart.
+
+    ``fifo`` has none. As ``Policy::tree_levels`` of native/fairshare/policy: jobs stand last where the policy
+    does not name them.
+    """
+    if policy == "fifo":
+        return ()
+    words = _words(policy)
+    return (*words, "job") if words[-1] in ("user", "group") else tuple(words)
+
+
+def _words(policy: str) -> list[str]:
+    return [word for word in policy.removesuffix("-fair").split("-") if word != "then"]

@@ -8,22 +8,29 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const cell = row.cells[column];
     return cell.dataset.sort ?? cell.textContent;
   };
+  let order = null; // [column, 1 or -1]
+  const sort = () => {
+    if (!order) return;
+    const [column, sign] = order, rows = [...body.rows];
+    const numbers = rows.every((row) => key(row, column) !== "" && !Number.isNaN(Number(key(row, column))));
+    const compare = numbers ? (a, b) => Number(a) - Number(b) : (a, b) => a.localeCompare(b, "en");
+    rows.sort((a, b) => sign * compare(key(a, column), key(b, column)));
+    body.append(...rows);
+  };
   headings.forEach((heading, column) => {
     const button = document.createElement("button");
     button.type = "button";
     button.append(...heading.childNodes);
     heading.append(button);
     button.addEventListener("click", () => {
-      const sign = heading.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-      const rows = [...body.rows];
-      const numbers = rows.every((row) => key(row, column) !== "" && !Number.isNaN(Number(key(row, column))));
-      const compare = numbers ? (a, b) => Number(a) - Number(b) : (a, b) => a.localeCompare(b, "en");
-      rows.sort((a, b) => sign * compare(key(a, column), key(b, column)));
+      table.dispatchEvent(new Event("wanted")); // rows that are packed are sorted with the others
+      order = [column, heading.getAttribute("aria-sort") === "ascending" ? -1 : 1];
       headings.forEach((other) => other.removeAttribute("aria-sort"));
-      heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
-      body.append(...rows);
+      heading.setAttribute("aria-sort", order[1] > 0 ? "ascending" : "descending");
+      sort();
     });
   });
+  table.addEventListener("added", sort); // rows that were packed
   if (body.rows.length < 6) continue;
 
   const tools = document.createElement("div");
@@ -32,13 +39,16 @@ for (const table of document.querySelectorAll("table.sortable")) {
   words.type = "search";
   words.placeholder = "Rows with…";
   words.setAttribute("aria-label", "Show only rows with these words");
-  words.addEventListener("input", () => {
+  const filter = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of body.rows) {
       const text = [...row.cells].map((cell) => cell.textContent).join(" ").toLowerCase();
       row.classList.toggle("unlike", !wanted.every((word) => text.includes(word)));
     }
-  });
+  };
+  words.addEventListener("input", () => { table.dispatchEvent(new Event("wanted")); filter(); });
+  table.addEventListener("added", filter);
+  table.addEventListener("whole", () => { words.value = ""; filter(); });
   const columns = document.createElement("details");
   const summary = document.createElement("summary");
   summary.textContent = "Columns";
@@ -74,7 +84,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const lines = [shown.map((i) => quoted(names[i]))];
     for (const row of body.rows) {
       if (row.classList.contains("unlike") || row.classList.contains("out")) continue;
-      lines.push(shown.map((i) => quoted(row.cells[i].textContent.trim())));
+      lines.push(shown.map((i) => quoted(row.cells[i].textContent.trim().replaceAll("\u00a0", " "))));
     }
     const text = lines.map((line) => line.join(",")).join("\r\n");
     const link = document.createElement("a");
@@ -86,13 +96,21 @@ for (const table of document.querySelectorAll("table.sortable")) {
   tools.append(words, columns, download);
   table.closest(".scroll").before(tools);
 }
-// A link to a row inside a closed part opens it; so does printing.
-const open = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+// A link to a row that is in a closed part, or that a filter hides, shows it first; printing opens all parts.
+const show = (id) => {
+  const target = document.getElementById(id);
   target?.closest("details")?.setAttribute("open", "");
+  if (target?.classList.contains("unlike")) target.closest("table").dispatchEvent(new Event("whole"));
 };
-addEventListener("hashchange", open);
-open();
+const named = () => {
+  try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; } // what is no name of ours
+};
+addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#"]');
+  if (link) show(link.getAttribute("href").slice(1));
+});
+addEventListener("hashchange", () => show(named()));
+show(named());
 addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((d) => {
   if (!d.closest(".tools, .behind")) d.open = true;
 }));

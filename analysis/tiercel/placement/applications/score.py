@@ -12,6 +12,10 @@ from tiercel.placement.applications.truth import load_samples
 from tiercel.placement.model import PlacementModel
 from tiercel.placement.predict import predict_groups
 from tiercel.placement.score import differ, score
+from tiercel.results.raw import write_json
+
+#: The answer, beside the sweep whose model gave it; for the report.
+KEPT = "applications.json"
 
 
 def score_applications(
@@ -55,6 +59,11 @@ def score_applications(
         "total": _totals(table, model.systems),
         "notes": more["notes"],
     }
+
+
+def keep(folder: Path, scored: dict[str, Any], sweep: pd.DataFrame) -> None:
+    """Write what :func:`score_applications` returned beside the sweep, with the sweep's digest."""
+    write_json(folder / KEPT, scored | {"sweep": sweep.attrs["provenance"]["sha256"]})
 
 
 def _totals(part: pd.DataFrame, systems: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from tiercel.advice.answer import Advice
 from tiercel.advice.document import moves_of
 from tiercel.advice.words import label, sentences
 from tiercel.pages.environment import environment
+from tiercel.pages.secured import secured
 from tiercel.report import words
 from tiercel.report.advice import tables
 from tiercel.report.advice.figures import draw
@@ -50,7 +51,7 @@ def write_page(advice: Advice, folder: Path) -> Path:
             version=tiercel.__version__,
         )
     )
-    return write_text(folder / "index.html", text, errors="replace")
+    return write_text(folder / "index.html", secured(text), errors="replace")
 
 
 def _facts(advice: Advice) -> list[tuple[str, str]]:

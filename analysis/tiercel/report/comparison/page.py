@@ -8,6 +8,7 @@ from pathlib import Path
 import tiercel
 from tiercel.compare.answer import Answer, Pair
 from tiercel.pages.environment import environment
+from tiercel.pages.secured import secured
 from tiercel.pages.tables import Table
 from tiercel.privacy import private
 from tiercel.report import words
@@ -70,7 +71,7 @@ def build_comparison(answer: Answer, folder: Path) -> Path:
         )
     )
     target = folder / PAGE
-    return write_text(target, private().text(text))
+    return write_text(target, secured(private().text(text)))
 
 
 def _part(number: int, pair: Pair) -> _Part:

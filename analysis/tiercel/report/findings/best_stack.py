@@ -57,7 +57,7 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         said = f"{prefix}: {a} gives {ratio} the {quantity} of {b}, {over}{_for_example(results, row)}."
         return Finding("user", "claim", said, evidence)
     if same(row):
-        said = f"{prefix}: {a} is {words.same_as(b)}, {over}, {ratio}."
+        said = f"{prefix}: {a} is {words.same_as(b, row)}, {over}, {ratio}."
         return Finding("user", "claim", said, evidence)
     if is_hint(row):
         ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
@@ -116,7 +116,7 @@ def _many(prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evide
             f"{few(hints[0])}"
         )
     if alike:
-        said = f"the same within 10\u00a0% in {_of(alike, rows)}"
+        said = f"the same {words.within(alike[0])} in {_of(alike, rows)}"
         parts.append(said if parts else f"{a} against {b}: {said}")
     if rest:
         start = "" if parts else f"{a} against {b}: "

@@ -11,7 +11,7 @@ import pandas as pd
 from tiercel.report import words
 from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import few, is_hint, number_evidence, of_origin, row_evidence
+from tiercel.report.findings.phrases import bare, few, is_hint, number_evidence, of_origin, row_evidence
 from tiercel.results.reasons import by_reason
 from tiercel.units import format_latency
 
@@ -70,10 +70,7 @@ def _gain(results: Results, row: Record) -> str:
     if is_hint(row):
         change = "gained" if row["ratio"] > 1 else "lost"
         return f"{change} in all repetitions on {name}, {ratio}, but {few(row)}"
-    if not math.isfinite(row["floor_high"]):
-        return f"gives {ratio} on {name}, with the noise unknown"
-    noise = words.factors(row["floor_low"], row["floor_high"])
-    return f"cannot be told from the noise on {name}, {ratio} with a noise of {noise}"
+    return f"is undecided on {name}, {ratio}: {bare(row['reason'])}"
 
 
 def synced_latency(results: Results) -> Iterable[Finding]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from statistics import median
 
 from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import of_origin
+from tiercel.report.findings.phrases import bare, of_origin
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -36,13 +37,13 @@ def noise(results: Results) -> Iterable[Finding]:
         name = results.name(row["stack"]) + of_origin(row["origin"])
         by_stack.setdefault(name, []).append(row["high"])
     parts = [
-        f"{words.times(sorted(v)[len(v) // 2])} (at worst {words.times(max(v))}) on {name}"
+        f"{words.factor(max(v))} at worst (median {words.factor(median(v))}) on {name}"
         for name, v in by_stack.items()
     ]
     yield Finding(
         "researcher",
         "fact",
-        f"Two placements of the same configuration differ, beyond what repetitions do, by up to "
+        "Two placements of the same configuration differ, beyond what repetitions do, by a factor of "
         f"{words.listed(parts)}; claims reckon with that.",
         (Evidence("noise", "noise"),),
     )
@@ -54,7 +55,7 @@ def undecided(results: Results) -> Iterable[Finding]:
     still = [row for row in rows if row["verdict"] == "undecided"]
     if not rows:
         return
-    why = Counter(_why(row) for row in still)
+    why = Counter(bare(row["reason"]) for row in still)
     reasons = "; ".join(f"{number} because {reason}" for reason, number in why.most_common())
     said = (
         f"{len(rows) - len(still)} of {words.count(len(rows), 'comparison')} of storage systems are decided"
@@ -67,11 +68,6 @@ def undecided(results: Results) -> Iterable[Finding]:
     )
 
 
-def _why(row: Record) -> str:
-    """Return the reason without its numbers, so that equal reasons count as one."""
-    return str(row["reason"]).split(" (", maxsplit=1)[0]
-
-
 def intervals(results: Results) -> Iterable[Finding]:
     """Say where the intervals are ranges for want of repetitions."""
     short = [n for n in results.numbers if n.values and n.coverage < 0.95 and n.origin != "simulated"]
@@ -82,7 +78,7 @@ def intervals(results: Results) -> Iterable[Finding]:
     yield Finding(
         "researcher",
         "caution",
-        f"{words.count(len(short), 'number')} of {len(results.numbers)} rest on fewer than 6 repetitions (as "
+        f"{len(short)} of {words.count(len(results.numbers), 'number')} rest on fewer than 6 repetitions (as "
         f"few as {fewest}): their interval is the range, which covers the true median with "
         f"{words.percent(covers)} at least, not 95 %.",
         (Evidence("numbers", "numbers"),),

@@ -12,6 +12,11 @@ def is_hint(row: Record) -> bool:
     return row["verdict"] == "undecided" and bool(row["separated"]) and bool(beyond)
 
 
+def bare(reason: object) -> str:
+    """Return why a comparison is undecided, without the numbers: equal reasons read alike."""
+    return str(reason).split(" (", maxsplit=1)[0]
+
+
 def few(row: Record) -> str:
     return f"{row['n_a']} repetitions against {row['n_b']} are too few to claim it"
 

@@ -43,7 +43,7 @@ def ceilings_figure(folder: Path, marks: Sequence[Mark]) -> Picture:
         axes.set_xscale("log")
         ends = [n for mark in shown for n in (mark.measured, mark.ceiling)]
         axes.set_xlim(min(ends) / 1.5, max(ends) * 1.5)
-        log_ticks(axes.xaxis, format_bandwidth, base=2)
+        log_ticks(axes.xaxis, format_bandwidth, base=2, part=0.5)  # labels and stages have the rest
         axes.set_yticks(range(len(shown)), [mark.label for mark in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
         # The stages' names stand at the right edge, where the layout makes room for them.
@@ -54,7 +54,9 @@ def ceilings_figure(folder: Path, marks: Sequence[Mark]) -> Picture:
         stages.grid(visible=False)
 
     above = sum(mark.measured > mark.ceiling for mark in shown)
-    caption = "Dot: best median of any workload. Bar: ceiling; the stage that sets it stands at the right."
+    caption = (
+        "Dot: the median nearest to its ceiling. Bar: ceiling; the stage that sets it stands at the right."
+    )
     caption += f" Orange: above its ceiling ({above})." if above else ""
     caption += f" {left_out} more, further from their ceilings, stand in the table." if left_out else ""
     size = (7.6, 1.3 + 0.3 * len(shown))

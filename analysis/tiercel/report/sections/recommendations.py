@@ -21,7 +21,7 @@ from tiercel.report.recommend import (
 )
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.statistics.lives import LIFE
-from tiercel.units import format_latency, format_size
+from tiercel.units import format_latency, format_share, format_size
 
 FILE = "recommendations.json"
 
@@ -177,7 +177,7 @@ def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
         o = judgement.opinion
         return f"{words.times(o.ratio)} {results.name(o.against)} ({words.factors(o.low, o.high)}, expected)"
     if judgement.outcome == "same":
-        return words.same_as(results.name(standing.against))
+        return words.same_as(results.name(standing.against), standing.rows[0])
     row, against = standing.rows[0], results.name(standing.against)
     return f"{words.times(row['ratio'])} {against} ({words.factors(row['low'], row['high'])})"
 
@@ -243,14 +243,14 @@ def _groups(results: Results, groups: list[GroupAdvice]) -> Table:
         (
             "Workload",
             "Files",
-            "of",
+            "How many",
             "Size",
             *(f"On {results.name(s)}" for s in stacks),
             "Use on",
             "Copying pays",
         ),
         rows,
-        ("of", "Size", *(f"On {results.name(s)}" for s in stacks)),
+        ("How many", "Size", *(f"On {results.name(s)}" for s in stacks)),
     )
 
 
@@ -283,7 +283,7 @@ def _models(results: Results, made: list[Recommendation]) -> Table:
                 r.of.name, f"{results.name(j.stack)} over {results.name(o.against)}",
                 (f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])})", row["ratio"]),
                 (f"{words.times(o.ratio)} ({words.factors(o.low, o.high)})", o.ratio),
-                f"{o.confidence:.0%}", j.agreement, o.outside,
+                format_share(o.confidence), j.agreement, o.outside,
             ])  # fmt: skip
     return table(
         "Measured (95 % interval) beside what the placement model expects (90 %).",

@@ -7,7 +7,8 @@ stronger the more of the bin; below it, where the trace knows it, a thinner line
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | Non
     lines = "one line for all processes together" if many else "one line for each process"
     below = ", the thin line below it is its computation" if "compute" in kinds else ""
     axis = "" if one_axis else " Each storage has its own time axis."
-    return picture_of(
+    made = picture_of(
         folder,
         name,
         f"What the processes did: {rows[0]['heading']}",
@@ -62,6 +63,17 @@ def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | Non
         lambda figure: _draw(figure, drawn, max(lengths) if one_axis else None, kinds),
         rows[0]["experiment"],
     )
+    return replace(made, data=[row for label, timeline in drawn for row in _times(label, timeline)])
+
+
+def _times(label: str, timeline: dict[str, Any]) -> Iterator[Row]:
+    """Yield how long each line of a timeline is of each kind."""
+    for lane in timeline["lanes"]:
+        busy = sum(lane["busy"]) / 100 * timeline["width"]
+        yield {
+            "storage": label, "process": str(lane["lane"]), "kind": _KINDS.get(lane["kind"], lane["kind"]),
+            "time": busy,
+        }  # fmt: skip
 
 
 def _length(timeline: dict[str, Any]) -> float:
@@ -98,7 +110,7 @@ def _panel(axes: Axes, label: str, timeline: dict[str, Any], length: float | Non
         axes.plot([start, start], [0, 1.2], linewidth=0.5, color="0.5")
         if end - start >= _NAMED * (length or own):
             words = phase["operation"].replace("-", " ")
-            axes.text(start, 1.04, f" {words}", fontsize=6.5, va="bottom", ha="left", color="0.45")
+            axes.text(start, 1.04, f" {words}", fontsize=6.5, va="bottom", ha="left")
 
 
 def _seconds(axes: Axes) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tiercel.errors import UserError
 from tiercel.report import words
 from tiercel.report.data import stack_key
 from tiercel.report.sections.base import Block, Context, Section, sections
@@ -30,12 +29,12 @@ _WORTH = 0.05
 def traces(context: Context) -> Section | None:
     """Return the section, or None for a study without traced runs."""
     from tiercel.traced import load_trace_groups, load_traces  # noqa: PLC0415 -- DuckDB, for this section alone
+    from tiercel.traced.tables import GROUPS, TRACES  # noqa: PLC0415
 
     study = context.results.study.study
-    try:
-        table, groups = load_traces(context.folder, study), load_trace_groups(context.folder, study)
-    except UserError:
+    if not all((context.folder / name).is_file() for name in (TRACES, GROUPS)):
         return _not_collected(context)
+    table, groups = load_traces(context.folder, study), load_trace_groups(context.folder, study)
     if table.empty:
         return None
     # Hundreds of points of a sample cannot be shown one by one.
@@ -191,8 +190,8 @@ def _notes(rows: list[Row], context: Context) -> tuple[str, ...]:
         *(
             (
                 "Hidden: I/O during which the same process also computes. Application throughput: bytes over "
-                "the I/O that is not hidden (paper 004, section VI). Only a deep-learning engine's own trace "
-                "tells computation; elsewhere nothing is said of it.",
+                "the I/O that is not hidden (the VAST study of 2024, section VI). Only a deep-learning "
+                "engine's own trace tells computation; elsewhere nothing is said of it.",
             )
             if computes
             else ()

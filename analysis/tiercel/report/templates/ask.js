@@ -16,7 +16,9 @@
   };
   unpack().then(begin);
 
-  function begin({ numbers, runs, rows, figures }) {
+  function begin({ numbers, runs: listed, rows, figures }) {
+    const runs = Object.fromEntries(listed);
+    for (const n of Object.values(numbers)) n.runs = n.runs.map((place) => listed[place][0]);
     // Marks of numbers: "figure-<name>-number-<n>".
     const anchorOf = (mark) => mark.id.match(/number-\d+$/)[0];
     const marksIn = (where) => [...where.querySelectorAll('figure svg g[id*="-number-"]')];
@@ -29,11 +31,11 @@
       const watch = new IntersectionObserver((seen) => {
         if (!seen.some((s) => s.isIntersecting)) return;
         watch.disconnect();
-        show(place);
+        unfold(place);
       }, { rootMargin: "600px" });
       watch.observe(place);
     }
-    function show(place) {
+    function unfold(place) {
       if (!place.isConnected) return;
       const svg = svgOf(figures[place.dataset.later]);
       place.replaceWith(svg);
@@ -50,21 +52,34 @@
       askable(body);
       table.tBodies[0].append(...body.rows);
       button.closest("p").remove();
+      table.dispatchEvent(new Event("added"));
       apply();
     }
     for (const button of document.querySelectorAll("[data-more]")) {
       button.hidden = false;
       button.addEventListener("click", () => expand(button.dataset.more));
+      // What sorts or searches a table is about all of its rows.
+      document.getElementById(`table-${button.dataset.more}`).addEventListener("wanted", () => expand(button.dataset.more));
     }
-    addEventListener("beforeprint", () => document.querySelectorAll("[data-later]").forEach(show));
+    addEventListener("beforeprint", () => document.querySelectorAll("[data-later]").forEach(unfold));
+    // A link to a number whose row is packed, or that is not of what is chosen.
+    const reach = (id) => {
+      if (!Object.hasOwn(numbers, id)) return;
+      if (!document.getElementById(id)) expand("numbers");
+      const row = document.getElementById(id);
+      if (row?.classList.contains("out")) choose({});
+      if (row?.classList.contains("unlike")) row.closest("table").dispatchEvent(new Event("whole"));
+    };
     const hash = () => {
-      const id = location.hash.slice(1);
-      if (numbers[id] && !document.getElementById(id)) {
-        expand("numbers");
-        document.getElementById(id)?.scrollIntoView();
-      }
+      const id = location.hash.slice(1), there = document.getElementById(id)?.getClientRects().length;
+      reach(id);
+      if (!there) document.getElementById(id)?.scrollIntoView();
     };
     addEventListener("hashchange", hash);
+    addEventListener("click", (event) => {
+      const link = event.target.closest?.('a[href^="#"]');
+      if (link) reach(link.getAttribute("href").slice(1));
+    });
 
     // What is said of a number where it is pointed at.
     const tip = make("div", { id: "tip", role: "status", hidden: "" });
@@ -171,6 +186,7 @@
         const run = runs[id] ?? {};
         const item = make("li", {}, make("div", {}, make("b", {}, n.values[i] ?? ""),
           ` ${[run.when, run.took && `took ${run.took}`, run.conditions].filter(Boolean).join("; ")}`),
+          ...(n.within[i] ? [make("div", {}, `Within: ${n.within[i]}.`)] : []),
           make("div", { class: "note" }, ...(run.folder ? [make("a", { href: run.folder.split("/").map(encodeURIComponent).join("/") }, id)] : [id])));
         const lines = commandsOf(id);
         if (lines.length) {
@@ -206,6 +222,8 @@
       return done;
     }
     const seconds = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
+    const folded = (table) => make("details", {}, make("summary", {}, "As a table"),
+      make("div", { class: "scroll", role: "group", "aria-label": "As a table", tabindex: "0" }, table));
     const space = svgOf("<svg></svg>").namespaceURI;
     const draw = (name, attributes, text) => {
       const made = document.createElementNS(space, name);
@@ -237,7 +255,7 @@
         make("td", { class: "number" }, seconds(k * width)), make("td", { class: "number" }, said(v))))));
       const heads = ["Run", "From", "Throughput"].map((h) => make("th", { scope: "col" }, h));
       return [make("figure", {}, svg, make("figcaption", {}, "Throughput over the time of the phase, a line for each run: what ended in each interval. A gap is a pause; what still writes out at the end ends nothing."),
-        make("details", {}, make("summary", {}, "As a table"), make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
+        folded(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
     }
     // Each run's time of one operation: what share of the operations took at most so long.
     function curves(n) {
@@ -260,7 +278,7 @@
       n.latencies.forEach((line, i) => line.length && body.append(make("tr", {}, make("td", {}, `${i + 1}`), ...line.map((v) => make("td", { class: "number" }, said(v))))));
       table.append(body);
       return make("figure", {}, svg, make("figcaption", {}, "How long one operation took, a line for each run: what share of the operations took at most so long. Logarithmic axis."),
-        make("details", {}, make("summary", {}, "As a table"), table));
+        folded(table));
     }
 
     // Buttons in the table of numbers.
@@ -287,10 +305,15 @@
     const all = make("button", { type: "reset" }, "All");
     bar.addEventListener("reset", () => setTimeout(apply));
     bar.append(all, count);
-    document.querySelector("nav")?.after(bar);
+    if (Object.keys(numbers).length) document.querySelector("nav")?.after(bar); // else there is nothing to choose
+    function choose(values) {
+      for (const [key, select] of Object.entries(chosen)) select.value = values[key] ?? "";
+      apply();
+    }
     function apply() {
       const [storage, workload, scale] = ["storage", "workload", "scale"].map((k) => chosen[k].value);
       const some = Boolean(storage || workload || scale);
+      if (some && document.querySelector('[data-more="numbers"]')) { expand("numbers"); return; } // it asks again
       const fits = (n) => (!storage || n.storage === storage) && (!workload || n.title === workload) && (!scale || n.scale === scale);
       const kept = new Set(Object.keys(numbers).filter((k) => fits(numbers[k])));
       bar.classList.toggle("some", some);

@@ -90,8 +90,9 @@ class DataWorkload(Workload):
             raise ValueError("preallocate needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
-        if self.rest is not None and not (self.operation == "read" and self.access_type == "RO"):
-            raise ValueError("rest is of a read of what another program start wrote (access: RO)")
+        from_storage = self.operation == "read" and (self.cold is not False or self.direct)
+        if self.rest is not None and not (from_storage and self.access_type == "RO"):
+            raise ValueError("rest is of a cold read of what another program start wrote (access: RO)")
         if self.rest is not None and self.repeats > 1:
             raise ValueError("rest excludes repeats: only the first would read what has rested")
         if self.repeats > 1 and self.stonewall is not None:

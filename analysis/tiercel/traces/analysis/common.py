@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tiercel.errors import UserError, suggest
+from tiercel.units import format_share
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
@@ -88,5 +89,5 @@ def mostly(counts: pd.DataFrame) -> list[str]:
             words.append("")
             continue
         name, value = max(row.items(), key=lambda item: item[1])
-        words.append(str(name) if value == total else f"{value / total:.0%} {name}")
+        words.append(str(name) if value == total else f"{format_share(value / total)} {name}")
     return words

@@ -18,6 +18,7 @@ import pandas as pd
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import mostly, with_units
 from tiercel.traces.pseudo import is_pseudo
+from tiercel.units import format_share
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
@@ -310,13 +311,21 @@ def _notes(low: pd.DataFrame, top: pd.DataFrame, run: float | None, ranks: Any) 
     found = []
     data, metadata = (low["read_time"].sum() + low["write_time"].sum()), low["metadata_time"].sum()
     if metadata > 0.005 * (data + metadata):
-        found.append(f"metadata calls take {metadata / (data + metadata):.0%} of the time in I/O calls")
+        found.append(
+            f"metadata calls take {format_share(metadata / (data + metadata))} of the time in I/O calls"
+        )
     if run and ranks:
         took = run * int(ranks)
         times = ["read_time", "write_time", "metadata_time"]
         shares = [float(rows[times].sum().sum()) / took for rows in (top, low)]
-        below = f", {shares[1]:.1%} below MPI-IO: the rest waits" if shares[0] >= 1.5 * shares[1] else ""
-        found.append(f"{shares[0]:.1%} of the time of the job's processes is in I/O calls{below}")
+        below = (
+            f", {format_share(shares[1], 1)} below MPI-IO: the rest waits"
+            if shares[0] >= 1.5 * shares[1]
+            else ""
+        )
+        found.append(
+            f"{format_share(shares[0], 1)} of the time of the job's processes is in I/O calls{below}"
+        )
     return found
 
 

@@ -25,7 +25,7 @@ from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
 from tiercel.traces.analysis.transfer import transfer_sizes
 from tiercel.traces.cluster import spread
 from tiercel.traces.pseudo import origin
-from tiercel.units import format_size
+from tiercel.units import format_share, format_size
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
@@ -102,7 +102,9 @@ def _from_events(frame: IOFrame) -> dict[str, Any]:
         beside = row["metadata_s"] + row["sync_s"]
         if beside > 0:
             share = beside / (row["data_s"] + beside)
-            notes.append(f"{row['api']}: metadata and sync calls take {share:.0%} of the time in I/O calls")
+            notes.append(
+                f"{row['api']}: metadata and sync calls take {format_share(share)} of the time in I/O calls"
+            )
     return {"layers": rows, "in_calls_s": None, "notes": notes}
 
 

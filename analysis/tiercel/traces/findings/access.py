@@ -51,7 +51,7 @@ def random_access(case: Case) -> Iterator[Finding]:
             f"{format_size(float(files[moved].sum() / files[calls].sum()))} at a time, less than a stripe "
             f"({format_size(case.storage.stripe)}): {case.costs(seconds)} at most.",
             "Sort accesses by offset, read whole blocks and pick from memory, use collective MPI-IO, or put "
-            "these files on node-local flash or a burst buffer (paper 003: random access favours them).",
+            "these files on node-local flash or a burst buffer (PrismIO, 2023: random access favours them).",
             files[["jumps", calls, moved, time, "mean_size"]]
             .sort_values("jumps", ascending=False, kind="stable").reset_index(),
         )  # fmt: skip

@@ -123,7 +123,7 @@ def _apart(case: Case, table: pd.DataFrame, by: str) -> Iterator[Finding]:
         f"{by} {fast[0]} needs {row['ratio']:.2g} of the time that the other {len(others)} need for the same "
         f"work: {_against(row, others)}, most of the difference in {_dearest(usual, row)}.",
         f"What does this {by} have that the others lack: data in its cache, or the file system's metadata "
-        "server for this folder (paper 003 found that with GPFS)? Files in folders of their own spread it.",
+        "server for this folder (as PrismIO, 2023, with GPFS)? Files in folders of their own spread it.",
         table.reset_index(),
     )  # fmt: skip
 

@@ -43,7 +43,7 @@ def facts(frame: IOFrame, numbers: Mapping[str, Any]) -> list[tuple[str, str]]:
         else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
     length = numbers["job_time_s"]
-    whole = count(numbers["events"], "event") if numbers["events"] else "counters alone"
+    whole = "counters alone" if numbers["from"] == "counters" else count(numbers["events"], "event")
     if numbers["from"] == "counters and events":
         whole += " (reads and writes), and counters of every call"
     shown = f"only events with {' and '.join(map(plain, frame.chosen))}" if frame.chosen else ""

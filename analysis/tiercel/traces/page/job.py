@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import tiercel
 from tiercel.pages.environment import environment
+from tiercel.pages.secured import secured
 from tiercel.traces.analysis.summary import summarise
 from tiercel.traces.findings import Storage, explain
 from tiercel.traces.page import head
@@ -40,7 +41,7 @@ def job_page(frame: IOFrame, storage: Storage | None = None, api: str | None = N
         ranks_part(frame, numbers, api),
         missing_part(frame, numbers),
     ]
-    return (
+    return secured(
         environment("tiercel.traces.page")
         .get_template("job.html.j2")
         .render(

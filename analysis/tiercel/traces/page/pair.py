@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import tiercel
 from tiercel.pages.environment import environment
+from tiercel.pages.secured import secured
 from tiercel.pages.tables import Table, table
 from tiercel.pages.words import MISSING, capital, count, name, plain, seconds
 from tiercel.traces.against.compare import Comparison, Difference
@@ -34,7 +35,7 @@ def pair_page(comparison: Comparison, api: str | None = None) -> str:
     """Return the page of a comparison as text: one file, no network."""
     a, b = comparison.a, comparison.b
     parts = [_overlap(a, b, api), _bandwidth(a, b, api), _sizes(a, b)]
-    return (
+    return secured(
         environment("tiercel.traces.page")
         .get_template("pair.html.j2")
         .render(

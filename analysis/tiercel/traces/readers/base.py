@@ -48,7 +48,9 @@ class EventWriter(Protocol):
         Arrow null; words may be dictionary-encoded. `time` is in seconds from an instant that the reader
         chooses once for the whole trace (near its start, so that float64 keeps nanoseconds); the frame moves
         it to the earliest event. `rank` may be left out: then ranks are the numbers of the processes
-        (host, process) in order of appearance.
+        (host, process) in order of appearance. `api` may be left out where `function` is the C library's,
+        MPI's or HDF5's name of a call (traces/calls.py): an I/O call of no layer is refused, as no sum would
+        have it.
         """
 
     def keep(self, name: str, table: pa.Table) -> None:

@@ -22,14 +22,13 @@ def choose(
 
     UserError for what is no time and no condition. A trace whose time is not known began at no time.
     """
+    check_choice(since, until, where)
     if since is not None:
         table = table[table["start"] >= _seconds("--since", since)]
     if until is not None:
         table = table[table["start"] < _seconds("--until", until)]
     if where is None:
         return table
-    if not where.strip():
-        raise UserError("--filter: is empty")
     try:
         with connection(DEFAULT_MEMORY) as db:
             rows = db.execute(
@@ -40,6 +39,15 @@ def choose(
         names = ", ".join(column.name for column in JOBS)
         raise UserError(f"--filter {where!r}: {reason} (columns: {names})") from None
     return table[table["log"].isin([row[0] for row in rows])]
+
+
+def check_choice(since: str | None, until: str | None, where: str | None) -> None:
+    """UserError for what is no time, or an empty condition: known before thousands of traces are read."""
+    for option, text in (("--since", since), ("--until", until)):
+        if text is not None:
+            _seconds(option, text)
+    if where is not None and not where.strip():
+        raise UserError("--filter: is empty")
 
 
 def _seconds(option: str, text: str) -> float:

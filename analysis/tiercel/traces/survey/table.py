@@ -83,7 +83,7 @@ def survey(
 
 def load_survey(path: Path | str) -> pd.DataFrame:
     """Return a survey's table, units in ``attrs["units"]``; UserError where it is not there or damaged."""
-    table = load_table(Path(path), _HOW)
+    table = load_table(Path(path), _HOW, "log")
     table.attrs["units"] = dict(UNITS)
     return table
 

@@ -57,6 +57,7 @@ static int find(int fd, const char *path, int flags, struct route *route, const 
     struct description *d;
     if (path && path[0] == '\0' && flags & AT_EMPTY_PATH && (d = fs_get(fd))) {
         route->at = d;
+        route->outside = false;
         *name = NULL;
         return 1;
     }
@@ -73,13 +74,14 @@ static int find(int fd, const char *path, int flags, struct route *route, const 
     return change(route.at, name, !((flags) & AT_SYMLINK_NOFOLLOW), (struct fs_request){__VA_ARGS__});
 
 EXPORT int fchmodat(int fd, const char *path, mode_t mode, int flags) {
-    CHANGE(fd, path, flags, REAL(fchmodat)(fd, path, mode, flags), .mask = FS_MODE, .mode = mode)
+    CHANGE(fd, path, flags, REAL(fchmodat)(fd, fs_past(&route, path), mode, flags), .mask = FS_MODE, .mode = mode)
 }
 EXPORT int chmod(const char *path, mode_t mode) {
-    CHANGE(AT_FDCWD, path, 0, REAL(chmod)(path, mode), .mask = FS_MODE, .mode = mode)
+    CHANGE(AT_FDCWD, path, 0, REAL(chmod)(fs_past(&route, path), mode), .mask = FS_MODE, .mode = mode)
 }
 EXPORT int lchmod(const char *path, mode_t mode) {
-    CHANGE(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, REAL(lchmod)(path, mode), .mask = FS_MODE, .mode = mode)
+    CHANGE(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, REAL(lchmod)(fs_past(&route, path), mode), .mask = FS_MODE,
+           .mode = mode)
 }
 EXPORT int fchmod(int fd, mode_t mode) {
     CHANGE(fd, "", AT_EMPTY_PATH, REAL(fchmod)(fd, mode), .mask = FS_MODE, .mode = mode)
@@ -89,13 +91,13 @@ EXPORT int fchmod(int fd, mode_t mode) {
     .mask = ((uid) != (uid_t)-1 ? FS_UID : 0) | ((gid) != (gid_t)-1 ? FS_GID : 0), .uid = uid, .gid = gid
 
 EXPORT int fchownat(int fd, const char *path, uid_t uid, gid_t gid, int flags) {
-    CHANGE(fd, path, flags, REAL(fchownat)(fd, path, uid, gid, flags), OWNER(uid, gid))
+    CHANGE(fd, path, flags, REAL(fchownat)(fd, fs_past(&route, path), uid, gid, flags), OWNER(uid, gid))
 }
 EXPORT int chown(const char *path, uid_t uid, gid_t gid) {
-    CHANGE(AT_FDCWD, path, 0, REAL(chown)(path, uid, gid), OWNER(uid, gid))
+    CHANGE(AT_FDCWD, path, 0, REAL(chown)(fs_past(&route, path), uid, gid), OWNER(uid, gid))
 }
 EXPORT int lchown(const char *path, uid_t uid, gid_t gid) {
-    CHANGE(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, REAL(lchown)(path, uid, gid), OWNER(uid, gid))
+    CHANGE(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, REAL(lchown)(fs_past(&route, path), uid, gid), OWNER(uid, gid))
 }
 EXPORT int fchown(int fd, uid_t uid, gid_t gid) {
     CHANGE(fd, "", AT_EMPTY_PATH, REAL(fchown)(fd, uid, gid), OWNER(uid, gid))
@@ -113,7 +115,8 @@ static int set_times(int fd, const char *path, const struct timespec times[2], i
     struct route route;
     const char *name;
     int served = find(fd, path, flags, &route, &name);
-    *ours = served != 0;
+    *ours = served != 0 || route.outside;
+    if (!served && route.outside) return REAL(utimensat)(AT_FDCWD, route.path, times, flags);
     if (served <= 0) return -1;
     return change(route.at, name, !(flags & AT_SYMLINK_NOFOLLOW), times_request(times));
 }
@@ -181,8 +184,7 @@ static ssize_t xattr(uint32_t op, struct description *at, const char *path, bool
         struct route route;                                                                    \
         int served = (follow ? fs_route_file : fs_route)(AT_FDCWD, path, &route);              \
         if (served < 0) return -1;                                                             \
-        char outside[PATH_MAX];                                                                \
-        if (!served && fs_leaves(path, outside, sizeof outside)) path = outside;               \
+        path = fs_past(&route, path);                                                          \
         if (!served) return REAL(name) args;                                                   \
         return (type)xattr(op, route.at, route.path, follow, key, value, out, size, flags);    \
     }

@@ -74,7 +74,7 @@ EXPORT DIR *opendir(const char *path) {
     struct route route;
     int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return NULL;
-    if (!served) return REAL(opendir)(path);
+    if (!served) return REAL(opendir)(fs_past(&route, path));
     int fd = fs_open(&route, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return NULL;
     DIR *dir = stream_of(fd);
@@ -244,7 +244,7 @@ EXPORT int scandirat(int fd, const char *path, struct dirent ***list, int (*choo
     struct route route;
     int served = fs_route(fd, path, &route);
     if (served < 0) return -1;
-    if (!served) return REAL(scandirat)(fd, path, list, choose, order);
+    if (!served) return REAL(scandirat)(fd, fs_past(&route, path), list, choose, order);
     int folder = fs_open(&route, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (folder < 0) return -1;
     DIR *dir = stream_of(folder);
@@ -279,7 +279,8 @@ EXPORT int scandir(const char *path, struct dirent ***list, int (*choose)(const 
                    int (*order)(const struct dirent **, const struct dirent **)) {
     struct route route;
     int served = fs_route(AT_FDCWD, path, &route);
-    return served ? scandirat(AT_FDCWD, path, list, choose, order) : REAL(scandir)(path, list, choose, order);
+    return served ? scandirat(AT_FDCWD, path, list, choose, order)
+                  : REAL(scandir)(fs_past(&route, path), list, choose, order);
 }
 
 #pragma GCC diagnostic push

@@ -239,7 +239,7 @@ EXPORT int truncate(const char *path, off_t size) {
     struct route route;
     int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return -1;
-    if (!served) return REAL(truncate)(path, size);
+    if (!served) return REAL(truncate)(fs_past(&route, path), size);
     if (negative(size)) return -1;
     if (fs_config.servers > 1) {  // a striped file is cut by those who have it open
         int fd = fs_open(&route, O_WRONLY | O_CLOEXEC, 0);

@@ -26,6 +26,7 @@ static int answer_name(struct call *c, struct fs_grant *grant) {
     {                                                  \
         int served = fs_route(fd, path, &route);       \
         if (served < 0) return -1;                     \
+        path = fs_past(&route, path);                  \
         if (!served) return otherwise;                 \
     }
 
@@ -70,50 +71,59 @@ static bool absent(const char *path) {
     return !given;
 }
 
-// Both names served, or neither; a name cannot move between file systems.
-static int both(uint32_t op, int fd, const char *from, int fd2, const char *to, unsigned flags, bool *ours) {
+// Two names: where they lie, and what the kernel is asked for where they are not ours.
+struct pair {
     struct route a, b;
-    int first = fs_route(fd, from, &a), second = fs_route(fd2, to, &b);
-    *ours = first != 0 || second != 0;
-    if (!*ours) return 0;
+    const char *from, *to;
+    bool ours;
+};
+
+// Both names served, or neither; a name cannot move between file systems.
+static int both(uint32_t op, int fd, const char *from, int fd2, const char *to, unsigned flags, struct pair *p) {
+    int first = fs_route(fd, from, &p->a), second = fs_route(fd2, to, &p->b);
+    p->ours = first != 0 || second != 0;
+    p->from = fs_past(&p->a, from);
+    p->to = fs_past(&p->b, to);
+    if (!p->ours) return 0;
     if (first < 0 || second < 0) return -1;
     if (first != second) {
         errno = absent(from) || absent(to) ? EFAULT : EXDEV;
         return -1;
     }
-    struct call c = {.request = {.op = op, .flags = flags}, .at = a.at, .path = a.path, .at2 = b.at, .path2 = b.path};
+    struct call c = {.request = {.op = op, .flags = flags}, .at = p->a.at, .path = p->a.path, .at2 = p->b.at,
+                     .path2 = p->b.path};
     struct fs_grant grant;
     return answer_name(&c, &grant);
 }
 
 EXPORT int renameat2(int fd, const char *from, int fd2, const char *to, unsigned flags) {
-    bool ours;
-    int result = both(FS_RENAME, fd, from, fd2, to, flags, &ours);
-    return ours ? result : REAL(renameat2)(fd, from, fd2, to, flags);
+    struct pair p;
+    int result = both(FS_RENAME, fd, from, fd2, to, flags, &p);
+    return p.ours ? result : REAL(renameat2)(fd, p.from, fd2, p.to, flags);
 }
 
 EXPORT int renameat(int fd, const char *from, int fd2, const char *to) {
-    bool ours;
-    int result = both(FS_RENAME, fd, from, fd2, to, 0, &ours);
-    return ours ? result : REAL(renameat)(fd, from, fd2, to);
+    struct pair p;
+    int result = both(FS_RENAME, fd, from, fd2, to, 0, &p);
+    return p.ours ? result : REAL(renameat)(fd, p.from, fd2, p.to);
 }
 
 EXPORT int rename(const char *from, const char *to) {
-    bool ours;
-    int result = both(FS_RENAME, AT_FDCWD, from, AT_FDCWD, to, 0, &ours);
-    return ours ? result : REAL(rename)(from, to);
+    struct pair p;
+    int result = both(FS_RENAME, AT_FDCWD, from, AT_FDCWD, to, 0, &p);
+    return p.ours ? result : REAL(rename)(p.from, p.to);
 }
 
 EXPORT int linkat(int fd, const char *from, int fd2, const char *to, int flags) {
-    bool ours;
-    int result = both(FS_LINK, fd, from, fd2, to, (unsigned)flags, &ours);
-    return ours ? result : REAL(linkat)(fd, from, fd2, to, flags);
+    struct pair p;
+    int result = both(FS_LINK, fd, from, fd2, to, (unsigned)flags, &p);
+    return p.ours ? result : REAL(linkat)(fd, p.from, fd2, p.to, flags);
 }
 
 EXPORT int link(const char *from, const char *to) {
-    bool ours;
-    int result = both(FS_LINK, AT_FDCWD, from, AT_FDCWD, to, 0, &ours);
-    return ours ? result : REAL(link)(from, to);
+    struct pair p;
+    int result = both(FS_LINK, AT_FDCWD, from, AT_FDCWD, to, 0, &p);
+    return p.ours ? result : REAL(link)(p.from, p.to);
 }
 
 EXPORT int symlinkat(const char *text, int fd, const char *path) {
@@ -187,7 +197,7 @@ EXPORT char *realpath(const char *restrict path, char *restrict out) {
     struct route route;
     int served = path ? fs_route_file(AT_FDCWD, path, &route) : 0;
     if (served < 0) return NULL;
-    if (!served) return REAL(realpath)(path, out);
+    if (!served) return REAL(realpath)(path ? fs_past(&route, path) : path, out);
     char found[PATH_MAX], whole[PATH_MAX];
     struct call c = {.request.op = FS_RESOLVE, .at = route.at, .path = route.path, .out = found,
                      .out_len = sizeof found - 1};
@@ -273,7 +283,10 @@ static int make_file(const char *path, int flags) {
 static int make_folder(const char *path, int flags) { return (void)flags, mkdir(path, 0700); }
 
 EXPORT int mkostemps(char *pattern, int suffix, int flags) {
-    ROUTE(AT_FDCWD, pattern, route, REAL(mkostemps)(pattern, suffix, flags))
+    struct route route;
+    int served = fs_route(AT_FDCWD, pattern, &route);
+    if (served < 0) return -1;
+    if (!served) return REAL(mkostemps)(pattern, suffix, flags);
     return temporary(pattern, suffix, make_file, flags);
 }
 int mkostemps64(char *pattern, int suffix, int flags) ALIAS(mkostemps);

@@ -19,11 +19,15 @@ void fs_locks_used(void) { locks_used = true; }
 
 // The path from the root of what `route` names, for opening it again; NULL where that is not known.
 static char *whole_path(const struct route *route, char *out) {
-    if (!route->at) return strcpy(out, route->path);
-    if (!route->at->path) return NULL;
-    if (!*route->path) return strcpy(out, route->at->path);
-    int n = snprintf(out, PATH_MAX, "%s/%s", route->at->path, route->path);
-    return n < PATH_MAX ? out : NULL;
+    const char *base = route->at ? route->at->path : "";
+    if (!base) return NULL;
+    const char *between = route->at && *route->path ? "/" : "";
+    int n = snprintf(out, PATH_MAX, "%s%s%s", base, between, route->path);
+    if (n >= PATH_MAX) return NULL;
+    // A folder's own name, not "/.": the root of several servers is known by it.
+    while (n > 1 && out[n - 1] == '.' && out[n - 2] == '/') n -= n > 2 ? 2 : 1;
+    out[n] = '\0';
+    return out;
 }
 
 // A path with ".." in it says where a folder is only as long as what it goes through is there.
@@ -101,15 +105,15 @@ int fs_open(struct route *route, int flags, mode_t mode) {
     return fd;
 }
 
-static int open_from(int dirfd, const char *path, int flags, mode_t mode, bool *ours) {
+static int open_from(int dirfd, const char *path, int flags, mode_t mode) {
     struct route route;
     int served = fs_route_file(dirfd, path, &route);
-    *ours = served != 0;
     if (served > 0 && !*route.path && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
         errno = EEXIST;
         return -1;
     }
-    return served < 0 ? -1 : served ? fs_open(&route, flags, mode) : -1;
+    if (served) return served < 0 ? -1 : fs_open(&route, flags, mode);
+    return REAL(openat)(dirfd, fs_past(&route, path), flags, mode);
 }
 
 #define WITH_MODE(flags, mode)                              \
@@ -123,17 +127,13 @@ static int open_from(int dirfd, const char *path, int flags, mode_t mode, bool *
 
 EXPORT int open(const char *path, int flags, ...) {
     WITH_MODE(flags, mode)
-    bool ours;
-    int fd = open_from(AT_FDCWD, path, flags, mode, &ours);
-    return ours ? fd : REAL(open)(path, flags, mode);
+    return open_from(AT_FDCWD, path, flags, mode);
 }
 int open64(const char *path, int flags, ...) ALIAS(open);
 
 EXPORT int openat(int dirfd, const char *path, int flags, ...) {
     WITH_MODE(flags, mode)
-    bool ours;
-    int fd = open_from(dirfd, path, flags, mode, &ours);
-    return ours ? fd : REAL(openat)(dirfd, path, flags, mode);
+    return open_from(dirfd, path, flags, mode);
 }
 int openat64(int dirfd, const char *path, int flags, ...) ALIAS(openat);
 

@@ -11,13 +11,14 @@
 #include "client.h"
 #include "real.h"
 
-// A device number that no file system of this machine has, so that tools see a mount of its own.
+// Device numbers that no file system of this machine has, so that tools see a mount of its own; of each server
+// another one, since files of two servers may have the same number, and tools take those for one file.
 #define DEVICE_MAJOR 0
-#define DEVICE_MINOR 0xfa15
+#define DEVICE_MINOR(server) (0xfa15u + (unsigned)(server))
 
-void fs_to_stat(const struct fs_attributes *a, struct stat *st) {
+static void to_stat(const struct fs_attributes *a, int server, struct stat *st) {
     memset(st, 0, sizeof *st);
-    st->st_dev = makedev(DEVICE_MAJOR, DEVICE_MINOR);
+    st->st_dev = makedev(DEVICE_MAJOR, DEVICE_MINOR(server));
     st->st_ino = a->ino;
     st->st_mode = a->mode;
     st->st_nlink = a->nlink;
@@ -32,40 +33,42 @@ void fs_to_stat(const struct fs_attributes *a, struct stat *st) {
     st->st_ctim = (struct timespec){a->times[4], a->times[5]};
 }
 
-// 1: answered, 0: not ours, -1: failed.
-static int look(int fd, const char *path, int flags, struct fs_attributes *a) {
-    struct route route;
+// 1: answered, 0: not ours (then `*path` is what the kernel is to be asked), -1: failed.
+static int look(int fd, const char **given, int flags, struct fs_attributes *a, int *server, struct route *route) {
+    const char *path = *given;
     if (path && path[0] == '\0' && flags & AT_EMPTY_PATH && fd != AT_FDCWD) {
         struct description *d = fs_get(fd);
         if (!d) return 0;
+        *server = d->server;
         return fs_attributes_at(d, NULL, true, a) < 0 ? -1 : 1;
     }
-    int served = (flags & AT_SYMLINK_NOFOLLOW ? fs_route : fs_route_file)(fd, path, &route);
+    int served = (flags & AT_SYMLINK_NOFOLLOW ? fs_route : fs_route_file)(fd, path, route);
+    *given = fs_past(route, path);
     if (served <= 0) return served;
-    return fs_attributes_at(route.at, route.path, !(flags & AT_SYMLINK_NOFOLLOW), a) < 0 ? -1 : 1;
+    *server = route->at ? route->at->server : fs_server_of(route->path);
+    return fs_attributes_at(route->at, route->path, !(flags & AT_SYMLINK_NOFOLLOW), a) < 0 ? -1 : 1;
 }
 
-static int look_stat(int fd, const char *path, int flags, struct stat *st) {
+static int look_stat(int fd, const char **path, int flags, struct stat *st, struct route *route) {
     struct fs_attributes a;
-    char outside[PATH_MAX];
-    int answered = fs_on() ? look(fd, path, flags, &a) : 0;
-    if (answered > 0) fs_to_stat(&a, st);
-    if (!answered && fs_leaves(path, outside, sizeof outside))  // ls -a looks at "PREFIX/.."
-        return REAL(fstatat)(AT_FDCWD, outside, st, flags) < 0 ? -1 : 1;
+    int server = 0, answered = fs_on() ? look(fd, path, flags, &a, &server, route) : 0;
+    if (answered > 0) to_stat(&a, server, st);
     return answered;
 }
 
 // struct stat and struct stat64 are the same on the 64-bit machines that this is built for.
-#define STAT(name, call, fd, path, flags, ...)              \
-    EXPORT int name(__VA_ARGS__) {                          \
-        int answered = look_stat(fd, path, flags, st);      \
-        return answered ? (answered > 0 ? 0 : -1) : call;   \
+#define STAT(name, call, fd, path, flags, ...)                         \
+    EXPORT int name(__VA_ARGS__) {                                     \
+        struct route route;                                            \
+        const char *past = path;                                       \
+        int answered = look_stat(fd, &past, flags, st, &route);        \
+        return answered ? (answered > 0 ? 0 : -1) : call;              \
     }
 
-STAT(stat, REAL(stat)(path, st), AT_FDCWD, path, 0, const char *path, struct stat *st)
-STAT(lstat, REAL(lstat)(path, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, const char *path, struct stat *st)
+STAT(stat, REAL(stat)(past, st), AT_FDCWD, path, 0, const char *path, struct stat *st)
+STAT(lstat, REAL(lstat)(past, st), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, const char *path, struct stat *st)
 STAT(fstat, REAL(fstat)(fd, st), fd, "", AT_EMPTY_PATH, int fd, struct stat *st)
-STAT(fstatat, REAL(fstatat)(fd, path, st, flags), fd, path, flags, int fd, const char *path, struct stat *st,
+STAT(fstatat, REAL(fstatat)(fd, past, st, flags), fd, path, flags, int fd, const char *path, struct stat *st,
      int flags)
 
 #define SAME_AS(name, of, ...) int name(__VA_ARGS__) ALIAS(of)
@@ -104,9 +107,8 @@ static struct statx_timestamp stamp(const int64_t *time) {
 
 EXPORT int statx(int fd, const char *path, int flags, unsigned mask, struct statx *out) {
     struct fs_attributes a;
-    int answered = fs_on() ? look(fd, path, flags, &a) : 0;
-    char outside[PATH_MAX];
-    if (!answered && fs_leaves(path, outside, sizeof outside)) path = outside;
+    struct route route;
+    int server = 0, answered = fs_on() ? look(fd, &path, flags, &a, &server, &route) : 0;
     if (!answered) return REAL(statx)(fd, path, flags, mask, out);
     if (answered < 0) return -1;
     memset(out, 0, sizeof *out);
@@ -124,7 +126,7 @@ EXPORT int statx(int fd, const char *path, int flags, unsigned mask, struct stat
     out->stx_ctime = stamp(a.times + 4);
     out->stx_btime = stamp(a.times + 6);
     out->stx_dev_major = DEVICE_MAJOR;
-    out->stx_dev_minor = DEVICE_MINOR;
+    out->stx_dev_minor = DEVICE_MINOR(server);
     out->stx_rdev_major = major(a.rdev);
     out->stx_rdev_minor = minor(a.rdev);
     return 0;
@@ -134,7 +136,7 @@ EXPORT int faccessat(int fd, const char *path, int mode, int flags) {
     struct route route;
     int served = fs_route_file(fd, path, &route);
     if (served < 0) return -1;
-    if (!served) return REAL(faccessat)(fd, path, mode, flags);
+    if (!served) return REAL(faccessat)(fd, fs_past(&route, path), mode, flags);
     struct call c = {.request = {.op = FS_ACCESS, .mode = (uint32_t)mode,
                                  .flags = flags & AT_SYMLINK_NOFOLLOW ? FS_NO_FOLLOW : 0},
                      .at = route.at, .path = route.path};
@@ -144,13 +146,13 @@ EXPORT int faccessat(int fd, const char *path, int mode, int flags) {
 EXPORT int access(const char *path, int mode) {
     struct route route;
     int served = fs_route_file(AT_FDCWD, path, &route);
-    return served ? faccessat(AT_FDCWD, path, mode, 0) : REAL(access)(path, mode);
+    return served ? faccessat(AT_FDCWD, path, mode, 0) : REAL(access)(fs_past(&route, path), mode);
 }
 
 EXPORT int eaccess(const char *path, int mode) {
     struct route route;
     int served = fs_route(AT_FDCWD, path, &route);
-    return served ? faccessat(AT_FDCWD, path, mode, 0) : REAL(eaccess)(path, mode);
+    return served ? faccessat(AT_FDCWD, path, mode, 0) : REAL(eaccess)(fs_past(&route, path), mode);
 }
 int euidaccess(const char *path, int mode) ALIAS(eaccess);
 
@@ -204,7 +206,7 @@ static void to_statvfs(const struct fs_statfs *from, struct statvfs *to) {
         struct fs_statfs found;                                       \
         int served = fs_route_file(AT_FDCWD, path, &route);           \
         if (served < 0) return -1;                                    \
-        if (!served) return REAL(name)(path, out);                    \
+        if (!served) return REAL(name)(fs_past(&route, path), out);                    \
         if (space(route.at, route.path, &found) < 0) return -1;       \
         convert(&found, out);                                         \
         return 0;                                                     \

@@ -114,7 +114,7 @@ EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
     struct route route;
     int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return NULL;
-    if (!served) return REAL(fopen)(path, mode);
+    if (!served) return REAL(fopen)(fs_past(&route, path), mode);
     int flags = flags_of(mode);
     if (flags < 0) {
         errno = EINVAL;
@@ -144,7 +144,7 @@ EXPORT FILE *freopen(const char *restrict path, const char *restrict mode, FILE 
     struct route route;
     int served = path ? fs_route_file(AT_FDCWD, path, &route) : 0;
     int fd = known_fd(file, false);
-    if (!served && fd < 0) return REAL(freopen)(path, mode, file);
+    if (!served && fd < 0) return REAL(freopen)(path ? fs_past(&route, path) : path, mode, file);
     int standard = file == stdin ? 0 : file == stdout ? 1 : file == stderr ? 2 : -1;
     if (served < 0 || standard < 0 || !path) {
         if (served >= 0) errno = EOPNOTSUPP;

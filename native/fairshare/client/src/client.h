@@ -109,6 +109,7 @@ void fs_thread_changed(void);         // a raw call may have made it so
 // ---- paths (path.c) ----
 struct route {
     struct description *at;           // NULL: from the root
+    bool outside;                     // not served, though its text begins so: `path` is where it leads
     char path[PATH_MAX];              // "": `at` itself (fs_route_file alone)
 };
 // Whether `path` (from directory `fd`) is served; then where. -1 and errno: too long.
@@ -117,8 +118,10 @@ int fs_route(int fd, const char *path, struct route *route);
 int fs_route_file(int fd, const char *path, struct route *route);
 struct description *fs_by_number(const char *path);  // the served file that such a path names
 bool fs_goes_up(const char *path);    // has a ".." in it
-// Whether an absolute path begins below the prefix and leaves it by ".."; then where it leads.
-bool fs_leaves(const char *path, char *out, size_t size);
+// What the kernel is asked for instead of a path that is not served: the same, unless it leaves the tree by "..".
+static inline const char *fs_past(const struct route *route, const char *path) {
+    return route->outside ? route->path : path;
+}
 int fs_absolute(const char *served, char *out, size_t size); // with the prefix in front
 void fs_cwd_init(void);
 const char *fs_cwd(void);             // served path of the working directory, or NULL
@@ -129,7 +132,6 @@ void fs_link_shown(const char *text, char *out, size_t size);
 // ---- what several files of calls use ----
 int fs_open(struct route *route, int flags, mode_t mode);
 int fs_attributes_at(struct description *at, const char *path, bool follow, struct fs_attributes *a);
-void fs_to_stat(const struct fs_attributes *a, struct stat *st);
 ssize_t fs_read(struct description *d, void *buffer, size_t size);
 ssize_t fs_write(struct description *d, const void *buffer, size_t size);
 ssize_t fs_pread(struct description *d, void *buffer, size_t size, off_t offset);

@@ -63,6 +63,63 @@ bool fs_goes_up(const char *path) {
     return false;
 }
 
+// Where the server says that a path from its root leads; 0 or -errno.
+static int resolve(struct description *at, const char *path, char out[PATH_MAX]) {
+    struct call c = {.request.op = FS_RESOLVE, .at = at, .path = path, .out = out, .out_len = PATH_MAX - 1};
+    int64_t length = fs_do(&c);
+    if (length < 0) return (int)length;
+    out[length] = '\0';
+    return 0;
+}
+
+// Whether a path below the prefix goes up from the root of the served tree; then `text` is what is left from there.
+// Names may be links: where a ".." leads that may leave, the server is asked.
+static bool leaves(char text[PATH_MAX]) {
+    char begin[PATH_MAX], real[PATH_MAX];
+    char *rest = text + fs_config.prefix_len;
+    int depth = 0;
+    for (char *p = rest; *p;) {
+        while (*p == '/') p++;
+        size_t length = strcspn(p, "/");
+        bool up = length == 2 && p[0] == '.' && p[1] == '.';
+        if (up && depth == 0) {
+            snprintf(begin, sizeof begin, "%.*s", (int)(p - rest), rest);
+            bool root = strspn(begin, "/") == strlen(begin);
+            if (!root && resolve(NULL, begin, real) < 0) return false;  // the server will say why
+            root = root || strcmp(real, "/") == 0;
+            if (snprintf(begin, sizeof begin, "%s/%s", root ? "" : real, p) >= (int)(sizeof begin - fs_config.prefix_len))
+                return false;
+            strcpy(rest, begin);
+            if (root) return true;
+            p = rest;
+            continue;
+        }
+        depth += up ? -1 : length > 0;
+        p += length;
+    }
+    return false;
+}
+
+// Of several servers each knows its own names alone, and what a path goes through may be another's than what it comes
+// to. So each ".." is resolved where it is; one at the end stays, unless it is the root (names of folders cannot be
+// taken away so).
+static void find_home(char path[PATH_MAX]) {
+    char begin[PATH_MAX], real[PATH_MAX];
+    for (char *up = path; (up = strstr(up, "/.."));) {
+        char *rest = up + 3;
+        if (*rest && *rest != '/') {
+            up = rest;
+            continue;
+        }
+        snprintf(begin, sizeof begin, "%.*s", (int)(rest - path), path);
+        if (resolve(NULL, begin, real) < 0) return;  // the server that is asked will say why
+        bool root = strcmp(real, "/") == 0;
+        if (!root && !*rest) return;
+        if (snprintf(begin, sizeof begin, "%s%s", root ? "" : real, *rest ? rest : "/.") >= (int)sizeof begin) return;
+        up = strcpy(path, begin);
+    }
+}
+
 // An absolute path of this machine: served or not.
 static int route_absolute(const char *path, struct route *route) {
     char text[PATH_MAX];
@@ -75,15 +132,19 @@ static int route_absolute(const char *path, struct route *route) {
         return -1;
     }
     if (up) {
-        // The kernel walks `..` after following links; so does the server, as long as the text stays
-        // below the prefix. A path whose text leaves it is an ordinary one.
+        // The kernel walks `..` after following links; so does the server, as long as the path stays in its tree.
         char flat[PATH_MAX];
-        if (!clean(path, true, flat, sizeof flat) || !below_prefix(flat)) return 0;
-        if (!below_prefix(text)) strcpy(text, flat);
+        bool left = below_prefix(text) && leaves(text);
+        if (left || !below_prefix(text)) {
+            if (!clean(text, true, flat, sizeof flat)) return 0;
+            route->outside = left && !below_prefix(flat);
+            strcpy(route->outside ? route->path : text, flat);
+        }
     }
-    if (!below_prefix(text)) return 0;
+    if (route->outside || !below_prefix(text)) return 0;
     const char *rest = text + fs_config.prefix_len;
     strcpy(route->path, *rest ? rest : "/");
+    if (up && fs_config.servers > 1) find_home(route->path);
     route->at = NULL;
     return 1;
 }
@@ -113,6 +174,7 @@ static int route_from(int fd, const char *path, struct route *route) {
 }
 
 int fs_route(int fd, const char *path, struct route *route) {
+    route->outside = false;
     if (!fs_on() || !path) return 0;
     if (path[0] == '/') return route_absolute(path, route);
     if (fd != AT_FDCWD) {
@@ -146,26 +208,23 @@ int fs_route(int fd, const char *path, struct route *route) {
         route->at = d;
         return 1;
     }
-    if (path[0] == '\0' && !cwd_served[0]) return 0;
+    char folder[PATH_MAX], base[PATH_MAX];
     pthread_mutex_lock(&cwd_lock);
-    int result = 0;
-    if (cwd_served[0]) {
-        char base[PATH_MAX];
+    bool served = cwd_served[0] != '\0';
+    strcpy(folder, served ? cwd_served : cwd_real);
+    pthread_mutex_unlock(&cwd_lock);
+    if (served) {
         if (path[0] == '\0') {
             errno = ENOENT;
-            result = -1;
-        } else {
-            result = fs_absolute(cwd_served, base, sizeof base) < 0 ? -1 : join(base, path, route);
+            return -1;
         }
-    } else {
-        // An ordinary directory above the prefix, or a way out of one beside it.
-        size_t length = strlen(cwd_real);
-        bool above = length == 1 || (strncmp(fs_config.prefix, cwd_real, length) == 0 &&
-                                     fs_config.prefix[length] == '/');
-        if (above || fs_goes_up(path)) result = join(cwd_real, path, route);
+        return fs_absolute(folder, base, sizeof base) < 0 ? -1 : join(base, path, route);
     }
-    pthread_mutex_unlock(&cwd_lock);
-    return result;
+    // An ordinary directory above the prefix, or a way out of one beside it.
+    size_t length = strlen(folder);
+    bool above = length == 1 ||
+                 (strncmp(fs_config.prefix, folder, length) == 0 && fs_config.prefix[length] == '/');
+    return path[0] && (above || fs_goes_up(path)) ? join(folder, path, route) : 0;
 }
 
 // The number at the end of a path that names an open file of this process; -1: none.
@@ -196,13 +255,9 @@ int fs_route_file(int fd, const char *path, struct route *route) {
     struct description *d = fs_by_number(path);
     if (!d) return fs_route(fd, path, route);
     route->at = d;
+    route->outside = false;
     route->path[0] = '\0';
     return 1;
-}
-
-bool fs_leaves(const char *path, char *out, size_t size) {
-    return fs_on() && path && path[0] == '/' && fs_goes_up(path) && below_prefix(path) &&
-           clean(path, true, out, size) && !below_prefix(out);
 }
 
 int fs_absolute(const char *served, char *out, size_t size) {
@@ -254,10 +309,8 @@ static int enter(struct description *at, const char *path) {
     }
     struct call may = {.request = {.op = FS_ACCESS, .mode = X_OK}, .at = at, .path = path};
     if (fs_answer(fs_do(&may)) < 0) return -1;
-    struct call c = {.request.op = FS_RESOLVE, .at = at, .path = path, .out = real, .out_len = sizeof real - 1};
-    int64_t length = fs_do(&c);
-    if (length < 0) return fs_answer(length);
-    real[length] = '\0';
+    int problem = resolve(at, path, real);
+    if (problem < 0) return fs_answer(problem);
     set_cwd(real);
     return 0;
 }
@@ -267,20 +320,7 @@ EXPORT int chdir(const char *path) {
     int served = fs_route_file(AT_FDCWD, path, &route);
     if (served < 0) return -1;
     if (served) return enter(route.at, route.path);
-    if (fs_on() && fs_cwd() && path[0] != '/') {
-        // Out of the served tree by "..": from where the prefix would lie.
-        char text[PATH_MAX], flat[PATH_MAX], base[PATH_MAX];
-        if (fs_absolute(cwd_served, base, sizeof base) < 0) return -1;
-        if (snprintf(text, sizeof text, "%s/%s", base, path) >= (int)sizeof text ||
-            !clean(text, true, flat, sizeof flat)) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        if (REAL(chdir)(flat) < 0) return -1;
-        set_cwd(NULL);
-        return 0;
-    }
-    int result = REAL(chdir)(path);
+    int result = REAL(chdir)(fs_past(&route, path));
     if (result == 0 && fs_on()) set_cwd(NULL);
     return result;
 }

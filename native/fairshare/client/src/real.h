@@ -4,13 +4,17 @@
 
 #include <dlfcn.h>
 
-// The next definition of `name` behind ours: libc's, or another preloaded library's.
-#define REAL(name)                                                     \
-    __extension__({                                                    \
-        static __typeof__(&name) real_##name;                          \
-        if (!real_##name)                                              \
-            real_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);  \
-        real_##name;                                                   \
+// The next definition of `name` behind ours: libc's, or another preloaded library's. Threads that look for it at the
+// same time find the same.
+#define REAL(name)                                                              \
+    __extension__({                                                             \
+        static __typeof__(&name) known_##name;                                  \
+        __typeof__(&name) real_##name = __atomic_load_n(&known_##name, __ATOMIC_RELAXED); \
+        if (!real_##name) {                                                     \
+            real_##name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);           \
+            __atomic_store_n(&known_##name, real_##name, __ATOMIC_RELAXED);     \
+        }                                                                       \
+        real_##name;                                                            \
     })
 
 #define EXPORT __attribute__((visibility("default")))

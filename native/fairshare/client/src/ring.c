@@ -43,7 +43,7 @@ static void make(void) {
 
 int fs_server_of(const char *path) {
     if (fs_config.servers == 1) return 0;
-    while (*path == '/') path++;
+    while (*path == '/' || (*path == '.' && (path[1] == '/' || !path[1]))) path++;
     size_t length = strcspn(path, "/");
     if (length == 0) return 0;  // the root: of all, but asked of the first
     pthread_once(&made, make);

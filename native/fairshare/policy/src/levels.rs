@@ -76,7 +76,7 @@ impl Policy {
     }
 
     /// The levels of the tree of shares: as named, and jobs as the last where that was not said.
-    pub(crate) fn tree_levels(&self) -> Vec<Level> {
+    pub fn tree_levels(&self) -> Vec<Level> {
         let mut levels = self.levels.clone();
         if !levels.last().is_some_and(|level| level.ends()) {
             levels.push(Level::Job);
@@ -95,6 +95,12 @@ impl fmt::Display for Policy {
             f.write_str(level.word())?;
         }
         f.write_str("-fair")
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

@@ -24,6 +24,11 @@ impl TransitionMatrix {
         self.columns.len()
     }
 
+    /// The row of a column's only entry, and its value.
+    pub fn entry(&self, column: usize) -> (usize, f64) {
+        self.columns[column]
+    }
+
     pub fn value(&self, row: usize, column: usize) -> f64 {
         let (entry, value) = self.columns[column];
         if entry == row {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::accounts::user_of;
 use crate::safe::own;
 
 #[derive(Clone)]
@@ -37,6 +38,7 @@ impl Budget {
 
     /// Take a part for a user; None where too little would be left for others.
     pub fn take(&self, uid: u32, amount: u64) -> Option<Held> {
+        let uid = user_of(uid);
         let mut state = self.state();
         let has = state.by_user.get(&uid).copied().unwrap_or(0) + amount;
         let free = state.total.checked_sub(state.used + amount)?;
@@ -52,9 +54,14 @@ impl Budget {
         })
     }
 
+    /// What there is, for all users.
+    pub fn total(&self) -> u64 {
+        self.state().total
+    }
+
     /// What a user has.
     pub fn of(&self, uid: u32) -> u64 {
-        self.state().by_user.get(&uid).copied().unwrap_or(0)
+        self.state().by_user.get(&user_of(uid)).copied().unwrap_or(0)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

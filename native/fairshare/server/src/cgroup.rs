@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::accounts::user_of;
+
 const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The number of the Slurm job of a process of user `uid`, None where it is in none.
@@ -17,7 +19,8 @@ pub fn slurm_job(pid: i32, uid: u32) -> Option<u64> {
         return None;
     }
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let mut groups = text.lines().filter_map(|line| group_of_job(line, uid));
+    let owner = user_of(uid); // under whose name Slurm knows it
+    let mut groups = text.lines().filter_map(|line| group_of_job(line, owner));
     groups.find_map(|(path, job)| only_roots(&path).then_some(job))
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+use crate::accounts::user_of;
 use crate::budget::Held;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::mapping::{FileId, Inode};
@@ -27,6 +28,8 @@ pub struct Handle {
     pub id: u64,
     pub file: OwnedFd,
     pub uid: u32,
+    /// To whose number of open files it counts.
+    account: u32,
     pub directory: bool,
     /// A striped file's object: for data alone.
     pub object: bool,
@@ -148,7 +151,8 @@ impl Handles {
 
     fn add(&self, id: u64, opened: Opened, keeper: Keeper) -> Result<Arc<Handle>> {
         let mut table = self.table.write().expect("no panics under this lock");
-        let count = table.per_user.entry(opened.uid).or_default();
+        let account = user_of(opened.uid);
+        let count = table.per_user.entry(account).or_default();
         if *count >= self.most_per_user && opened.uid != KERNEL {
             return Err(Errno(libc::EMFILE));
         }
@@ -157,6 +161,7 @@ impl Handles {
             id,
             file: opened.file,
             uid: opened.uid,
+            account,
             directory: opened.directory,
             object: opened.object,
             id_of_file: opened.id_of_file,
@@ -185,10 +190,10 @@ impl Handles {
     pub fn remove(&self, id: u64) -> Option<Arc<Handle>> {
         let mut table = self.table.write().expect("no panics under this lock");
         let handle = table.handles.remove(&id)?;
-        if let Some(count) = table.per_user.get_mut(&handle.uid) {
+        if let Some(count) = table.per_user.get_mut(&handle.account) {
             *count -= 1;
             if *count == 0 {
-                table.per_user.remove(&handle.uid);
+                table.per_user.remove(&handle.account);
             }
         }
         Some(handle)

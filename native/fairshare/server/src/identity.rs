@@ -15,6 +15,7 @@ use policy::Job;
 use sha2::Sha256;
 use wire::{ticket, Hello, Ticket, CHALLENGE_BYTES};
 
+use crate::accounts;
 use crate::cgroup::slurm_job;
 use crate::config::Makers;
 use crate::creds::{can_impersonate, Creds};
@@ -195,21 +196,31 @@ pub fn local_job(creds: &Creds, pid: i32, sizes: &Slurm) -> Described {
         return of_user(creds);
     };
     let size = sizes.size(number).unwrap_or(1);
-    let job = |id| Job::new(id).user(creds.uid).group(creds.gid).size(size);
-    Described::new(creds.uid, &format!("slurm-{number}"), job, Proof::Kernel)
+    let (user, group) = accounts::of(creds.uid, creds.gid);
+    let job = |id| Job::new(id).user(user).group(group).size(size);
+    Described::new(user, &format!("slurm-{number}"), job, Proof::Kernel)
 }
 
 /// The one job of all that a user cannot prove to be another.
 fn of_user(creds: &Creds) -> Described {
-    let job = |id| Job::new(id).user(creds.uid).group(creds.gid);
-    Described::new(creds.uid, &format!("user-{}", creds.uid), job, Proof::Kernel)
+    let (user, group) = accounts::of(creds.uid, creds.gid);
+    let job = |id| Job::new(id).user(user).group(group);
+    Described::new(user, &format!("user-{user}"), job, Proof::Kernel)
 }
 
 fn of_ticket(ticket: &Ticket) -> Described {
+    // What an administrator says counts as it is said.
+    let (uid, user, group) = match ticket.by {
+        ticket::ADMINISTRATOR => (ticket.uid, ticket.user, ticket.group),
+        _ => {
+            let (user, group) = accounts::of(ticket.user, ticket.group);
+            (user, user, group)
+        }
+    };
     let job = |id| {
         Job::new(id)
-            .user(ticket.user)
-            .group(ticket.group)
+            .user(user)
+            .group(group)
             .size(ticket.size)
             .priority(ticket.priority)
     };
@@ -220,7 +231,7 @@ fn of_ticket(ticket: &Ticket) -> Described {
         },
         _ => Proof::Own,
     };
-    Described::new(ticket.uid, &ticket.job, job, proof)
+    Described::new(uid, &ticket.job, job, proof)
 }
 
 pub fn now() -> u64 {

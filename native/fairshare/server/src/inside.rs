@@ -19,41 +19,116 @@ use crate::session::Session;
 
 /// A process that has been silent for this time is forgotten (and its groups read anew).
 const IDLE: Duration = Duration::from_secs(30);
+/// And after this time where there are more than so many: a user who starts process after process would have all of
+/// them remembered.
+const IDLE_IN_A_CROWD: Duration = Duration::from_secs(1);
+const CROWD: usize = 4096;
+/// Between two looks through all of them: one for each new process would keep the kernel's questions waiting.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Ids of sessions that no connection has.
 const FIRST_ID: u64 = 1 << 60;
 
+/// After this time a process's groups and job are read anew: its number can be another's of the same user by now,
+/// who would go on in a job that has ended.
+const RENEWAL: Duration = Duration::from_secs(5);
+
 /// User, group, process.
-type Process = (u32, u32, u32);
+pub type Process = (u32, u32, u32);
+
+struct Insider {
+    session: Arc<Session>,
+    /// When it asked last, and when its groups and job were read.
+    asked: Instant,
+    read: Instant,
+}
+
+#[derive(Default)]
+struct Known {
+    sessions: HashMap<Process, Insider>,
+    /// Whose processes have others by now, until their requests are answered.
+    former: Vec<Arc<Session>>,
+    looked: Option<Instant>,
+}
 
 #[derive(Default)]
 pub struct Insiders {
-    sessions: Mutex<HashMap<Process, (Arc<Session>, Instant)>>,
+    known: Mutex<Known>,
     next: AtomicU64,
+}
+
+impl Known {
+    /// Remember a process's session. One that it had is left when its requests are answered.
+    fn put(&mut self, process: Process, session: &Arc<Session>, now: Instant) {
+        let insider = Insider {
+            session: Arc::clone(session),
+            asked: now,
+            read: now,
+        };
+        let before = self.sessions.insert(process, insider);
+        self.former.extend(before.map(|insider| insider.session));
+    }
+
+    /// Forget who has been silent, and tell `gone`. Who waits for an answer is not silent: a job that its last session
+    /// leaves takes its requests along.
+    fn tidy(&mut self, now: Instant, mut gone: impl FnMut(&Session)) {
+        if self
+            .looked
+            .is_some_and(|looked| now.duration_since(looked) < BETWEEN_LOOKS)
+        {
+            return;
+        }
+        self.looked = Some(now);
+        let idle = if self.sessions.len() > CROWD {
+            IDLE_IN_A_CROWD
+        } else {
+            IDLE
+        };
+        self.sessions.retain(|_, Insider { session, asked, .. }| {
+            let stays = now.duration_since(*asked) < idle || Arc::strong_count(session) > 1;
+            if !stays {
+                gone(session);
+            }
+            stays
+        });
+        self.former.retain(|session| {
+            let stays = Arc::strong_count(session) > 1;
+            if !stays {
+                gone(session);
+            }
+            stays
+        });
+        if self.sessions.capacity() > 4 * CROWD.max(self.sessions.len()) {
+            self.sessions.shrink_to_fit();
+        }
+    }
 }
 
 impl Insiders {
     /// The session of a process: user and group as the kernel sent them, its other groups and its job as
     /// /proc says.
-    pub fn session(&self, server: &Server, uid: u32, gid: u32, pid: u32) -> Arc<Session> {
-        let mut sessions = self.sessions.lock().expect("no panics under this lock");
+    pub fn session(&self, server: &Server, (uid, gid, pid): Process) -> Arc<Session> {
+        let mut known = self.known.lock().expect("no panics under this lock");
         let now = Instant::now();
-        if let Some((session, last)) = sessions.get_mut(&(uid, gid, pid)) {
-            *last = now;
-            return Arc::clone(session);
-        }
-        sessions.retain(|_, (session, last)| {
-            let stays = now.duration_since(*last) < IDLE;
-            if !stays {
-                server.leave_job(session);
+        if let Some(insider) = known.sessions.get_mut(&(uid, gid, pid)) {
+            insider.asked = now;
+            if now.duration_since(insider.read) < RENEWAL {
+                return Arc::clone(&insider.session);
             }
-            stays
-        });
+        }
+        known.tidy(now, |session| server.leave_job(session));
         let creds = Creds {
             uid,
             gid,
-            groups: groups_of(pid),
+            groups: groups_of(uid, gid, pid),
         };
         let described = local_job(&creds, pid as i32, &server.slurm);
+        if let Some(insider) = known.sessions.get_mut(&(uid, gid, pid)) {
+            let session = &insider.session;
+            if session.creds == creds && session.entry.name == described.name {
+                insider.read = now;
+                return Arc::clone(session);
+            }
+        }
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&described);
         server
@@ -70,31 +145,38 @@ impl Insiders {
             objects: AtomicBool::new(false),
             held: Vec::new(),
         });
-        sessions.insert((uid, gid, pid), (Arc::clone(&session), now));
+        known.put((uid, gid, pid), &session, now);
         session
     }
 }
 
-fn groups_of(pid: u32) -> Vec<u32> {
+/// A process's groups. None where its number is another user's by now: who asks and ends has his question answered
+/// with the groups of whoever got the number.
+fn groups_of(uid: u32, gid: u32, pid: u32) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Groups:"))
-        .unwrap_or("");
-    line.split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect()
+    groups_in(&status, uid, gid)
+}
+
+/// What /proc/PID/status says, where it says it of a process that reaches files as this user and group.
+fn groups_in(status: &str, uid: u32, gid: u32) -> Vec<u32> {
+    let numbers = |name: &str| -> Vec<u32> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let words = line.unwrap_or("").split_whitespace();
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let for_files = |name| numbers(name).get(3).copied();
+    if (for_files("Uid:"), for_files("Gid:")) != (Some(uid), Some(gid)) {
+        return Vec::new();
+    }
+    numbers("Groups:")
 }
 
 impl Server {
     /// Queue a request; `payload` is what follows it on the wire. `then` is called by a worker.
     pub fn submit(&self, session: Arc<Session>, request: Request, payload: Vec<u8>, then: Then) {
         let job = session.job;
-        if self
-            .sent_away
-            .left(&session.entry.name, session.creds.uid)
-            .is_some()
-        {
+        let user = session.entry.job.lock().expect("no panics under this lock").user;
+        if self.sent_away.left(&session.entry.name, user).is_some() {
             return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
         }
         self.enqueue(
@@ -106,5 +188,86 @@ impl Server {
             }],
         );
         self.nudge();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hot::tests::session;
+
+    const STATUS: &str = "Name:\tx\nUid:\t5\t6\t7\t8\nGid:\t1\t2\t3\t4\nGroups:\t4 27 1000 \n";
+
+    #[test]
+    fn groups_are_those_of_who_asked() {
+        assert_eq!(groups_in(STATUS, 8, 4), [4, 27, 1000]);
+        assert_eq!(
+            groups_in(STATUS, 9, 4),
+            [0; 0],
+            "the number is another user's by now"
+        );
+        assert_eq!(groups_in(STATUS, 8, 1), [0; 0]);
+        assert_eq!(groups_in("", 8, 4), [0; 0], "the process has ended");
+    }
+
+    fn known(count: u32, began: Instant) -> Known {
+        let (session, mut known) = (session(), Known::default());
+        for pid in 0..count {
+            known.put((1, 1, pid), &Arc::new(again(&session)), began);
+        }
+        known
+    }
+
+    fn again(session: &Session) -> Session {
+        Session {
+            id: session.id,
+            creds: session.creds.clone(),
+            job: session.job,
+            entry: Arc::clone(&session.entry),
+            local: false,
+            inside: true,
+            shared: None,
+            objects: AtomicBool::new(false),
+            held: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn who_waits_for_an_answer_is_not_forgotten() {
+        let began = Instant::now();
+        let mut known = known(3, began);
+        let waits = Arc::clone(&known.sessions[&(1, 1, 2)].session);
+        let mut gone = 0;
+        known.tidy(began + IDLE * 2, |_| gone += 1);
+        assert_eq!((gone, known.sessions.len()), (2, 1));
+        drop(waits);
+        known.tidy(began + IDLE * 3, |_| gone += 1);
+        assert_eq!((gone, known.sessions.len()), (3, 0));
+    }
+
+    #[test]
+    fn the_session_that_a_process_had_is_left_when_its_requests_are_answered() {
+        let began = Instant::now();
+        let mut known = known(1, began);
+        let before = Arc::clone(&known.sessions[&(1, 1, 0)].session);
+        known.put((1, 1, 0), &Arc::new(again(&before)), began);
+        let mut gone = 0;
+        known.tidy(began, |_| gone += 1);
+        assert_eq!(gone, 0, "it waits for an answer");
+        drop(before);
+        known.tidy(began + BETWEEN_LOOKS, |_| gone += 1);
+        assert_eq!((gone, known.sessions.len()), (1, 1));
+    }
+
+    #[test]
+    fn process_after_process_is_neither_remembered_nor_looked_through_each_time() {
+        let began = Instant::now();
+        let mut known = known(CROWD as u32 + 1, began);
+        let mut gone = 0;
+        known.tidy(began, |_| gone += 1);
+        known.tidy(began + BETWEEN_LOOKS / 2, |_| gone += 1);
+        assert_eq!((gone, known.looked), (0, Some(began)), "looked at once a second");
+        known.tidy(began + IDLE_IN_A_CROWD * 2, |_| gone += 1);
+        assert_eq!(gone, CROWD + 1);
     }
 }

@@ -1,6 +1,7 @@
 //! fairshare's server. Read in this order: `tree` (what is served), `identity` (to whom), `queue` (in
 //! which order), `worker` (by whom), `ops` (what is done), `connection` and `segment` (how it is said).
 
+mod accounts;
 mod area;
 mod budget;
 mod call;
@@ -45,6 +46,6 @@ pub mod worker;
 
 pub use creds::can_impersonate as serves_all;
 pub use fault::install as catch_unreadable_pages;
-pub use fuse::mount;
+pub use fuse::{answer_kernel, mount};
 pub use server::Server;
 pub use start::start;

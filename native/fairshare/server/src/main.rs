@@ -34,6 +34,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     unsafe {
         libc::umask(0); // modes are the clients' own, masked by them
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN); // under `ulimit -f` a client's long file is EFBIG, not our end
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;

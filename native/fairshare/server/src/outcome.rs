@@ -19,6 +19,8 @@ pub struct Outcome {
     pub descriptor: Option<Passed>,
     /// For the server: the end to watch, and the handle that goes with it.
     pub watch: Option<(RawFd, u64)>,
+    /// The number of the file whose data were changed.
+    pub changed: Option<u64>,
 }
 
 impl Outcome {
@@ -27,6 +29,11 @@ impl Outcome {
             result,
             ..Self::default()
         }
+    }
+
+    pub fn changing(mut self, ino: u64) -> Self {
+        self.changed = Some(ino);
+        self
     }
 
     pub fn with_data(data: usize) -> Self {

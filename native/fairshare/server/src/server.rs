@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use policy::{Arbiter, JobId, Pace};
 
@@ -50,6 +50,10 @@ pub mod about {
     pub const NUDGE: u64 = 6;
 }
 
+/// Who else keeps what is in files takes the answer to a change of file number so-and-so along, until it has forgotten
+/// what it had of it. Who has nothing of it gives the answer back.
+pub type Forgets = Box<dyn Fn(u64, Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
+
 pub struct Server {
     /// Stays over restarts: the data folder's.
     pub id: u64,
@@ -82,6 +86,8 @@ pub struct Server {
     membership: Mutex<()>,
     /// Connections whose segments the workers look at by themselves.
     hot: Hot,
+    /// The mount, where there is one.
+    pub(crate) forgets: OnceLock<Forgets>,
     /// Of the data folder; held as long as this lives.
     _lock: File,
 }
@@ -140,6 +146,7 @@ impl Server {
             next_connection: AtomicU64::new(1),
             membership: Mutex::default(),
             hot: Hot::default(),
+            forgets: OnceLock::new(),
             _lock: data.lock,
             live: RwLock::new(config.live()),
             log,

@@ -7,6 +7,7 @@ mod calibrate;
 mod clients;
 mod config;
 mod events;
+mod promise;
 mod result;
 mod series;
 mod server;
@@ -15,5 +16,6 @@ mod world;
 
 pub use calibrate::{calibrate, Fit, Setup, Simulated, Task};
 pub use config::{Config, Cost, JobSpec, Link, Operation, Placement, Server, Tuning};
+pub use promise::{promise, Entry, Matrix, Promise, Promised};
 pub use result::{Interval, JobOutcome, Outcome, Phase, PhaseJob};
 pub use simulate::simulate;

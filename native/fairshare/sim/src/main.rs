@@ -1,14 +1,15 @@
-//! `fairshare-sim [run|calibrate|defaults] [FILE]`: JSON in (a file, or standard input), JSON out.
+//! `fairshare-sim [run|promise|calibrate|defaults] [FILE]`: JSON in (a file, or standard input), JSON out.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use fairshare_sim::{calibrate, simulate, Config, Task};
+use fairshare_sim::{calibrate, promise, simulate, Config, Task};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-const USAGE: &str = "usage: fairshare-sim run|calibrate|defaults [FILE]
+const USAGE: &str = "usage: fairshare-sim run|promise|calibrate|defaults [FILE]
   run        simulates the document in FILE (or standard input)
+  promise    says what its policy promises its jobs, without simulating them
   calibrate  fits server and placement to measurements and predicts
   defaults   prints a document with all defaults, and no jobs
 Numbers are bytes, seconds, and bytes per second. What it prints is simulated, never measured.";
@@ -19,6 +20,8 @@ fn main() -> ExitCode {
     let answer = match words[..] {
         ["run"] => run(None),
         ["run", file] => run(Some(file)),
+        ["promise"] => say(None),
+        ["promise", file] => say(Some(file)),
         ["calibrate"] => fit(None),
         ["calibrate", file] => fit(Some(file)),
         ["defaults"] => print(&Config::default()),
@@ -44,6 +47,11 @@ fn main() -> ExitCode {
 fn run(file: Option<&str>) -> Result<(), String> {
     let config: Config = read(file)?;
     print(&simulate(&config)?)
+}
+
+fn say(file: Option<&str>) -> Result<(), String> {
+    let config: Config = read(file)?;
+    print(&promise(&config)?)
 }
 
 fn fit(file: Option<&str>) -> Result<(), String> {

@@ -140,7 +140,7 @@ fn per(amount: f64, seconds: f64) -> f64 {
     }
 }
 
-fn name(given: Option<&str>, id: u64) -> String {
+pub(crate) fn name(given: Option<&str>, id: u64) -> String {
     given.map_or_else(|| format!("job {id}"), str::to_owned)
 }
 

@@ -10,7 +10,7 @@ from tiercel.dl.kernel.formats.base import Format, Opened, registered
 #: Which file holds a format: it is read when it is needed, and so are the libraries that it needs.
 _MODULES = {
     "csv": "csv", "hdf5": "hdf5", "hdf5_opt": "hdf5", "indexed_binary": "indexed_binary", "jpeg": "image",
-    "mmap_indexed_binary": "indexed_binary", "npy": "npy", "npz": "npz", "png": "image",
+    "mmap_indexed_binary": "indexed_binary", "npy": "npy", "npz": "npz", "parquet": "parquet", "png": "image",
     "synthetic": "synthetic", "tfrecord": "tfrecord",
 }  # fmt: skip
 

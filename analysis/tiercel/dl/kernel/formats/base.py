@@ -34,6 +34,8 @@ class Format(ABC):
 
     streams: bool = False
     """Whether samples come in the order of the file only (see `stream`)."""
+    in_groups: bool = False
+    """Whether it is read in groups of samples, several at once (see `loaders.groups`)."""
     kept_open: bool = False
     """Whether a reader keeps each file open until the epoch ends, whatever the sampler."""
     library: str | None = None

@@ -7,6 +7,9 @@ import mmap
 import os
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import ne
+from pathlib import Path
 
 from tiercel.clock import now
 from tiercel.dl.kernel.direct import open_direct, read_direct
@@ -37,11 +40,11 @@ class IndexedBinary(Format):
         return file.samples * file.sample_bytes
 
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
-        known = self._indices.get(path)
-        offsets, sizes = known or (self._index(path + OFFSETS, calls), self._index(path + SIZES, calls))
-        self._indices[path] = offsets, sizes
-        if len(offsets) != len(sizes):
-            raise Failure(f"{path}: its index files differ: {len(offsets)} offsets, {len(sizes)} sizes")
+        if path not in self._indices:
+            offsets, sizes = self._index(path + OFFSETS, calls), self._index(path + SIZES, calls)
+            _check_index(path, offsets, sizes)
+            self._indices[path] = offsets, sizes
+        offsets, sizes = self._indices[path]
         if spec.access == "collective":
             return _Collective(path, offsets, sizes, calls, spec.transfer)
         return self._file(path, offsets, sizes, calls, spec)
@@ -69,6 +72,22 @@ class MappedBinary(IndexedBinary):
 
     def _file(self, path: str, offsets: array[int], sizes: array[int], calls: IO, spec: Spec) -> Opened:
         return _Mapped(path, offsets, sizes, calls, spec.transfer)
+
+
+def _check_index(path: str, offsets: array[int], sizes: array[int]) -> None:
+    """Failure unless the samples follow each other from the data file's begin to its end.
+
+    What a training owes is taken from the index: one that says less had it read less, or one sample for ever.
+    """
+    if len(offsets) != len(sizes):
+        raise Failure(f"{path}: its index files differ: {len(offsets)} offsets, {len(sizes)} sizes")
+    if sizes and min(sizes) < 1:
+        raise Failure(f"{path}{SIZES}: has a sample of {min(sizes)} bytes")
+    if any(map(ne, accumulate(sizes[:-1], initial=0), offsets)):
+        raise Failure(f"{path}{OFFSETS}: its samples do not follow each other")
+    indexed, there = sum(sizes), Path(path).stat().st_size
+    if indexed != there:
+        raise Failure(f"{path}: has {there} bytes, and its index knows of {indexed}")
 
 
 def _put(path: str, pieces: Sequence[bytes | memoryview]) -> None:

@@ -15,6 +15,10 @@ __all__ = ["Batch", "Loader", "Usage", "Work", "loader_for"]
 
 def loader_for(work: Work) -> Loader:
     """Return the loader that the workload asks for."""
+    if work.handler.in_groups:
+        from tiercel.dl.kernel.loaders.groups import Groups  # noqa: PLC0415 (one format of many needs it)
+
+        return Groups(work)
     if work.handler.streams:
         return Stream(work)
     kinds: dict[str, Callable[[Work], Loader]] = {"none": Direct, "processes": Processes, "threads": Threads}

@@ -24,7 +24,7 @@ Batch = tuple[int, int]
 _READERS = {"npz": "NPZReader", "npy": "NPYReader", "hdf5": "HDF5Reader", "hdf5_opt": "HDF5Reader",
             "csv": "CSVReader", "jpeg": "ImageReader", "png": "ImageReader", "tfrecord": "TFReader",
             "indexed_binary": "IndexedBinaryReader", "mmap_indexed_binary": "IndexedBinaryMMapReader",
-            "synthetic": "SyntheticReader"}  # fmt: skip
+            "parquet": "ParquetReader", "synthetic": "SyntheticReader"}  # fmt: skip
 
 
 @dataclass

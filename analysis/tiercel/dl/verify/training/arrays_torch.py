@@ -17,7 +17,7 @@ import torch
 from common import files_in, run
 from learn_torch import learn
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 VALUES = 1024
 
@@ -98,6 +98,25 @@ class Samples(Dataset):
         return _learned(self._read(self._files[file], number))
 
 
+class Groups(IterableDataset):
+    """Samples of Parquet files, a row group after the other: each worker has files of its own."""
+
+    def __init__(self, files: list[str], ranks) -> None:
+        self._files = ranks.share(files)
+
+    def __iter__(self):
+        from pyarrow import parquet  # noqa: PLC0415 (only this format needs it)
+
+        worker = get_worker_info()
+        first, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        for path in self._files[first::step]:
+            with parquet.ParquetFile(path) as file:
+                for number in range(file.num_row_groups):
+                    group = file.read_row_group(number, use_threads=False)
+                    values = group["data"].combine_chunks().flatten().to_numpy()
+                    yield from map(_learned, values.reshape(group.num_rows, -1))
+
+
 class Made(Dataset):
     """Samples that the program makes itself (synthetic)."""
 
@@ -121,7 +140,11 @@ def train(options, ranks, spans) -> list[float]:
         samples: Dataset = Made(options.files * options.samples_per_file)
     else:
         files = files_in(options.data, options.format)
-        samples = Samples(files, options.samples_per_file, READERS[options.format]())
+        samples = (
+            Groups(files, ranks)
+            if options.format == "parquet"
+            else Samples(files, options.samples_per_file, READERS[options.format]())
+        )
 
     def network() -> nn.Module:
         return nn.Sequential(nn.Linear(VALUES, 64), nn.ReLU(), nn.Linear(64, 1))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler
 
 
 class Shard(Sampler):
@@ -32,7 +32,8 @@ def learn(options, ranks, spans, samples: Dataset, make_model, loss_of) -> list[
     torch.set_num_threads(1)  # the other cores belong to the loader's workers
     model, losses = make_model(), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    sampler = Shard(len(samples), ranks, options.shuffle, options.seed)
+    in_turn = isinstance(samples, IterableDataset)  # which has an order, and ranks, of its own
+    sampler = None if in_turn else Shard(len(samples), ranks, options.shuffle, options.seed)
     workers = options.read_threads
     ahead = -(-options.prefetch_size // workers) if workers else None
     loader = DataLoader(
@@ -59,6 +60,7 @@ def learn(options, ranks, spans, samples: Dataset, make_model, loss_of) -> list[
             spans.computed("Torch", step, values, labels)
 
     for number in range(options.epochs):
-        sampler.epoch = number
+        if sampler:
+            sampler.epoch = number
         spans.epoch(epoch)
     return losses

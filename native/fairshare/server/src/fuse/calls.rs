@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fuser::consts::FUSE_HANDLE_KILLPRIV;
+use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_WRITE_CACHE};
 use fuser::{
     Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow,
@@ -14,9 +14,10 @@ use fuser::{
 use wire::{flags, mask, Attributes, Op};
 
 use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
-use crate::fuse::nodes::Nodes;
+use crate::fuse::nodes::{Nodes, Place};
+use crate::fuse::openers::Openers;
 use crate::fuse::question::{rooted, xattr, Question};
-use crate::inside::Insiders;
+use crate::inside::{Insiders, Process};
 use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
@@ -27,8 +28,12 @@ const TTL: Duration = Duration::ZERO;
 /// it checks that for each name of a path, and would ask for each again what the lookup just said.
 const FOLDER_TTL: Duration = Duration::from_millis(1);
 
+fn is_folder(attributes: &Attributes) -> bool {
+    attributes.mode & libc::S_IFMT == libc::S_IFDIR
+}
+
 fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
-    if attributes.mode & libc::S_IFMT == libc::S_IFDIR {
+    if is_folder(attributes) {
         &FOLDER_TTL
     } else {
         &TTL
@@ -39,6 +44,11 @@ pub struct Mount {
     server: Arc<Server>,
     nodes: Arc<Nodes>,
     insiders: Insiders,
+    openers: Arc<Openers>,
+}
+
+fn process(asked: &Asked<'_>) -> Process {
+    (asked.uid(), asked.gid(), asked.pid())
 }
 
 /// Answer an error, or go on. For replies of all types, which have no trait in common.
@@ -61,22 +71,31 @@ macro_rules! node {
 }
 
 impl Mount {
-    pub fn new(server: Arc<Server>) -> Self {
+    pub fn new(server: Arc<Server>, nodes: Arc<Nodes>) -> Self {
         Self {
             server,
-            nodes: Arc::default(),
+            nodes,
             insiders: Insiders::default(),
+            openers: Arc::default(),
         }
     }
 
     fn session(&self, asked: &Asked<'_>) -> Arc<Session> {
-        self.insiders
-            .session(&self.server, asked.uid(), asked.gid(), asked.pid())
+        self.insiders.session(&self.server, process(asked))
     }
 
     fn ask(
         &self,
         asked: &Asked<'_>,
+        question: Question,
+        then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
+    ) {
+        self.ask_for(self.session(asked), question, then);
+    }
+
+    fn ask_for(
+        &self,
+        session: Arc<Session>,
         question: Question,
         then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
     ) {
@@ -87,46 +106,26 @@ impl Mount {
             payload.splice(0..0, *b"/");
             request.path_len = 1;
         }
-        self.server
-            .submit(self.session(asked), request, payload, Box::new(then));
+        self.server.submit(session, request, payload, Box::new(then));
     }
 
-    /// Answer with what lies at `name` in folder `parent`.
-    fn enter(&self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
-        let mut question = Question::new(Op::Open, parent).path(name);
-        question.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
-        let (server, nodes) = (Arc::clone(&self.server), Arc::clone(&self.nodes));
-        self.ask(asked, question, move |outcome, data| {
-            or_error!(outcome, reply);
-            let attributes = Attributes::parse(data);
-            if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
-                server.handles.remove(extra);
-            }
-            reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
-        });
+    /// Answer with what lies at a place, in the folder of handle `parent`.
+    fn enter(&self, asked: &Asked<'_>, parent: u64, place: Place, reply: ReplyEntry) {
+        let look = looking(parent, &place);
+        self.ask(asked, look, entered(&self.server, &self.nodes, place, reply));
     }
 
-    /// Ask, and where that went well answer with what lies at `name` in `parent` now.
-    fn make(&self, asked: &Asked<'_>, question: Question, parent: u64, name: &OsStr, reply: ReplyEntry) {
+    /// Ask, and where that went well answer with what lies at the place now.
+    fn make(&self, asked: &Asked<'_>, question: Question, parent: u64, place: Place, reply: ReplyEntry) {
         let (server, nodes, session) = (
             Arc::clone(&self.server),
             Arc::clone(&self.nodes),
             self.session(asked),
         );
-        let name = name.to_owned();
         self.ask(asked, question, move |outcome, _| {
             or_error!(outcome, reply);
-            let mut look = Question::new(Op::Open, parent).path(&name);
-            look.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
-            let again = Arc::clone(&server);
-            let then = move |outcome: &Outcome, data: &[u8]| {
-                or_error!(outcome, reply);
-                let attributes = Attributes::parse(data);
-                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
-                    again.handles.remove(extra);
-                }
-                reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
-            };
+            let look = looking(parent, &place);
+            let then = entered(&server, &nodes, place, reply);
             server.submit(session, look.request, look.payload, Box::new(then));
         });
     }
@@ -141,10 +140,53 @@ impl Mount {
     fn open_node(&self, asked: &Asked<'_>, ino: u64, flags: i32, reply: ReplyOpen) {
         let mut question = Question::new(Op::Open, node!(self, ino, reply));
         question.request.flags = (flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW)) as u32;
+        let (nodes, openers, by) = (Arc::clone(&self.nodes), Arc::clone(&self.openers), process(asked));
         self.ask(asked, question, move |outcome, _| {
+            heed(&nodes, outcome);
             or_error!(outcome, reply);
+            nodes.opened(ino);
+            openers.opened(outcome.value, by);
             reply.opened(outcome.value, 0);
         });
+    }
+
+    fn close_node(&self, ino: u64, fh: u64) {
+        self.nodes.closed(ino);
+        self.openers.closed(fh);
+        self.server.handles.remove(fh);
+    }
+}
+
+/// The request for a node's own handle.
+fn looking(parent: u64, place: &Place) -> Question {
+    let mut look = Question::new(Op::Open, parent).path(&place.name);
+    look.request.flags = (libc::O_PATH | libc::O_NOFOLLOW) as u32;
+    look
+}
+
+/// What is done with its answer.
+fn entered(
+    server: &Arc<Server>,
+    nodes: &Arc<Nodes>,
+    place: Place,
+    reply: ReplyEntry,
+) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
+    let (server, nodes) = (Arc::clone(server), Arc::clone(nodes));
+    move |outcome, data| {
+        heed(&nodes, outcome);
+        or_error!(outcome, reply);
+        let attributes = Attributes::parse(data);
+        if let Some(extra) = nodes.found(attributes.ino, outcome.value, place, is_folder(&attributes)) {
+            server.handles.remove(extra);
+        }
+        reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
+    }
+}
+
+/// Where there is no descriptor, the kernel remembers too many files.
+fn heed(nodes: &Nodes, outcome: &Outcome) {
+    if outcome.result == -i64::from(libc::EMFILE) {
+        nodes.none_left();
     }
 }
 
@@ -158,8 +200,8 @@ impl Filesystem for Mount {
     }
 
     fn lookup(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
-        let parent = node!(self, parent, reply);
-        self.enter(asked, parent, name, reply);
+        let place = Place::new(parent, name);
+        self.enter(asked, node!(self, parent, reply), place, reply);
     }
 
     fn forget(&mut self, _: &Asked<'_>, ino: u64, count: u64) {
@@ -279,11 +321,12 @@ impl Filesystem for Mount {
         device: u32,
         reply: ReplyEntry,
     ) {
+        let place = Place::new(parent, name);
         let parent = node!(self, parent, reply);
         let mut question = Question::new(Op::MakeNode, parent).path(name);
         question.request.mode = mode & !(umask & 0o7777);
         question.request.offset = device_of(device) as i64;
-        self.make(asked, question, parent, name, reply);
+        self.make(asked, question, parent, place, reply);
     }
 
     fn mkdir(
@@ -295,10 +338,11 @@ impl Filesystem for Mount {
         umask: u32,
         reply: ReplyEntry,
     ) {
+        let place = Place::new(parent, name);
         let parent = node!(self, parent, reply);
         let mut question = Question::new(Op::MakeDirectory, parent).path(name);
         question.request.mode = mode & !umask & 0o7777;
-        self.make(asked, question, parent, name, reply);
+        self.make(asked, question, parent, place, reply);
     }
 
     fn unlink(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEmpty) {
@@ -314,11 +358,12 @@ impl Filesystem for Mount {
     }
 
     fn symlink(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, text: &Path, reply: ReplyEntry) {
+        let place = Place::new(parent, name);
         let parent = node!(self, parent, reply);
         let question = Question::new(Op::Symlink, parent)
             .path(name)
             .second(0, text.as_os_str().as_bytes());
-        self.make(asked, question, parent, name, reply);
+        self.make(asked, question, parent, place, reply);
     }
 
     fn rename(
@@ -340,9 +385,10 @@ impl Filesystem for Mount {
     }
 
     fn link(&mut self, asked: &Asked<'_>, ino: u64, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        let place = Place::new(parent, name);
         let (handle, parent) = (node!(self, ino, reply), node!(self, parent, reply));
         let question = Question::new(Op::Link, handle).second(parent, name.as_bytes());
-        self.make(asked, question, parent, name, reply);
+        self.make(asked, question, parent, place, reply);
     }
 
     fn open(&mut self, asked: &Asked<'_>, ino: u64, flags: i32, reply: ReplyOpen) {
@@ -359,6 +405,7 @@ impl Filesystem for Mount {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let place = Place::new(parent, name);
         let parent = node!(self, parent, reply);
         let mut question = Question::new(Op::Open, parent).path(name);
         question.request.flags = (flags | libc::O_CREAT) as u32;
@@ -368,7 +415,9 @@ impl Filesystem for Mount {
             Arc::clone(&self.nodes),
             self.session(asked),
         );
+        let (openers, by) = (Arc::clone(&self.openers), process(asked));
         self.ask(asked, question, move |outcome, data| {
+            heed(&nodes, outcome);
             or_error!(outcome, reply);
             let (opened, attributes) = (outcome.value, Attributes::parse(data));
             // The node needs a handle of its own: it may outlive the open file.
@@ -376,10 +425,16 @@ impl Filesystem for Mount {
             look.request.flags = libc::O_PATH as u32;
             let again = Arc::clone(&server);
             let then = move |outcome: &Outcome, _: &[u8]| {
+                heed(&nodes, outcome);
+                if outcome.result < 0 {
+                    again.handles.remove(opened);
+                }
                 or_error!(outcome, reply);
-                if let Some(extra) = nodes.found(attributes.ino, outcome.value) {
+                if let Some(extra) = nodes.found(attributes.ino, outcome.value, place, false) {
                     again.handles.remove(extra);
                 }
+                nodes.opened(attributes.ino);
+                openers.opened(opened, by);
                 reply.created(&TTL, &for_kernel(&attributes), 0, opened, 0);
             };
             server.submit(session, look.request, look.payload, Box::new(then));
@@ -412,14 +467,17 @@ impl Filesystem for Mount {
         fh: u64,
         offset: i64,
         data: &[u8],
-        _: u32,
+        write_flags: u32,
         _: i32,
         _: Option<u64>,
         reply: ReplyWrite,
     ) {
         let mut question = Question::new(Op::Write, fh).data(data);
         question.request.offset = offset;
-        self.ask(asked, question, move |outcome, _| {
+        let of_mapping = write_flags & FUSE_WRITE_CACHE != 0;
+        let by = of_mapping.then(|| self.openers.of(fh)).flatten();
+        let session = self.insiders.session(&self.server, by.unwrap_or(process(asked)));
+        self.ask_for(session, question, move |outcome, _| {
             or_error!(outcome, reply);
             reply.written(outcome.result as u32);
         });
@@ -432,14 +490,14 @@ impl Filesystem for Mount {
     fn release(
         &mut self,
         _: &Asked<'_>,
-        _: u64,
+        ino: u64,
         fh: u64,
         _: i32,
         _: Option<u64>,
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.server.handles.remove(fh);
+        self.close_node(ino, fh);
         reply.ok();
     }
 
@@ -473,8 +531,8 @@ impl Filesystem for Mount {
         });
     }
 
-    fn releasedir(&mut self, _: &Asked<'_>, _: u64, fh: u64, _: i32, reply: ReplyEmpty) {
-        self.server.handles.remove(fh);
+    fn releasedir(&mut self, _: &Asked<'_>, ino: u64, fh: u64, _: i32, reply: ReplyEmpty) {
+        self.close_node(ino, fh);
         reply.ok();
     }
 

@@ -4,15 +4,26 @@
 mod attributes;
 mod calls;
 mod nodes;
+mod openers;
 mod question;
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
+use std::thread;
+use std::time::Duration;
 
-use fuser::{BackgroundSession, MountOption};
+use fuser::{BackgroundSession, MountOption, Notifier, Session, SessionACL};
 
 use crate::creds::can_impersonate;
+use crate::fuse::nodes::Nodes;
+use crate::outcome::Outcome;
+use crate::queue::Pending;
 use crate::server::Server;
+
+/// Between two times that the kernel is asked to forget files.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Mount; unmounted when the result is dropped. The error is a sentence for the user.
 pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, String> {
@@ -33,13 +44,60 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
     if can_impersonate() {
         options.push(MountOption::AllowOther);
     }
-    let mount = calls::Mount::new(Arc::clone(server));
-    fuser::spawn_mount2(mount, path, &options).map_err(|error| {
+    let nodes = nodes_of(server);
+    let mount = calls::Mount::new(Arc::clone(server), Arc::clone(&nodes));
+    let session = fuser::spawn_mount2(mount, path, &options).map_err(|error| {
         let hint = if can_impersonate() {
             ""
         } else {
             " (without root, fusermount3 is needed)"
         };
         format!("cannot mount on {}: {error}{hint}", path.display())
-    })
+    })?;
+    let notifier = session.notifier();
+    let kept = Arc::clone(&nodes);
+    // A thread of its own: the kernel lets go of a folder, which this waits for, when a worker has answered.
+    thread::spawn(move || loop {
+        for place in nodes.too_old() {
+            let _ = notifier.inval_entry(place.folder, &place.name); // it may be gone, or be of use
+        }
+        thread::sleep(PAUSE);
+    });
+    forget_what_others_change(server, kept, session.notifier())
+        .map_err(|error| format!("cannot mount on {}: {error}", path.display()))?;
+    Ok(session)
+}
+
+/// Clients that do not come through the mount change files that the kernel has pages of: it drops them before such a
+/// client has its answer. A thread of its own waits for that, since pages that are just being read come by workers.
+fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: Notifier) -> io::Result<()> {
+    let (sender, answers) = mpsc::channel::<(u64, Pending, Outcome)>();
+    let weak = Arc::downgrade(server);
+    let forget = move || {
+        for (ino, pending, outcome) in answers {
+            let _ = notifier.inval_inode(ino, 0, 0); // all of it; it may be gone
+            let Some(server) = weak.upgrade() else { return };
+            server.answer(pending, outcome);
+        }
+    };
+    thread::Builder::new().name("forget".into()).spawn(forget)?;
+    let _ = server.forgets.set(Box::new(move |ino, pending, outcome| {
+        if !nodes.is_open(ino) {
+            return Some((pending, outcome));
+        }
+        let back = sender.send((ino, pending, outcome)).err()?;
+        Some((back.0 .1, back.0 .2))
+    }));
+    Ok(())
+}
+
+/// Each holds a descriptor, of which a user has as many as are left for others.
+fn nodes_of(server: &Server) -> Arc<Nodes> {
+    Arc::new(Nodes::new(server.budgets.descriptors.total() as usize / 8))
+}
+
+/// Answer what a kernel asks through a descriptor, until it is closed: how the tests are a kernel.
+pub fn answer_kernel(server: &Arc<Server>, questions: OwnedFd) -> io::Result<()> {
+    let mount = calls::Mount::new(Arc::clone(server), nodes_of(server));
+    Session::from_fd(mount, questions, SessionACL::All).run()
 }

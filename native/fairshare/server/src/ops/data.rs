@@ -75,7 +75,7 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
     // The position behind the data: what an appending client's own position becomes.
     Ok(Outcome {
         value: end as u64,
-        ..Outcome::of(count as i64)
+        ..Outcome::of(count as i64).changing(handle.id_of_file.1)
     })
 }
 
@@ -181,7 +181,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
         let inode = call.server.inodes.get((stat.st_dev, stat.st_ino));
         // SAFETY: a plain call.
         inode.reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
-        return Ok(Outcome::default());
+        return Ok(Outcome::default().changing(stat.st_ino));
     }
     let handle = call.handle()?;
     if handle.flags() & libc::O_PATH != 0 {
@@ -192,7 +192,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
         handle
             .inode
             .reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
-        return Ok(Outcome::default());
+        return Ok(Outcome::default().changing(handle.id_of_file.1));
     }
     if !handle.writable() {
         return Err(Errno(libc::EINVAL));
@@ -204,7 +204,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     handle
         .inode
         .reshape(|| check(unsafe { libc::ftruncate(handle.fd(), size) }))?;
-    Ok(Outcome::default())
+    Ok(Outcome::default().changing(handle.id_of_file.1))
 }
 
 /// A striped file is cut by those who have it open, and know of its objects.
@@ -226,7 +226,7 @@ pub fn allocate(call: &Call<'_>) -> Result<Outcome> {
     handle
         .inode
         .reshape(|| check(unsafe { libc::fallocate(handle.fd(), mode, offset, size) }))?;
-    Ok(Outcome::default())
+    Ok(Outcome::default().changing(handle.id_of_file.1))
 }
 
 /// What the backing file system promises of fsync holds: data and name survive a crash.

@@ -110,6 +110,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     };
     let mut outcome = Outcome {
         data,
+        changed: truncate.then_some(id_of_file.1),
         ..Outcome::default()
     };
     if call.session.local {

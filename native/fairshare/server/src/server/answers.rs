@@ -65,10 +65,20 @@ impl Server {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&call)))
                 .unwrap_or_else(|_| Outcome::of(-i64::from(libc::EIO)))
         };
-        self.answer(pending, outcome);
+        let told = outcome
+            .changed
+            .filter(|_| !session.inside)
+            .zip(self.forgets.get());
+        let answer = match told {
+            Some((ino, forgets)) => forgets(ino, pending, outcome),
+            None => Some((pending, outcome)),
+        };
+        if let Some((pending, outcome)) = answer {
+            self.answer(pending, outcome);
+        }
     }
 
-    pub(super) fn answer(&self, pending: Pending, mut outcome: Outcome) {
+    pub(crate) fn answer(&self, pending: Pending, mut outcome: Outcome) {
         if let Some((watched, id)) = outcome.watch {
             let events = libc::EPOLLHUP | libc::EPOLLET;
             let _ = self.epoll.add(watched, events, id << 3 | about::HANDLE);

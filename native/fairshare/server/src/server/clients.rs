@@ -8,6 +8,7 @@ use serde_json::{json, Value};
 use wire::{segment, Hello, Reply, Request, Welcome, CHALLENGE_BYTES, REQUEST_BYTES, WANT_SEGMENT};
 
 use super::{about, Server};
+use crate::accounts;
 use crate::budget::Held;
 use crate::connection::{self, Connection, Received, Socket};
 use crate::control::is_administrator;
@@ -48,7 +49,7 @@ impl Server {
                         let Ok(uid) = user_of(stream.as_fd()) else {
                             continue;
                         };
-                        (Socket::Unix(stream), Origin::User(uid))
+                        (Socket::Unix(stream), Origin::User(accounts::user_of(uid)))
                     }
                     Err(_) => return,
                 }

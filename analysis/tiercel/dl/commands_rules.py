@@ -1,0 +1,68 @@
+"""``tiercel dl rules``: how a planned run stands to MLPerf Storage's rules."""
+# ruff: noqa: PLC0415 (imports what it needs when it is called)
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from tiercel.cli.console import print_json
+from tiercel.cli.options import Json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``tiercel dl``."""
+    app.command()(rules)
+
+
+def rules(
+    workload: Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")],
+    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="On all hosts together.")] = 1,
+    hosts: Annotated[int, typer.Option("--hosts", min=1, help="That run them.")] = 1,
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="Of each host: 512GiB; default: this machine's.")
+    ] = None,
+    scale: Annotated[float, typer.Option("--scale", help="Share of its data and computation.")] = 1.0,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="Another value of a key: reader.read_threads=8.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how a planned run stands to MLPerf Storage's CLOSED rules, and how large its dataset must be; exit
+    code 2 where it falls short."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.dl.rules import EDITION, Plan, standings
+    from tiercel.dl.workload import load_workload, overrides_of
+    from tiercel.errors import UserError
+    from tiercel.site.machine import memory as installed
+    from tiercel.units import parse_size
+
+    changed = overrides_of(overrides or [])
+    try:
+        size = parse_size(memory) if memory is not None else installed()
+    except ValueError as error:
+        raise UserError(f"--memory {memory}: {error}") from None
+    if not size:
+        raise UserError(f"--memory {memory}: a host has some")
+    if not 0 < scale <= 1:
+        raise UserError(f"--scale {scale:g}: must be above 0 and at most 1")
+    own = workload.endswith((".yaml", ".yml"))
+    plan = Plan(processes, hosts, size, frozenset(changed), scale, own)
+    found = standings(load_workload(workload, changed), plan)
+    if not found:
+        raise UserError(f"workload {workload}: neither trains nor only checkpoints: no rules are about it")
+    if as_json:
+        print_json([asdict(one) for one in found])
+    else:
+        table = Table("rule", "asks", "here", "")
+        for one in found:
+            table.add_row(one.rule, one.asks, one.here, one.verdict)
+        out = Console()
+        out.print(table)
+        out.print(f"Rules.md of MLPerf Storage, edition {EDITION}. A submission itself is run by mlpstorage.")
+    if any(one.verdict == "short" for one in found):
+        raise typer.Exit(2)

@@ -1,0 +1,194 @@
+"""What MLPerf Storage's rules ask of a run of a workload, and how a planned run stands to them.
+
+Source: mlcommons/storage, Rules.md of edition 3.0 (2026); each standing names its rule. Rules on the tool
+itself (code images, folders, logs of a submission) are not here: a submission is run by `mlpstorage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parts import Transformer
+from tiercel.dl.files.spec import spec_of
+from tiercel.dl.kernel.failure import Failure
+from tiercel.dl.kernel.shards import shards
+from tiercel.dl.kernel.spec import Spec
+from tiercel.units import format_size
+
+EDITION = "3.0"
+#: "holds", "short", or "yours": what no plan of one run can say.
+Verdict = Literal["holds", "short", "yours"]
+
+_STEPS, _TIMES_MEMORY, _CHECKPOINT_TIMES = 500, 5, 3
+_MODELS = ("unet3d", "retinanet")
+#: Keys that a CLOSED submission may change (3.6.2, 4.6.3 with its table 3).
+_TRAINING = {
+    "dataset.num_files_train", "dataset.num_subfolders_train", "dataset.data_folder", "reader.read_threads",
+    "reader.computation_threads", "reader.transfer_size", "reader.prefetch_size", "reader.odirect",
+    "storage.storage_root", "storage.storage_type", "storage.storage_options.prefetch_window",
+}  # fmt: skip
+_CHECKPOINTS = {"checkpoint.checkpoint_folder", "checkpoint.num_checkpoints_write",
+                "checkpoint.num_checkpoints_read"}  # fmt: skip
+#: Where data lies and results go is nobody's tuning.
+_PLACES = {"output.folder", "train.seed", "storage.storage_options.endpoint_url",
+           "storage.storage_options.region"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a workload is to be run: processes of all hosts together, bytes of memory of each host."""
+
+    processes: int
+    hosts: int
+    memory: int
+    overridden: frozenset[str] = frozenset()
+    """Keys of the workload file that are changed."""
+    scale: float = 1.0
+    own_file: bool = False
+    """Whether the workload is a file of the user's, and none that comes with tiercel."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One rule: its number, what it asks, what the plan has, and whether that will do."""
+
+    rule: str
+    asks: str
+    here: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class _Llama:
+    """A row of table 2: layers and width tell the model."""
+
+    layers: int
+    hidden: int
+    processes: int
+    tensor: int
+    pipeline: int
+    zero: int
+
+
+_LLAMAS = {
+    "llama3-8b": _Llama(32, 4096, 8, 1, 1, 3), "llama3-70b": _Llama(80, 8192, 64, 8, 1, 3),
+    "llama3-405b": _Llama(126, 16384, 512, 8, 32, 1), "llama3-1t": _Llama(128, 25872, 1024, 8, 64, 1),
+}  # fmt: skip
+
+
+def least_files(workload: DLWorkload, plan: Plan) -> int:
+    """Return the files that a dataset must have (3.1.2): the next whole number, as `mlpstorage` counts."""
+    by_memory = -(-_TIMES_MEMORY * plan.hosts * plan.memory // _file_bytes(workload))
+    by_steps = -(
+        -_STEPS * plan.processes * workload.reader.batch_size // workload.dataset.num_samples_per_file
+    )
+    return max(1, by_memory, by_steps)
+
+
+def _file_bytes(workload: DLWorkload) -> int:
+    """Return the bytes of a file as `mlpstorage` counts them: by a stated length, or Parquet's columns."""
+    data = workload.dataset
+    stated = "record_length_bytes" in data.model_fields_set or not data.parquet.columns
+    return data.num_samples_per_file * (data.record_length_bytes if stated else data.sample_bytes)
+
+
+def standings(workload: DLWorkload, plan: Plan) -> list[Standing]:
+    """Return how a plan stands to the CLOSED division's rules; nothing for a workload of neither kind."""
+    work = workload.workflow
+    kinds: list[Iterable[Standing]] = []
+    if work.train:
+        kinds = [_common(plan, _TRAINING), _training(workload, plan)]
+    elif work.checkpoint:
+        kinds = [_common(plan, _CHECKPOINTS), _checkpoints(workload, plan)]
+    return [one for kind in kinds for one in kind]
+
+
+def _standing(rule: str, asks: str, here: object, holds: bool) -> Standing:
+    return Standing(rule, asks, str(here), "holds" if holds else "short")
+
+
+def _common(plan: Plan, allowed: set[str]) -> Iterator[Standing]:
+    changed = sorted(plan.overridden - allowed - _PLACES)
+    keys, whole = ("3.6.2", "3.3.1") if allowed is _TRAINING else ("4.6.3", "4.3.3")
+    yield _standing(
+        keys,
+        "no key of the file is changed but those of its table",
+        ", ".join(changed) or "none",
+        not changed,
+    )
+    if plan.own_file:
+        yield Standing(
+            keys, "the official file of the workload", "a file of yours, compared with none", "yours"
+        )
+    yield _standing(whole, "the workload at its full size", f"scale {plan.scale:g}", plan.scale == 1)
+    even = plan.processes % plan.hosts == 0
+    each = plan.processes // plan.hosts if even else f"{plan.processes} on {plan.hosts} hosts"
+    yield _standing("3.3.6", "as many processes on each host", each, even)
+
+
+def _training(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
+    data = workload.dataset
+    name = workload.model.name
+    yield _standing("2.1.11", f"one of {', '.join(_MODELS)}", name, name in _MODELS)
+    least, each = least_files(workload, plan), _file_bytes(workload)
+    memory = f"hosts: {plan.hosts}, {format_size(plan.memory)} each"
+    yield _standing(
+        "3.1.2",
+        f"dataset.num_files_train: {least} ({format_size(least * each)}): {_STEPS} steps of all processes "
+        f"({plan.processes}), {_TIMES_MEMORY} times the memory ({memory})",
+        f"{data.num_files_train} ({format_size(data.num_files_train * each)})",
+        data.num_files_train >= least,
+    )
+    yield Standing("3.3.2", f"AU of {100 * workload.metric.au:g} % or more", "the run says it", "yours")
+    yield Standing(
+        "2.1.17", "six runs in a row, the first to warm up, each with another train.seed", "a plan of one",
+        "yours",
+    )  # fmt: skip
+
+
+def _checkpoints(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
+    model, point, parallel = workload.model, workload.checkpoint, workload.model.parallelism
+    hidden = (model.transformer or Transformer()).hidden_size
+    shape = (model.num_layers, hidden)
+    name = next((n for n, llama in _LLAMAS.items() if (llama.layers, llama.hidden) == shape), None)
+    yield _standing("4.3.3", f"one of {', '.join(_LLAMAS)}", name or model.name, name is not None)
+    if name is not None:
+        llama = _LLAMAS[name]
+        yield _standing(
+            "4.6.1", f"{llama.processes} processes", plan.processes, plan.processes == llama.processes
+        )
+        yield _standing(
+            "4.3.3", f"tensor {llama.tensor}, pipeline {llama.pipeline}, ZeRO {llama.zero}",
+            f"tensor {parallel.tensor}, pipeline {parallel.pipeline}, ZeRO {parallel.zero_stage}",
+            (parallel.tensor, parallel.pipeline, parallel.zero_stage)
+            == (llama.tensor, llama.pipeline, llama.zero),
+        )  # fmt: skip
+        if plan.processes <= llama.processes:  # shards of more are summed up for nothing: 4.6.1 says it
+            yield from _caches(workload, plan)
+    if point.mode == "subset":
+        yield _standing("4.3.5", "a subset of llama3-8b only", name or model.name, name == "llama3-8b")
+    each = plan.processes // plan.hosts
+    yield _standing("4.6.2", "4 processes or more on a host", each, each >= 4)
+    yield _standing("4.3.2", "checkpoint.fsync: true", str(point.fsync).lower(), point.fsync)
+    counts = tuple(max(0, n) for n in (point.num_checkpoints_write, point.num_checkpoints_read))
+    yield _standing(
+        "4.6.4", "10 written and 10 read, in one run or in two", f"{counts[0]} and {counts[1]}",
+        counts in ((10, 10), (10, 0), (0, 10)),
+    )  # fmt: skip
+
+
+def _caches(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
+    """What a host wrote may come back from its memory; nothing where so many processes cannot be."""
+    spec = Spec(**spec_of(workload))
+    try:
+        one = sum(length for n in range(plan.processes) for _, length in shards(spec, n, plan.processes))
+    except Failure:  # 4.6.1 says it
+        return
+    written, needed = spec.ckpt_write * one // plan.hosts, _CHECKPOINT_TIMES * plan.memory
+    yield Standing(
+        "4.3.1", f"more than {format_size(needed)} written by a host, or caches dropped before reading",
+        f"{format_size(written)}; dlkernel drops what its host has of it before it reads", "holds",
+    )  # fmt: skip

@@ -1,0 +1,205 @@
+"""Training over nodes or processes: I/O that computation hides and that it does not, and the two throughputs.
+
+As figures 4 to 6 of the VAST study (paper 004) have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from tiercel.report import style
+from tiercel.report.axes import WIDE, log_ticks
+from tiercel.report.picture import Picture, picture_of
+from tiercel.report.sections.base import Context
+from tiercel.statistics.summary import Summary, summarize
+
+#: Wall-clock time of the job in I/O: what part, and its shade.
+_IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
+_SPEEDS = (("app_throughput", "application throughput"), ("system_throughput", "system throughput"))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """So many processes on so many nodes."""
+
+    nodes: int
+    processes: int
+
+
+def scales_of(rows: pd.DataFrame) -> list[Scale]:
+    """Return the scales of training's rows, the smallest first."""
+    found = {(int(n), int(p)) for n, p in zip(rows["nodes"], rows["processes"], strict=True)}
+    return [
+        Scale(nodes, processes) for nodes, processes in sorted(found, key=lambda pair: (pair[1], pair[0]))
+    ]
+
+
+def scale_words(scales: Sequence[Scale]) -> tuple[str, list[str]]:
+    """Return what scales are counted in, and each one's word: nodes where only they vary."""
+    if len({s.processes / s.nodes for s in scales}) == 1 and len({s.nodes for s in scales}) > 1:
+        return "nodes", [str(s.nodes) for s in scales]
+    if len({s.nodes for s in scales}) == 1:
+        return "processes", [str(s.processes) for s in scales]
+    return "processes (nodes)", [f"{s.processes} ({s.nodes})" for s in scales]
+
+
+def scaling_pictures(
+    context: Context, experiment: str, workload: str, rows: pd.DataFrame
+) -> Iterator[Picture]:
+    """Yield the figures of one workload that ran at several scales.
+
+    `rows`: of its first epochs, of one engine, with ``stack``. Times in s, throughputs in B/s.
+    """
+    scales = scales_of(rows)
+    if len(scales) < 2:
+        return
+    over, labels = scale_words(scales)
+    title = context.results.title(experiment, workload)
+    stacks = [stack for stack in context.results.stacks if stack in set(rows["stack"])]
+    if (rows["computation_time"].fillna(0) > 0).all():
+        times = _cells(rows, [name for name, _, _ in _IO])
+        if times:
+            made = picture_of(
+                context.figures, f"dl-io-{experiment}-{workload}", f"{title}: I/O time over {over}",
+                "Wall-clock time of the first epoch's I/O, medians. Only what computation does not hide "
+                "delays training.",
+                (1.6 + 0.32 * len(stacks) * len(scales) + 0.3 * len(scales), 3.2),
+                partial(_draw_times, context, times, stacks, scales, (over, labels)), experiment,
+            )  # fmt: skip
+            yield replace(
+                made, data=_data(context, times, stacks, scales, {n: f"{label}, time" for n, label, _ in _IO})
+            )
+    named = [(name, words) for name, words in _SPEEDS if name in rows and rows[name].notna().any()]
+    speeds = _cells(rows, [name for name, _ in named])
+    if speeds:
+        made = picture_of(
+            context.figures, f"dl-throughput-{experiment}-{workload}", f"{title}: throughput over {over}",
+            "Application: bytes over the I/O time that computation does not hide; system: over all of it. "
+            "Medians of the first epoch with their 95 % interval (of fewer than six repetitions, the range).",
+            (0.8 + 3.6 * len(named), 3.2),
+            partial(_draw_speeds, context, speeds, stacks, scales, (over, labels), named), experiment,
+        )  # fmt: skip
+        yield replace(made, data=_data(context, speeds, stacks, scales, dict(named)))
+
+
+Cells = dict[tuple[str, Scale, str], Summary]
+
+
+def _cells(rows: pd.DataFrame, names: Sequence[str]) -> Cells:
+    found: Cells = {}
+    for key, some in rows.groupby(["stack", "nodes", "processes"], sort=False):
+        stack, nodes, processes = cast(tuple[Any, Any, Any], key)
+        for name in names:
+            summary = summarize(some[name]) if name in some else None
+            if summary and summary.n:
+                found[str(stack), Scale(int(nodes), int(processes)), name] = summary
+    return found
+
+
+def _data(
+    context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale], named: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return a row for each storage and scale, with median and interval of what is `named`."""
+    found = []
+    for stack in stacks:
+        for scale in scales:
+            row: dict[str, Any] = {
+                "storage": context.results.name(stack), "nodes": scale.nodes, "processes": scale.processes,
+            }  # fmt: skip
+            seen = {name: cells[stack, scale, name] for name in named if (stack, scale, name) in cells}
+            for name, words in named.items():
+                summary = seen.get(name)
+                row[words] = summary and summary.median
+                row[f"{words}, low"], row[f"{words}, high"] = (
+                    summary and summary.low,
+                    summary and summary.high,
+                )
+            if seen:
+                found.append({**row, "repetitions": max(summary.n for summary in seen.values())})
+    return found
+
+
+def _draw_times(
+    context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
+    words: tuple[str, list[str]], figure: Figure,
+) -> None:  # fmt: skip
+    axes = figure.add_subplot()
+    colours = style.colours(context.results.stacks)
+    width = 0.8 / len(stacks)
+    for i, stack in enumerate(stacks):
+        for x, scale in enumerate(scales):
+            bottom = 0.0
+            for name, _, shade in _IO:
+                found = cells.get((stack, scale, name))
+                if found:
+                    axes.bar(
+                        x + (i - (len(stacks) - 1) / 2) * width, found.median, width * 0.92, bottom=bottom,
+                        color=colours[stack], alpha=shade, edgecolor=style.INK, linewidth=0.5,
+                    )  # fmt: skip
+                    bottom += found.median
+    _scale_axis(axes, words)
+    axes.set_ylabel("seconds")
+    handles = [Patch(facecolor=colours[stack], label=context.results.name(stack)) for stack in stacks]
+    handles += [
+        Patch(facecolor=style.COLOURS[-1], alpha=shade, edgecolor=style.INK, linewidth=0.5, label=label)
+        for _, label, shade in _IO
+    ]
+    figure.legend(handles=handles, loc="outside lower left", ncols=2)
+
+
+def _draw_speeds(
+    context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
+    words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
+) -> None:  # fmt: skip
+    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
+        for i, stack in enumerate(stacks):
+            points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
+            if not points:
+                continue
+            xs = np.array([x for x, _ in points]) + (i - (len(stacks) - 1) / 2) * 0.06
+            middle = np.array([found.median for _, found in points]) / 1e6
+            ends = np.array([[found.low, found.high] for _, found in points]).T / 1e6
+            axes.errorbar(
+                xs, middle, yerr=np.abs(ends - middle), color=colours[stack], marker=shapes[stack],
+                markersize=5, linewidth=1.3, elinewidth=0.9, capsize=2, label=context.results.name(stack),
+            )  # fmt: skip
+        _scale_axis(axes, words)
+        _speed_axis(axes, [found.median for (_, _, of), found in cells.items() if of == name])
+        axes.set_title(label, fontsize=9)
+    handles, names = _all_handles(figure)
+    figure.legend(handles, names, loc="outside lower left", ncols=2)
+
+
+def _speed_axis(axes: Axes, medians: Sequence[float]) -> None:
+    if min(medians) > 0 and max(medians) > WIDE * min(medians):
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis, lambda value: f"{value:g}")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel("MB/s")
+
+
+def _all_handles(figure: Figure) -> tuple[list[Any], list[str]]:
+    """Return one handle for each name: a storage may be in one panel alone."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, name in zip(*cast(Any, axes.get_legend_handles_labels()), strict=True):
+            found.setdefault(name, handle)
+    return list(found.values()), list(found)
+
+
+def _scale_axis(axes: Axes, words: tuple[str, list[str]]) -> None:
+    over, labels = words
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set_xlabel(over)
+    axes.grid(axis="x", visible=False)

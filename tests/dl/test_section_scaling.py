@@ -1,0 +1,82 @@
+"""Training over scale: figures 4 to 6 of the VAST study, from hand-made rows."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tiercel.dl.section import deep_learning
+from tiercel.dl.section_scaling import Scale, scale_words, scales_of
+from tiercel.report.sections.base import Context, Section
+
+
+def trained(storage: str, nodes: int, processes: int, hidden: float, felt: float, **more: Any) -> Any:
+    return {
+        "operation": "train", "twin": "a", "traced": False, "storage": storage, "layer": "none",
+        "engine": "dlkernel", "experiment": "resnet", "workload": "resnet50", "nodes": nodes,
+        "processes": processes, "run": f"{storage}{nodes}.{processes}", "dl_settings": "", "total_time": 10.0,
+        "bandwidth": 1.0, "computation_time": 2.0, "compute_alone": 1.0, "overlapped_io": hidden,
+        "nonoverlapped_io": felt, "au": 0.5, "au_goal": 0.9, "samples_per_second": 1.0, "data_scale": 1.0,
+        "app_throughput": 8e6 / felt, "system_throughput": 8e6 / (felt + hidden), **more,
+    }  # fmt: skip
+
+
+def section(rows: list[Any], folder: Any) -> Section:
+    stacks = {"vast": "VAST", "gpfs": "GPFS"}
+    results: Any = SimpleNamespace(
+        observations=pd.DataFrame(rows), stacks=stacks, name=stacks.__getitem__,
+        title=lambda experiment, workload: workload, experiment_title=lambda experiment: "ResNet-50",
+    )  # fmt: skip
+    found = deep_learning(Context(folder, folder / "figures", SimpleNamespace(), results))  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_both_parts_of_io_and_both_throughputs_over_nodes(tmp_path: Any) -> None:
+    rows = [
+        trained("vast", nodes, 4 * nodes, hidden, felt)
+        for nodes in (1, 2, 4) for hidden, felt in ((3.0, 1.0), (5.0, 2.0), (4.0, 4.0))
+    ] + [trained("gpfs", 1, 4, 1.0, 1.0)]  # fmt: skip
+    found = section(rows, tmp_path)
+    named = {picture.name: picture for picture in found.pictures}
+    times, speeds = named["dl-io-resnet-resnet50"], named["dl-throughput-resnet-resnet50"]
+    rows_of = {(r["storage"], r["nodes"]): r for r in times.data}
+    # Three repetitions each: of 1, 2 and 4 s felt the median is 2, of 3, 5 and 4 s hidden 4.
+    four = rows_of["VAST", 4]
+    assert (four["I/O, not hidden, time"], four["I/O behind computation, time"]) == (2.0, 4.0)
+    assert rows_of["GPFS", 1]["repetitions"] == 1 and ("GPFS", 2) not in rows_of
+    assert "over nodes" in times.title and ">nodes<" in times.svg and ">GPFS<" in times.svg
+    (two,) = [r for r in speeds.data if (r["storage"], r["nodes"]) == ("VAST", 2)]
+    # 8 MB in 2 s.
+    assert (two["repetitions"], two["application throughput"]) == (3, 4e6)
+    # Where the time goes is drawn at the largest scale alone.
+    bars = named["dl-time-resnet-resnet50"]
+    assert {row["processes"] for row in bars.data} == {16}
+
+
+def test_the_same_processes_on_more_nodes_are_another_row(tmp_path: Any) -> None:
+    rows = [trained("vast", 1, 4, 3.0, 1.0), trained("vast", 2, 4, 3.0, 8.0)]
+    (table,) = section(rows, tmp_path).tables
+    assert len(table.rows) == 2 and "Nodes" in table.columns
+
+
+def test_one_scale_has_no_such_figure(tmp_path: Any) -> None:
+    found = section([trained("vast", 1, 4, 3.0, 1.0), trained("gpfs", 1, 4, 3.0, 1.0)], tmp_path)
+    assert not [p for p in found.pictures if p.name.startswith(("dl-io", "dl-throughput"))]
+
+
+@pytest.mark.parametrize(
+    ("scales", "over", "words"),
+    [
+        ([(1, 4), (2, 8)], "nodes", ["1", "2"]),
+        ([(1, 1), (1, 2)], "processes", ["1", "2"]),
+        ([(1, 4), (2, 4)], "processes (nodes)", ["4 (1)", "4 (2)"]),
+    ],
+)
+def test_what_the_axis_counts(scales: Any, over: str, words: list[str]) -> None:
+    frame = pd.DataFrame(scales, columns=["nodes", "processes"])
+    assert scale_words(scales_of(frame)) == (over, words)
+    assert scales_of(frame)[0] == Scale(*scales[0])
