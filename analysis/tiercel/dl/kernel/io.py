@@ -8,6 +8,7 @@ import threading
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from tiercel.clock import now
@@ -73,6 +74,10 @@ class IO:
         """Return the bytes of an open file, and those of a block of it (0: it has none)."""
         known = os.fstat(descriptor)
         return known.st_size, known.st_blksize
+
+    def size(self, path: str) -> int:
+        """Return the bytes of a file: a look of ours, which no training makes and which is not counted."""
+        return Path(path).stat().st_size
 
     def close(self, descriptor: int, path: str) -> None:
         began = now()

@@ -97,6 +97,9 @@ class ObjectIO(IO):
         self._requested("HEAD", began, held.path, 0)
         return size, 0
 
+    def size(self, path: str) -> int:
+        return self._client.head(_key(path)).size
+
     def pread(self, descriptor: int, path: str, buffer: memoryview, offset: int) -> int:
         held = self._held[descriptor]
         if isinstance(held, _Whole):

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import ne
-from pathlib import Path
 
 from tiercel.clock import now
 from tiercel.dl.kernel.direct import open_direct, read_direct
@@ -42,7 +41,7 @@ class IndexedBinary(Format):
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
         if path not in self._indices:
             offsets, sizes = self._index(path + OFFSETS, calls), self._index(path + SIZES, calls)
-            _check_index(path, offsets, sizes)
+            _check_index(path, offsets, sizes, calls.size(path))
             self._indices[path] = offsets, sizes
         offsets, sizes = self._indices[path]
         if spec.access == "collective":
@@ -74,8 +73,8 @@ class MappedBinary(IndexedBinary):
         return _Mapped(path, offsets, sizes, calls, spec.transfer)
 
 
-def _check_index(path: str, offsets: array[int], sizes: array[int]) -> None:
-    """Failure unless the samples follow each other from the data file's begin to its end.
+def _check_index(path: str, offsets: array[int], sizes: array[int], there: int) -> None:
+    """Failure unless the samples follow each other from the data file's begin to its end, at `there` bytes.
 
     What a training owes is taken from the index: one that says less had it read less, or one sample for ever.
     """
@@ -85,7 +84,7 @@ def _check_index(path: str, offsets: array[int], sizes: array[int]) -> None:
         raise Failure(f"{path}{SIZES}: has a sample of {min(sizes)} bytes")
     if any(map(ne, accumulate(sizes[:-1], initial=0), offsets)):
         raise Failure(f"{path}{OFFSETS}: its samples do not follow each other")
-    indexed, there = sum(sizes), Path(path).stat().st_size
+    indexed = sum(sizes)
     if indexed != there:
         raise Failure(f"{path}: has {there} bytes, and its index knows of {indexed}")
 
