@@ -35,9 +35,11 @@ def rules(
     from rich.console import Console
     from rich.table import Table
 
+    from tiercel.dl.official import nearest
     from tiercel.dl.rules import EDITION, Plan, standings
-    from tiercel.dl.workload import load_workload, overrides_of
+    from tiercel.dl.workload import FOLDER, load_workload, overrides_of, workload_path
     from tiercel.errors import UserError
+    from tiercel.project import built_in
     from tiercel.site.machine import memory as installed
     from tiercel.units import parse_size
 
@@ -50,9 +52,11 @@ def rules(
         raise UserError(f"--memory {memory}: a host has some")
     if not 0 < scale <= 1:
         raise UserError(f"--scale {scale:g}: must be above 0 and at most 1")
-    own = workload.endswith((".yaml", ".yml"))
-    plan = Plan(processes, hosts, size, frozenset(changed), scale, own)
-    found = standings(load_workload(workload, changed), plan)
+    asked = load_workload(workload, changed)
+    # A project's file of an official name is its own, too.
+    own = not workload_path(workload).resolve().is_relative_to(built_in().resolve() / FOLDER)
+    official = nearest(asked) if own else None
+    found = standings(asked, Plan(processes, hosts, size, frozenset(changed), scale, official, own))
     if not found:
         raise UserError(f"workload {workload}: neither trains nor only checkpoints: no rules are about it")
     if as_json:

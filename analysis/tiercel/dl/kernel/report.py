@@ -20,6 +20,7 @@ from typing import Any
 from tiercel.dl.kernel.checkpoint import Saved
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.epoch import Epoch
+from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.spans import length, minus, union
 from tiercel.dl.kernel.spec import Spec
 from tiercel.pagecache import Residency
@@ -181,10 +182,13 @@ def per_epoch(rows: Sequence[Row]) -> Row:
 
 
 def write(folder: Path, name: str, content: Row) -> None:
-    """Write a JSON file whole or not at all."""
+    """Write a JSON file whole or not at all; Failure where it cannot be."""
     part = folder / f"{name}.part"
-    part.write_text(json.dumps(content, indent=1))
-    part.rename(folder / name)
+    try:
+        part.write_text(json.dumps(content, indent=1))
+        part.rename(folder / name)
+    except OSError as error:
+        raise Failure(f"{folder / name}: cannot be written: {error.strerror}") from None
 
 
 def _when(seconds: float) -> str:
