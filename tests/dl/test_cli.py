@@ -83,9 +83,11 @@ def test_mistakes_are_one_line() -> None:
         assert len(answer.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("full", ["0_output.json.part", "dlkernel.json.part", "trace/dlkernel-main-0-of-1.pfw.gz"])
+@pytest.mark.parametrize(
+    "full", ["0_output.json.part", "dlkernel.json.part", "trace/dlkernel-main-0-of-1.pfw.gz"]
+)
 def test_a_full_folder_of_results_is_named(tmp_path: Path, full: str) -> None:
-    """/dev/full answers each write with "No space left on device": the engine's own words have no room, too."""
+    """/dev/full answers each write with "No space left on device": the engine's words have no room, too."""
     output = tmp_path / "out"
     for name in (full, "train.stderr"):
         (output / name).parent.mkdir(parents=True, exist_ok=True)

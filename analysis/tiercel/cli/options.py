@@ -19,6 +19,8 @@ Changes = Annotated[
         "more than once.",
     ),
 ]
+#: MPI counts processes in 32 bits, and so do schedulers.
+MOST_PROCESSES = 2**31 - 1
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -10,7 +10,7 @@ import typer
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json
 from tiercel.dl import commands_rules, commands_verify
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
@@ -25,7 +25,9 @@ def register(to: typer.Typer) -> None:
 
 Workload = Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")]
 ScaleOption = Annotated[float, typer.Option("--scale", help="Share of its data and computation.")]
-Processes = Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on this machine.")]
+Processes = Annotated[
+    int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on this machine.")
+]
 Folder = Annotated[
     Path | None, typer.Option("--folder", help="On the storage under test; default: a temporary one.")
 ]
@@ -118,6 +120,10 @@ def run(
             _show(ran)
 
 
+#: Share of an epoch from which on it is told that utilisation does not count it.
+_MUCH = 0.2
+
+
 def _show(ran: Any) -> None:
     from tiercel.units import format_bandwidth, format_duration, format_share
 
@@ -136,6 +142,12 @@ def _show(ran: Any) -> None:
             f"  AU: {short} of {blocks} runs of steps are too short to leave out any (output.metric): all "
             "their steps count, the first one too, which is the slowest"
         )
+    for row in rows:
+        if (left := row.get("left_out", 0.0)) > _MUCH * row["seconds"]:
+            print(
+                f"  AU of {row['kind']} epoch {row['epoch']} leaves out {left:.3g} of {row['seconds']:.3g} s, "
+                "what comes before the second step (output.metric)"
+            )
     for m in ran.measurements:
         seconds = m.total_time or 0.0
         parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
@@ -204,9 +216,12 @@ def generate(
         str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
     ],
     scale: ScaleOption = 1.0,
-    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on each node.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on each node.")
+    ] = 1,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, help="Nodes of this job that make it together.")
+        int | None,
+        typer.Option("--nodes", min=1, max=MOST_PROCESSES, help="Nodes of this job that make it together."),
     ] = None,
     site: Annotated[
         str | None, typer.Option("--site", help="Its launcher starts them; default: Slurm's srun.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json
 
 
 def register(app: typer.Typer) -> None:
@@ -19,8 +19,10 @@ def register(app: typer.Typer) -> None:
 
 def rules(
     workload: Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")],
-    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="On all hosts together.")] = 1,
-    hosts: Annotated[int, typer.Option("--hosts", min=1, help="That run them.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="On all hosts together.")
+    ] = 1,
+    hosts: Annotated[int, typer.Option("--hosts", min=1, max=MOST_PROCESSES, help="That run them.")] = 1,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Of each host: 512GiB; default: this machine's.")
     ] = None,

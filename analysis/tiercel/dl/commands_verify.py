@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,9 @@ def verify(
         str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
     ] = "auto",
     sizes: Annotated[bool, typer.Option("--sizes", help="Show how many transfers were how large.")] = False,
-    processes: Annotated[int | None, typer.Option("--processes", "-n", min=1, help="Ranks.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Ranks.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare the I/O of dlkernel, upstream DLIO and real trainings by their traces (cosine similarity)."""

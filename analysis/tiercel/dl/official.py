@@ -62,7 +62,9 @@ def _leaves(part: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of all keys of a file, whether it states them or not."""
     for name in type(part).model_fields:
         value = getattr(part, name)
-        if isinstance(value, BaseModel) and not isinstance(value, Duration):
+        if isinstance(value, Duration):
+            yield f"{prefix}{name}", value.short
+        elif isinstance(value, BaseModel):
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value

@@ -35,10 +35,12 @@ _CHECKPOINTS = {"checkpoint.checkpoint_folder", "checkpoint.num_checkpoints_writ
                 "checkpoint.num_checkpoints_read"}  # fmt: skip
 _OPEN = {"framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"}
 #: Where data lies and results go is nobody's tuning, and the rest `mlpstorage` sets itself.
-_PLACES = {"output.folder", "train.seed", "checkpoint.checkpoint_folder", "storage.storage_options.endpoint_url",
-           "storage.storage_options.region", "dataset.skip_listing", "dataset.listing_validation_interval",
-           "storage.storage_type", "storage.storage_root", "storage.storage_options.storage_library",
-           "storage.storage_options.uri_scheme", "storage.storage_options.s3_force_path_style"}  # fmt: skip
+_PLACES = {
+    "output.folder", "train.seed", "checkpoint.checkpoint_folder", "dataset.skip_listing",
+    "dataset.listing_validation_interval", "storage.storage_type", "storage.storage_root",
+    *(f"storage.storage_options.{key}" for key in
+      ("endpoint_url", "region", "storage_library", "uri_scheme", "s3_force_path_style")),
+}  # fmt: skip
 _PREFETCH = (0, 1, 2)
 #: Of the five numbers of a model's shape, from how many on it is that model with a mistake.
 _MOST_OF_A_MODEL = 3
@@ -146,7 +148,7 @@ def _common(workload: DLWorkload, plan: Plan, allowed: set[str]) -> Iterator[Sta
 def _against_official(rule: str, official: Official | None, allowed: set[str]) -> Standing:
     """What differs between a file of the user's and the official one, and whether it may."""
     if official is None:
-        return Standing(rule, "the official file of the workload", "a file of yours; none is like it", "yours")
+        return Standing(rule, "the official file of the workload", "yours; none is like it", "yours")
     asks = f"the official file, but for keys of its table (compared with {official.name})"
     wrong = {key: two for key, two in official.differing.items() if key not in allowed | _PLACES}
     if not wrong:
@@ -162,11 +164,9 @@ def _against_official(rule: str, official: Official | None, allowed: set[str]) -
 
 def _values(rule: str, workload: DLWorkload) -> Iterator[Standing]:
     """Keys of the table that may not have any value."""
-    reader = workload.reader
-    if reader.prefetch_size not in _PREFETCH:
-        yield Standing(rule, "reader.prefetch_size: 0, 1 or 2", str(reader.prefetch_size), "short")
-    if reader.odirect and workload.model.name != "unet3d":
-        yield Standing(rule, "reader.odirect with unet3d alone", workload.model.name, "short")
+    size = workload.reader.prefetch_size
+    if size not in _PREFETCH:
+        yield Standing(rule, "reader.prefetch_size: 0, 1 or 2", str(size), "short")
 
 
 def _training(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
@@ -122,11 +121,10 @@ class Checkpoints:
             self._calls.close(descriptor, path)
 
     def _content(self, seed: str, offset: int, length: int) -> Iterable[memoryview]:
-        """Yield what a file holds from `offset` on: random, or ones everywhere. No checkpoint is ever whole in
-        memory."""
+        """Return what a file holds from `offset` on: random, or ones. It is never whole in memory."""
         if self._spec.ckpt_random:
             return content_at(_POOL, seed, offset, length)
-        kind = "optimizer_datatype" if "optim" in seed.split(":")[0] else "model_datatype"
+        kind = "optimizer_datatype" if "optim" in seed.split(":", maxsplit=1)[0] else "model_datatype"
         return _ones(_ONE[self._spec.model[kind]], offset, length)
 
     def _read(self, path: str, length: int) -> int:

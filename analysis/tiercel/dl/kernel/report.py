@@ -38,7 +38,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     io = union(epoch.usage.spans)
     mine = {
         "epoch": epoch, "au": au, "rate": rate, "io": io, "compute": epoch.compute, "cpu": cpu,
-        "stalled": minus(io, epoch.compute), "alone": minus(epoch.compute, io), "before": before,
+        "stalled": minus(io, epoch.compute), "left_out": epoch.left_out(spec), "alone": minus(epoch.compute, io), "before": before,
     }  # fmt: skip
     mine["epoch"] = _light(epoch)
     mine["requests"] = epoch.usage.requests
@@ -55,6 +55,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     return {
         "kind": epoch.kind, "epoch": epoch.number, "began": began, "seconds": ended - began,
         "steps": epoch.steps, "blocks": len(epoch.blocks), "short_blocks": epoch.short_blocks(spec),
+        "left_out": statistics.fmean(p["left_out"] for p in parts),
         "samples": sum(p["epoch"]["samples"] for p in parts), "bytes": moved,
         "sample_bytes": sum(p["epoch"]["sample_bytes"] for p in parts),
         "reads": sum(p["epoch"]["reads"] for p in parts), "opens": sum(p["epoch"]["opens"] for p in parts),
