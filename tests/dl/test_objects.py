@@ -179,7 +179,7 @@ def test_a_damaged_object_is_named(
     assert said in done.stderr
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", [*FORMATS, "parquet"])
 def test_objects_of_others_are_looked_at_under_their_own_names(
     gateway: Gateway, tmp_path: Path, file_format: str
 ) -> None:

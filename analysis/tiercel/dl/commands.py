@@ -95,6 +95,7 @@ def run(
     from tempfile import gettempdir
 
     from tiercel.dl.running import alone, deep_learning, output_of, place_for, run_once
+    from tiercel.dl.showing import print_run
     from tiercel.dl.workload import overrides_of
     from tiercel.errors import UserError
     from tiercel.temporary import temporary_folder
@@ -117,55 +118,7 @@ def run(
         if as_json:
             print_json(ran.as_dict())
         else:
-            _show(ran)
-
-
-#: Share of an epoch from which on it is told that utilisation does not count it.
-_MUCH = 0.2
-
-
-def _show(ran: Any) -> None:
-    from tiercel.units import format_bandwidth, format_duration, format_share
-
-    print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
-    if ran.dataset is not None:
-        print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
-    for split, files in ran.details.get("run", {}).get("files", {}).items():
-        if files["there"] > files["used"]:
-            print(f"  {split}: the first {files['used']} of the {files['there']} files that are there")
-    if ran.without_effect:
-        print(f"  without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)")
-    rows = ran.details.get("run", {}).get("rows", [])
-    if short := sum(row.get("short_blocks", 0) for row in rows):
-        blocks = sum(row.get("blocks", 0) for row in rows)
-        print(
-            f"  AU: {short} of {blocks} runs of steps are too short to leave out any (output.metric): all "
-            "their steps count, the first one too, which is the slowest"
-        )
-    for row in rows:
-        if (left := row.get("left_out", 0.0)) > _MUCH * row["seconds"]:
-            print(
-                f"  AU of {row['kind']} epoch {row['epoch']} leaves out {left:.3g} of {row['seconds']:.3g} s, "
-                "what comes before the second step (output.metric)"
-            )
-    for m in ran.measurements:
-        seconds = m.total_time or 0.0
-        parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
-        rate, au, io, felt = map(m.metrics.get, ("samples_per_second", "au", "io_time", "nonoverlapped_io"))
-        if rate is not None:
-            parts.append(f"{rate:.4g} samples/s")
-        if au is not None:
-            goal = m.metrics.get("au_goal") or 0.0
-            parts.append(
-                f"AU {format_share(au, 1)} ({'passes' if au >= goal else 'below'} {format_share(goal)})"
-            )
-        if m.bytes_moved:
-            parts.append(format_bandwidth(m.bandwidth or 0.0))
-        if felt is not None and io:
-            parts.append(f"I/O {io:.3g} s, of which {felt:.3g} s not hidden")
-        if m.resident_fraction is not None:
-            parts.append(f"{format_share(m.resident_fraction)} of the data in cache before")
-        print(f"  {m.operation:17} {', '.join(parts)}")
+            print_run(ran)
 
 
 @app.command()

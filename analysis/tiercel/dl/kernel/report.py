@@ -38,7 +38,8 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     io = union(epoch.usage.spans)
     mine = {
         "epoch": epoch, "au": au, "rate": rate, "io": io, "compute": epoch.compute, "cpu": cpu,
-        "stalled": minus(io, epoch.compute), "left_out": epoch.left_out(spec), "alone": minus(epoch.compute, io), "before": before,
+        "stalled": minus(io, epoch.compute), "alone": minus(epoch.compute, io), "before": before,
+        "left_out": epoch.left_out(spec),
     }  # fmt: skip
     mine["epoch"] = _light(epoch)
     mine["requests"] = epoch.usage.requests
