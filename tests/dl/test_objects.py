@@ -268,8 +268,8 @@ def test_a_workload_file_of_dlio_runs_where_it_says(gateway: Gateway, tmp_path: 
     assert found["without_effect"] == [
         "storage.storage_options.access_key_id", "storage.storage_options.secret_access_key"
     ]  # fmt: skip
-    # Two epochs, and before them a look at the headers of four files by each process.
-    assert len(gateway.requests("GetObject", "dlio/train/")) == 2 * 8 + 2 * 4
+    # Two epochs, and before them a look at four files by each process: four ranges of each.
+    assert len(gateway.requests("GetObject", "dlio/train/")) == 2 * 8 + 2 * 4 * 4
     assert gateway.objects("dlio-checkpoints/small")
     again = json.loads(tiercel("run", str(file), "--json", env=environment()).stdout)
     assert again["found_dataset"]

@@ -134,9 +134,9 @@ def _idle(configurations: Sequence[Configuration], adapters: Mapping[str, Engine
     for (engine, experiment, name), workload in asked.items():
         if keys := adapters[engine].without_effect(workload):
             same.setdefault((engine, tuple(keys)), []).append(f"{experiment}/{name}")
-    for (engine, keys), names in same.items():
+    for (engine, idle), names in same.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield f"{names[0]}{more}: without effect on {engine}: {', '.join(keys)}"
+        yield f"{names[0]}{more}: without effect on {engine}: {', '.join(idle)}"
 
 
 def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -> int:
