@@ -97,3 +97,22 @@ def test_a_full_folder_of_results_is_named(tmp_path: Path, full: str) -> None:
     assert answer.returncode == 2 and answer.stderr.count("\n") == 1, answer.stderr
     assert str(output / full.removesuffix(".part")) in answer.stderr
     assert "cannot be written: No space left on device" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("optimise", "cosmoflow-vast", "--folder"),
+        ("bench", "--folder"),
+        ("verify", "--folder"),
+        ("run", "cosmoflow-vast", "--output"),
+    ],
+)
+def test_a_folder_of_files_is_no_prefix_of_objects(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It was made in the current folder, under the name s3:."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "tiercel", "dl", *command, "s3://bucket/x"],
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert answer.returncode == 2 and "a folder is needed here" in answer.stderr, answer.stderr
+    assert list(tmp_path.iterdir()) == []

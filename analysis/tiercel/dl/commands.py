@@ -10,7 +10,7 @@ import typer
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
-from tiercel.cli.options import MOST_PROCESSES, Json
+from tiercel.cli.options import MOST_PROCESSES, Json, on_files
 from tiercel.dl import commands_rules, commands_verify
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
@@ -29,7 +29,8 @@ Processes = Annotated[
     int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on this machine.")
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", help="On the storage under test; default: a temporary one.")
+    Path | None,
+    typer.Option("--folder", callback=on_files, help="On the storage under test; default: a temporary one."),
 ]
 Anywhere = Annotated[
     str | None,
@@ -83,7 +84,9 @@ def run(
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
     folder: Anywhere = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Keep the engine's files here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", callback=on_files, help="Keep the engine's files here.")
+    ] = None,
     cold: Annotated[str, typer.Option("--cold", help="Cold epochs: none, first or every.")] = "first",
     trace: Annotated[
         bool, typer.Option("--trace", help="Leave a DFTracer-schema trace in --output.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import MOST_PROCESSES, Json
+from tiercel.cli.options import MOST_PROCESSES, Json, on_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,11 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer files, two repetitions.")] = False,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", help="Keep datasets, traces and logs here; default: a temporary folder."),
+        typer.Option(
+            "--folder",
+            callback=on_files,
+            help="Keep datasets, traces and logs here; default: a temporary folder.",
+        ),
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option("--repetitions", min=1, help="Of each measurement.")
