@@ -88,7 +88,7 @@ def mark_of(au: Iterable[Any], goal: float) -> str:
 
 def idle_keys(results: Results) -> dict[tuple[str, str], list[str]]:
     """Return the keys of workload files that do nothing on dlkernel, by (experiment, workload)."""
-    if DLKernel.name not in results.study.engines:
+    if DLKernel.name not in (*results.study.engines, *results.study.engines_where_found):
         return {}
     found = {
         (name, workload): DLKernel().without_effect(asked)
