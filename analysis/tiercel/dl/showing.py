@@ -51,9 +51,9 @@ def _utilisation(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _leaves_much_out(row: dict[str, Any]) -> bool:
-    left, steps = row.get("left_out", 0.0), row.get("steps", 0)
-    counted = (row["seconds"] - left) / max(1, steps - 1)
-    return left > _SHARE * row["seconds"] and left > _TIMES * counted
+    left, whole = float(row.get("left_out", 0.0)), float(row["seconds"])
+    counted = (whole - left) / max(1, row.get("steps", 0) - 1)
+    return left > _SHARE * whole and left > _TIMES * counted
 
 
 def _parts(m: Measurement) -> Iterator[str]:
