@@ -39,8 +39,11 @@ class Plugin:
             async def check_active_jobs(self, jobs: list[Any]) -> AsyncIterator[Any]:
                 told, _ = await found.query_job_status("squeue", None)  # type: ignore[attr-defined]
                 for job in jobs if told is not None else []:  # without an answer it forgets them all
-                    if told.get(job.external_jobid) == "COMPLETED":
+                    state = told.get(job.external_jobid, "")
+                    if state == "COMPLETED":
                         self.report_job_success(job)
+                    elif state.split(" ")[0] in ("FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED"):
+                        self.report_job_error(job, msg=state)
                     else:
                         yield job
 
@@ -136,6 +139,26 @@ def test_a_job_that_may_run_is_waited_for(slurm: Any, squeue: str) -> None:
     executor = plugin.module().Executor()
     assert [look(executor, jobs("1")) for _ in range(6)] == [["1"]] * 6
     assert plugin.reported == []
+
+
+def test_what_slurm_ended_a_job_for_is_said(
+    slurm: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a job cannot say it; one that failed has its own words."""
+    monkeypatch.setenv("SBATCH_MEM_PER_NODE", "0")
+    states = {"1": "OUT_OF_MEMORY", "2": "TIMEOUT", "3": "CANCELLED by 1000", "4": "FAILED"}
+    plugin = Plugin([states, {"5": "OUT_OF_MEMORY"}])
+    executor = plugin.module().Executor()
+    assert look(executor, jobs(*states)) == []
+    assert len(plugin.reported) == 4
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1].strip() for line in said] == [
+        "job 1 was killed", "job 2 was ended at its time limit", "job 3 was cancelled"
+    ]  # fmt: skip
+    assert "it asked for all of its nodes" in said[0]
+    monkeypatch.setenv("SBATCH_MEM_PER_NODE", "700M")
+    look(executor, jobs("5"))
+    assert "SBATCH_MEM_PER_NODE=700M, as the environment says: unset it" in capsys.readouterr().err
 
 
 def test_a_submission_waits_for_the_controller(

@@ -16,6 +16,7 @@ Such a job goes again, as any that failed; what it had measured stays.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -30,6 +31,15 @@ from typing import Any
 _LACKING = 3
 #: How often Slurm is asked whether it takes jobs again.
 _PAUSE_S = 5.0
+#: What a state of Slurm means of a job that had no time to say anything.
+_ENDED = {
+    "TIMEOUT": "was ended at its time limit: a run took longer than was assumed (a smaller `timeout` of the "
+    "study, or a longer walltime in site.yaml)",
+    "NODE_FAIL": "lost a node",
+    "CANCELLED": "was cancelled",
+    "DEADLINE": "missed its deadline",
+    "BOOT_FAIL": "got a node that did not boot",
+}
 
 
 def mend(plugin: ModuleType) -> None:
@@ -41,8 +51,8 @@ def mend(plugin: ModuleType) -> None:
     watch = _Watch()
     plugin.query_job_status = watch.listening(plugin.query_job_status)
     executor.check_active_jobs = watch.checking(executor.check_active_jobs)
-    for name in ("report_job_success", "report_job_error"):
-        setattr(executor, name, watch.settling(getattr(executor, name)))
+    executor.report_job_success = watch.settling(executor.report_job_success)
+    executor.report_job_error = watch.settling(executor.report_job_error, watch.say_what_ended)
     ending = threading.Event()
     executor.run_job = _once_slurm_answers(executor.run_job, ending)
     for name in ("cancel", "shutdown"):
@@ -68,13 +78,24 @@ class _Watch:
 
         return listened
 
-    def settling(self, report: Callable[..., None]) -> Callable[..., None]:
+    def settling(
+        self, report: Callable[..., None], also: Callable[[str], None] = lambda _: None
+    ) -> Callable[..., None]:
         @wraps(report)
         def settled(executor: Any, job: Any, *words: Any, **more: Any) -> None:
             self._settled.add(str(job.external_jobid))
+            also(str(job.external_jobid))
             report(executor, job, *words, **more)
 
         return settled
+
+    def say_what_ended(self, number: str) -> None:
+        """Say what Slurm ended a job for, which cannot say so itself; Snakemake keeps it for the last try."""
+        state = (self._told or {}).get(number, "").partition(" ")[0]  # sacct: "CANCELLED by 1000"
+        if state == "OUT_OF_MEMORY":
+            _say(f"job {number} was killed: its memory was used up; {_memory_asked()}")
+        elif state in _ENDED:
+            _say(f"job {number} {_ENDED[state]}")
 
     def checking(self, check: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
         @wraps(check)
@@ -112,6 +133,19 @@ class _Watch:
         if silent and not self._silent:
             _say("Slurm does not tell how jobs are; asked again until it does")
         self._silent = silent
+
+
+def _memory_asked() -> str:
+    """Return what a job had asked for, and so what can be changed."""
+    asked = os.environ.get("SBATCH_MEM_PER_NODE", "0")
+    if asked == "0":
+        return (
+            "it asked for all of its nodes: where the partition gives less (MaxMemPerNode), name another in "
+            "site.yaml, else let processes_per_node be smaller there"
+        )
+    return (
+        f"it asked for SBATCH_MEM_PER_NODE={asked}, as the environment says: unset it to have all of a node"
+    )
 
 
 def _state(number: str) -> str | None:
