@@ -99,7 +99,7 @@ def _lines(table: Table, shown: Shown, label: str) -> list[str]:
         groups.setdefault(above, []).append(row)
     # Of no width, so that a long title does not draw a column out.
     wide = rf"\multicolumn{{{len(names)}}}{{l}}"
-    body = []
+    body: list[str] = []
     for above, rows in groups.items():
         # Not parted from its first row (\\*), which is what longtable does at the end of a page.
         body += [*([r"\addlinespace"] if body else []), rf"{wide}{{{_above(above)}}} \\*", *rows]
