@@ -15,6 +15,7 @@ import pytest
 from tiercel.dl.files.keys import schema_keys
 from tiercel.dl.files.spec import cannot
 from tiercel.dl.workload import KEYS, load_workload, markdown, outcome_of, refusals, without_effect
+from tiercel.errors import UserError
 
 from .kernel import run
 from .test_cli import tiercel
@@ -137,6 +138,16 @@ def test_a_library_that_is_stated_twice_must_be_the_same(tmp_path: Path) -> None
     assert answer.returncode == 2
     assert "storage_library is stated twice" in answer.stderr
     load_workload(written(tmp_path, text=text % "minio"))
+
+
+def test_what_checkpoints_of_dlio_2_0_0_say_of_the_model(tmp_path: Path) -> None:
+    """As MLPerf Storage 1.0's file of 3D U-Net; DLIO's main branch has these keys under `model`."""
+    text = "{framework: pytorch, %scheckpoint: {model_size: 499153191, num_layers: 2, layer_parameters: [8]}}"
+    found = load_workload(written(tmp_path, text=text % ""))
+    assert (found.model.model_size_bytes, found.model.num_layers) == (499153191, 2)
+    assert found.model.layer_parameters == [8]
+    with pytest.raises(UserError, match=r"checkpoint\.model_size and model\.model_size are the same key"):
+        load_workload(written(tmp_path, text=text % "model: {model_size_bytes: 1}, "))
 
 
 def test_check_lists_what_a_file_says(tmp_path: Path) -> None:

@@ -24,6 +24,24 @@ from tiercel.dl.files.parts import (
 )
 from tiercel.documents import Document
 
+#: Of a checkpoint in DLIO 2.0.0 and MLPerf Storage 1.0, of the model since.
+_OF_THE_MODEL = ("model_size", "optimization_groups", "num_layers", "layer_parameters")
+
+
+def _moved(content: Any) -> Any:
+    """Return `content` with what a checkpoint said of the model's size where it is said now."""
+    point = content.get("checkpoint") if isinstance(content, dict) else None
+    if not isinstance(point, dict) or not (old := {key: point[key] for key in _OF_THE_MODEL if key in point}):
+        return content
+    model = content.get("model") or {}
+    if not isinstance(model, dict):
+        return content
+    both = [key for key in old if key in model or (key == "model_size" and "model_size_bytes" in model)]
+    if both:
+        raise ValueError(f"checkpoint.{both[0]} and model.{both[0]} are the same key: write only the latter")
+    rest = {key: value for key, value in point.items() if key not in old}
+    return {**content, "model": {**model, **old}, "checkpoint": rest}
+
 
 class DLWorkload(Document):
     """One file of ``workflows/dl-workloads/``, in DLIO's schema."""
@@ -48,7 +66,7 @@ class DLWorkload(Document):
         found = renamed(content, {"data_reader": "reader"})
         if isinstance(found, dict) and isinstance(found.get("model"), str):  # DLIO 2.0.0: only a name
             found = {**found, "model": {"name": found["model"]}}
-        return found
+        return _moved(found)
 
     @model_validator(mode="after")
     def _consistent(self) -> DLWorkload:
