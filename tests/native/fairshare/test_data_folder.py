@@ -238,3 +238,38 @@ def rights_of_workers(pid: int) -> list[int]:
             lines = (task / "status").read_text().splitlines()
             found += [int(line.split()[1], 16) for line in lines if line.startswith("CapEff")]
     return found or [-1]
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "link", "folder", "device", "file of another's"])
+@pytest.mark.parametrize("name", ["socket.lock", "socket", "data/lock"])
+def test_what_lies_where_a_lock_or_socket_is_to_be_is_refused_and_left(
+    programs: Programs, tmp_path: Path, name: str, kind: str
+) -> None:
+    """A FIFO kept the server waiting for ever, and whatever file lay at the socket's path was removed."""
+    place = tmp_path / name
+    place.parent.mkdir(exist_ok=True, mode=0o700)
+    valued = tmp_path / "valued"
+    valued.write_text("years")
+    if kind == "FIFO":
+        os.mkfifo(place)
+    elif kind == "link":
+        place.symlink_to(valued)
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "device":
+        if os.geteuid() != 0:
+            pytest.skip("only root makes devices")
+        os.mknod(place, 0o666 | stat.S_IFCHR, os.makedev(1, 5))  # zero
+    else:
+        place.write_text("years")
+        if name != "socket":
+            if os.geteuid() != 0:
+                pytest.skip("only root gives files to others")
+            os.chown(place, NOBODY, NOBODY)
+    before = place.lstat()
+    argv = [programs.server, "--data", tmp_path / "data", "--socket", tmp_path / "socket"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and str(place) in done.stderr, done.stderr
+    assert os.path.samestat(place.lstat(), before)
+    assert valued.read_text() == "years"

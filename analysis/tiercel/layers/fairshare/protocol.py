@@ -53,6 +53,17 @@ def counts_as_job(ticket: str, status: dict[str, Any]) -> bool:
     return bool(by != _BY_USER or status["jobs_of"] == "users")
 
 
+def _stands_for_many(user: int) -> bool:
+    """Whether a number stands for all users whom our user namespace does not know, and so is anybody's."""
+    try:
+        if int(Path("/proc/sys/kernel/overflowuid").read_text()) != user:
+            return False
+        ranges = Path("/proc/self/uid_map").read_text().splitlines()
+        return sum(int(line.split()[2]) for line in ranges) < 2**32 - 1
+    except (OSError, ValueError, IndexError):
+        return True
+
+
 class Connection:
     """One connection to a server. A context manager; errors of the server are UserErrors.
 
@@ -84,11 +95,19 @@ class Connection:
         """Refuse a server that is neither root's nor our own user's: a path can be somebody else's."""
         size = struct.calcsize("3i")
         _, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-        if uid not in (0, os.geteuid()) and str(uid) != os.environ.get("FAIRSHARE_SERVER_USER"):
+        own = uid == os.geteuid()
+        if uid == 0 or (own and not _stands_for_many(uid)):
+            return
+        if str(uid) != os.environ.get("FAIRSHARE_SERVER_USER"):
             self._socket.close()
+            you, it = (
+                ("surely you, as that is anybody in a user namespace", "all of them")
+                if own
+                else ("you", "it")
+            )
             raise UserError(
-                f"{self.address}: the server runs as user {uid}, who is neither root nor you: "
-                f"FAIRSHARE_SERVER_USER={uid} if you trust it"
+                f"{self.address}: the server runs as user {uid}, who is neither root nor {you}: "
+                f"FAIRSHARE_SERVER_USER={uid} if you trust {it}"
             )
 
     def __enter__(self) -> Connection:

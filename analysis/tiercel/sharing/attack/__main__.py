@@ -15,9 +15,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="attack", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=int(time.time()), help="repeats what is drawn")
+    parser.add_argument("options", nargs="*", help="of the server, behind --: to see what they let happen")
     asked = parser.parse_args()
     try:
-        found = campaign(asked.minutes, asked.seed)
+        found = campaign(asked.minutes, asked.seed, asked.options)
     except UserError as error:
         print(f"attack: {error}", file=sys.stderr)
         return 2

@@ -10,6 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tiercel.errors import UserError
@@ -25,19 +26,53 @@ TARGETS = (
 MOST_SILENT, MOST_OPEN, MOST_SESSIONS, MOST_UNREAD = 400, 2000, 600, 400
 
 
+@dataclass(frozen=True)
+class Goal:
+    """What is attacked."""
+
+    address: str
+    data: Path
+    #: Where the files are mounted, None where nothing can be.
+    mount: Path | None
+    #: What nobody but the victim, a user, and root may read.
+    secret: bytes
+    victim: int
+    #: Numbers of files that root has open.
+    bait: list[int]
+
+
 class Attacker:
     """The attacking process's state: where the server is, what it tried and what it got."""
 
-    def __init__(self, address: str, data: Path, secret: bytes, bait: list[int], seed: int) -> None:
-        """`bait`: numbers of files that root has open."""
-        self.address, self.data, self.secret, self.bait = address, data, secret, bait
+    def __init__(self, goal: Goal, seed: int) -> None:
+        self.address, self.data, self.mount = goal.address, goal.data, goal.mount
+        self.secret, self.victim, self.bait = goal.secret, goal.victim, goal.bait
         self.rng = random.Random(seed)
         self.tried: Counter[str] = Counter()
         self.gains: list[str] = []
+        self._tells: int | None = None
 
     def got(self, what: str) -> None:
         if what not in self.gains:
             self.gains.append(what)
+            if self._tells is not None:
+                os.write(self._tells, what.encode() + b"\n")
+
+    def apart(self, act: Callable[[], object]) -> None:
+        """Try something in a child, which may become somebody else, or end by a signal."""
+        reader, writer = os.pipe()
+        if not (pid := os.fork()):
+            self._tells = writer
+            # What the kernel and the server refuse ends a try.
+            with suppress(Exception):
+                act()
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as heard:
+            gains = heard.read().splitlines()
+        os.waitpid(pid, 0)
+        for what in gains:
+            self.got(what)
 
     def look(self, heard: bytes) -> None:
         if self.secret in heard:

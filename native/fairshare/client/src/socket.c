@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,6 +43,26 @@ static int connect_unix(const char *path) {
     return fd;
 }
 
+static bool read_line(const char *path, char *text, size_t room) {
+    int fd = REAL(open)(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : REAL(read)(fd, text, room - 1);
+    if (fd >= 0) REAL(close)(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+// Whether a number stands for all users that our user namespace does not know, us among them perhaps: whoever has it
+// is anybody. Where /proc is missing that cannot be told.
+static bool stands_for_many(uid_t user) {
+    char text[4096];
+    if (read_line("/proc/sys/kernel/overflowuid", text, sizeof text) && strtoul(text, NULL, 10) != user) return false;
+    unsigned long count, known = 0;
+    if (read_line("/proc/self/uid_map", text, sizeof text))
+        for (char *save, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+            if (sscanf(line, "%*u %*u %lu", &count) == 1) known += count;
+    return known < UINT32_MAX;
+}
+
 // A socket's path can be somebody else's when the server is down: root's and our own user's servers are
 // believed, and that of FAIRSHARE_SERVER_USER (a number).
 static int believe(int fd) {
@@ -49,14 +70,15 @@ static int believe(int fd) {
     socklen_t size = sizeof peer;
     if (REAL(getsockopt)(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return -errno;
     const char *other = getenv("FAIRSHARE_SERVER_USER");
-    if (peer.uid == 0 || peer.uid == geteuid()) return 0;
+    if (peer.uid == 0 || (peer.uid == geteuid() && !stands_for_many(peer.uid))) return 0;
     if (other && *other && strtoul(other, NULL, 10) == peer.uid) return 0;
     static bool said;
     if (!said)
         fprintf(stderr,
-                "fairshare client: the server runs as user %u, who is neither root nor you: "
-                "FAIRSHARE_SERVER_USER=%u if you trust it\n",
-                (unsigned)peer.uid, (unsigned)peer.uid);
+                "fairshare client: the server runs as user %u, who is neither root nor %s: "
+                "FAIRSHARE_SERVER_USER=%u if you trust %s\n",
+                (unsigned)peer.uid, peer.uid == geteuid() ? "surely you, as that is anybody in a user namespace" : "you",
+                (unsigned)peer.uid, peer.uid == geteuid() ? "all of them" : "it");
     said = true;
     return -EPERM;
 }

@@ -9,14 +9,13 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::creds::can_impersonate;
-use crate::errno::{check, Errno};
+use crate::errno::Errno;
 use crate::identity::Key;
 use crate::safe;
 use crate::stripes::Stripes;
@@ -54,23 +53,8 @@ impl DataFolder {
         if whole {
             safe::closed(folder)?;
         }
-        let lock_path = folder.join("lock");
-        let mut options = OpenOptions::new();
-        let options = options
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NOFOLLOW)
-            .mode(0o600);
-        let lock = options.open(&lock_path).map_err(|e| what(&lock_path, e))?;
-        // SAFETY: a plain call.
-        if check(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).is_err() {
-            return Err(format!(
-                "{}: another server runs on this data folder",
-                folder.display()
-            ));
-        }
+        let lock = safe::lock(&folder.join("lock"))?
+            .ok_or_else(|| format!("{}: another server runs on this data folder", folder.display()))?;
         if !tree.is_dir() {
             DirBuilder::new()
                 .mode(0o755)

@@ -3,14 +3,12 @@
 //! It lies outside the data folder, which is then closed to all others: who could pass through it would
 //! reach the files themselves, past the scheduler.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::creds::can_impersonate;
-use crate::errno::check;
 use crate::safe;
 
 /// Longest path of a Unix socket, without its NUL.
@@ -45,7 +43,7 @@ impl Door {
             ));
         }
         let lock = lock(&path)?;
-        let _ = fs::remove_file(&path); // by the lock it is nobody's
+        safe::make_way(&path)?; // by the lock what lies there is nobody's
 
         // Made with the mode that it is to have: changing it later could change another file's.
         let mask = if can_impersonate() { 0o111 } else { 0o177 };
@@ -102,23 +100,11 @@ fn runtime_folder() -> PathBuf {
 fn lock(socket: &Path) -> Result<File, String> {
     let mut name = socket.as_os_str().to_owned();
     name.push(".lock");
-    let path = PathBuf::from(name);
-    let mut options = OpenOptions::new();
-    let options = options.create(true).truncate(false).write(true).mode(0o600);
-    let file = options
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
-        .map_err(|e| format!("{}: {e}", path.display()))?;
-    let found = file.metadata().map_err(|e| format!("{}: {e}", path.display()))?;
-    if !safe::own(found.uid()) {
-        return Err(format!("{}: belongs to user {}", path.display(), found.uid()));
-    }
-    // SAFETY: a plain call.
-    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
-        Ok(_) => Ok(file),
-        Err(_) => Err(format!(
+    let held = safe::lock(Path::new(&name))?;
+    held.ok_or_else(|| {
+        format!(
             "{}: another server listens there: --socket names another",
             socket.display()
-        )),
-    }
+        )
+    })
 }

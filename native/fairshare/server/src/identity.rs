@@ -7,7 +7,9 @@
 //!   administrator lets it ([`Makers`]).
 //! - Over TCP there is no kernel to ask, so a ticket is needed, and proof that its secret is known.
 
+use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, Mac};
@@ -101,6 +103,51 @@ fn credentials(socket: BorrowedFd<'_>) -> Result<libc::ucred> {
     }
 }
 
+/// The numbers that stand for all users, and all groups, that this process's user namespace does not know. Each of
+/// them looks like every other, and like whoever has that number in the namespace.
+struct Unknown {
+    user: Option<u32>,
+    group: Option<u32>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    User,
+    Group,
+}
+
+impl Unknown {
+    fn is(&self, id: u32, kind: Kind) -> bool {
+        let stands_for_all = match kind {
+            Kind::User => self.user,
+            Kind::Group => self.group,
+        };
+        stands_for_all == Some(id)
+    }
+}
+
+fn unknown() -> &'static Unknown {
+    static FOUND: OnceLock<Unknown> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Unknown {
+            user: stand_in(&read("/proc/self/uid_map"), &read("/proc/sys/kernel/overflowuid")),
+            group: stand_in(&read("/proc/self/gid_map"), &read("/proc/sys/kernel/overflowgid")),
+        }
+    })
+}
+
+/// The number that stands for ids without one, where a namespace's map leaves ids out. A map that cannot be read leaves
+/// out some.
+fn stand_in(map: &str, overflow: &str) -> Option<u32> {
+    const USUAL: u32 = 65534;
+    let counts = map
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok());
+    let known: u64 = counts.map(u64::from).sum();
+    (known < u64::from(u32::MAX)).then(|| overflow.trim().parse().unwrap_or(USUAL))
+}
+
 /// Ask the kernel who is at the other end of a Unix socket.
 pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
     let fd = socket.as_raw_fd();
@@ -119,6 +166,7 @@ pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
         length as usize / 4
     };
     groups.truncate(count);
+    groups.retain(|gid| !unknown().is(*gid, Kind::Group));
     Ok(Peer::Local {
         creds: Creds {
             uid: cred.uid,
@@ -165,6 +213,14 @@ pub fn identify(
             );
         }
     };
+    if let Peer::Local { creds, .. } = peer {
+        if unknown().is(creds.uid, Kind::User) || unknown().is(creds.gid, Kind::Group) {
+            return refuse(
+                libc::EPERM,
+                "this server's user namespace has no number for your user and group",
+            );
+        }
+    }
     // SAFETY: no preconditions.
     if !can_impersonate() && creds.uid != unsafe { libc::geteuid() } {
         return refuse(
@@ -381,6 +437,16 @@ mod tests {
         };
         assert_eq!(named(Makers::Users), "climate");
         assert_eq!(named(Makers::Administrator), format!("user-{}", Creds::own().uid));
+    }
+
+    #[test]
+    fn a_number_that_stands_for_all_others_is_nobodys() {
+        let all = "         0          0 4294967295\n";
+        assert_eq!(stand_in(all, "65534\n"), None, "here it is a user like any other");
+        let rootless = "         0       1000          1\n         1     100000      65536\n";
+        assert_eq!(stand_in(rootless, "65534\n"), Some(65534));
+        assert_eq!(stand_in("0 1000 1\n", "99\n"), Some(99));
+        assert_eq!(stand_in("", ""), Some(65534), "no /proc: it cannot be told");
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl Log {
             .append(true)
             .create(true)
             .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            // A FIFO without a reader, or one that is full, keeps nobody waiting.
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK)
             .open(path)
             .map_err(|error| format!("--log {}: {error}", path.display()))?;
         self.state().file = Some(file);

@@ -4,10 +4,13 @@
 //! rename it away, is root on this storage. So the folder, and all above it, must be the server's own or
 //! root's, and nobody else's to write to; a folder for everybody's files counts when it is sticky.
 
-use std::fs::{self, OpenOptions};
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use crate::errno::check;
 
 /// Bits by which group and others write.
 const OTHERS_WRITE: u32 = 0o022;
@@ -103,6 +106,54 @@ pub fn secret(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(what)?;
     Ok(bytes)
+}
+
+/// The file by which servers keep each other away, made where it is not there; None where another server holds it.
+/// Whatever else lies there is refused: a FIFO would keep the server waiting, and devices do things when opened.
+pub fn lock(path: &Path) -> Result<Option<File>, String> {
+    let what = |error: io::Error| format!("{}: {error}", path.display());
+    let no_file = || {
+        format!(
+            "{}: is not a file, as a server's lock is: remove it",
+            path.display()
+        )
+    };
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(no_file());
+    }
+    let mut options = OpenOptions::new();
+    let options = options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK) // something else may have come there since
+        .open(path)
+        .map_err(what)?;
+    let found = file.metadata().map_err(what)?;
+    if !found.is_file() {
+        return Err(no_file());
+    }
+    if !own(found.uid()) {
+        return Err(format!("{}: belongs to user {}", path.display(), found.uid()));
+    }
+    // SAFETY: a plain call.
+    match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(Some(file)),
+        Err(errno) if errno.0 == libc::EWOULDBLOCK => Ok(None),
+        Err(errno) => Err(what(io::Error::from_raw_os_error(errno.0))),
+    }
+}
+
+/// What lies where a socket is to be: one that is nobody's any more goes, anything else stays, and is refused.
+pub fn make_way(socket: &Path) -> Result<(), String> {
+    let what = |error: io::Error| format!("{}: {error}", socket.display());
+    match fs::symlink_metadata(socket) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(what(error)),
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(socket).map_err(what),
+        Ok(_) => Err(format!(
+            "{}: is there, and no socket: --socket names another place",
+            socket.display()
+        )),
+    }
 }
 
 #[cfg(test)]
