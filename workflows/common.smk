@@ -55,7 +55,7 @@ def once_ready():
     if workflow.touch:
         return
     try:
-        if begin(PLAN, ROOT):
+        if begin(PLAN, ROOT, workflow.executor_plugin.name):
             start_over()
     except UserError as error:
         print(f"tiercel: {error}", file=sys.stderr)

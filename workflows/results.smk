@@ -19,7 +19,7 @@ rule collect:
     params:
         call=TIERCEL + ["collect", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} 2> >(tee {log:q} >&2)"
+        "TIERCEL_PARENT=$PPID exec {params.call:q} 2> >(tee {log:q} >&2)"
 
 
 rule report:
@@ -42,4 +42,4 @@ rule report:
     params:
         call=TIERCEL + ["report", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} > /dev/null 2> >(tee {log:q} >&2)"
+        "TIERCEL_PARENT=$PPID exec {params.call:q} > /dev/null 2> >(tee {log:q} >&2)"

@@ -33,7 +33,7 @@ rule concretize:
     params:
         call=STACK_CALL + ["concretize", "--site", SITE],
     shell:
-        "{params.call:q} 2> >(tee {log:q} >&2)"
+        "TIERCEL_PARENT=$PPID exec {params.call:q} 2> >(tee {log:q} >&2)"
 
 
 # Spack keeps every package that was built: after a failure the same command goes on.
@@ -51,4 +51,4 @@ rule install:
     params:
         call=STACK_CALL + ["install", "--site", SITE, "--mirror", str(config.get("mirror", ""))],
     shell:
-        "{params.call:q} 2> >(tee {log:q} >&2)"
+        "TIERCEL_PARENT=$PPID exec {params.call:q} 2> >(tee {log:q} >&2)"

@@ -23,4 +23,4 @@ rule traces:
     params:
         call=TIERCEL + ["trace", "collect", "--site", SITE, "--study", STUDY],
     shell:
-        "{params.call:q} > /dev/null 2> >(tee {log:q} >&2)"
+        "TIERCEL_PARENT=$PPID exec {params.call:q} > /dev/null 2> >(tee {log:q} >&2)"

@@ -36,7 +36,6 @@ def test_a_preempted_job_that_slurm_ends_is_submitted_again(cluster: Cluster) ->
     cluster.call("start")
     job, output = _preempt(cluster)
     assert f"tiercel: job {job} lost its nodes to another job" in output
-    assert cluster.state_of(job) == "PREEMPTED"
 
 
 def _preempt(cluster: Cluster) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.site.profile import check_profile
+from tiercel.site.profile import check_executor, check_profile
 
 from ..conftest import CHECKOUT, Project, needs_iokernel
 
@@ -149,3 +149,24 @@ def test_a_profile_sends_jobs_where_the_site_has_a_scheduler(
     (folder / "config.yaml").write_text(text.replace(old, new, 1))
     with pytest.raises(UserError, match=said):
         check_profile(site, tmp_path)
+
+
+def test_a_profile_of_the_users_own_sends_no_site_elsewhere(project: Project, tmp_path: Path) -> None:
+    """As people have one for all their workflows, in SNAKEMAKE_PROFILE: it names an executor, and no site."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "config.yaml").write_text(
+        "executor: cluster-generic\ncluster-generic-submit-cmd: false\njobs: 1\ncores: 1\nnolock: true\n"
+    )
+    said = snakemake(project, "--config", "study=tiny", SNAKEMAKE_PROFILE=str(own))
+    assert said.returncode == 2, said.stderr
+    assert "site local: is measured on this machine, and Snakemake would submit its jobs" in said.stderr
+    assert f"SNAKEMAKE_PROFILE is {own}" in said.stderr
+    assert not list(project.results.glob("raw/*"))
+
+
+def test_a_site_with_a_scheduler_is_not_measured_here() -> None:
+    with pytest.raises(UserError, match=r"site ruby: .* would run its jobs here: `snakemake --profile ruby`"):
+        check_executor("ruby", True, "local")
+    check_executor("ruby", True, "slurm")
+    check_executor("local", False, "local")

@@ -109,3 +109,20 @@ def test_rules_say_what_they_do_and_where_they_say_it(project: Project) -> None:
     made = snakemake(project.root, "local", "--report", "own.html")
     assert made.returncode == 0, made.stderr
     assert "which storage serves which workload" in (project.root / "own.html").read_text()
+
+
+def test_no_rule_outlives_a_killed_snakemake() -> None:
+    """Else tables are written beside those of the next one."""
+    for path in (CHECKOUT / "workflows").glob("*.smk"):
+        for command in re.findall(r'^ +"(.*\{params\.call:q\}.*)"$', path.read_text(), re.MULTILINE):
+            assert re.match(r"exec .* --parent \$PPID |TIERCEL_PARENT=\$PPID exec ", command), (path, command)
+
+
+def test_a_command_ends_with_its_parent(tmp_path: Path) -> None:
+    """Here with one that is gone already."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tiercel", "site", "list"],
+        cwd=tmp_path, env={**os.environ, "TIERCEL_PARENT": "4194303"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 130 and "interrupted" in ended.stderr and ended.stdout == ""

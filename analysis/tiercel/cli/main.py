@@ -14,7 +14,7 @@ import typer
 import typer.exceptions
 
 import tiercel
-from tiercel.children import interrupt
+from tiercel.children import end_with, interrupt
 from tiercel.cli import (
     advise,
     artifact,
@@ -79,7 +79,13 @@ def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it."),
 ) -> None:
     """Evaluates HPC storage end to end."""
+    if parent := os.environ.pop(PARENT, ""):
+        end_with(int(parent))
 
+
+#: The process that this one is to end with: a Snakemake that is killed leaves nobody behind who writes tables
+#: beside those of the next. Set by the rules that give no --parent.
+PARENT = "TIERCEL_PARENT"
 
 #: Exit codes. 1 is a command's own: what it was asked to do failed, or what it was asked to find was found.
 MISTAKE, DEFECT, INTERRUPTED, NOBODY_READS = 2, 3, 130, 141

@@ -23,7 +23,6 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import wraps
-from types import ModuleType
 from typing import Any
 
 #: Answers in a row that must lack a job before Slurm is asked for it by its number: what `sacct` tells comes
@@ -42,7 +41,7 @@ _ENDED = {
 }
 
 
-def mend(plugin: ModuleType) -> None:
+def mend(plugin: Any) -> None:
     """Have the executor of `plugin` (the module snakemake_executor_plugin_slurm) see jobs that are gone."""
     executor = plugin.Executor
     if getattr(executor, "mended", False):

@@ -88,6 +88,23 @@ def _check_executor(profile: Path, executor: object, scheduler: object) -> None:
         raise UserError(f"{profile}: executor: slurm: site.yaml names scheduler {name}")
 
 
+def check_executor(site: str, scheduled: bool, executor: str) -> None:
+    """Raise UserError where this Snakemake's `executor` takes jobs elsewhere than the site's runs belong.
+
+    A profile of the user's own, which may stand in the environment, names no site but an executor.
+    """
+    if scheduled == (executor != "local"):
+        return
+    name = os.environ.get("SNAKEMAKE_PROFILE", "")
+    own = f"snakemake --profile {site}"
+    if scheduled:
+        raise UserError(f"site {site}: has a scheduler, and Snakemake would run its jobs here: `{own}`")
+    raise UserError(
+        f"site {site}: is measured on this machine, and Snakemake would submit its jobs (executor {executor}"
+        f"{f', SNAKEMAKE_PROFILE is {name}' if name else ''}): `{own}`"
+    )
+
+
 def check_named_profile(site: str, arguments: Sequence[str], root: Path) -> None:
     """Raise UserError where Snakemake's `arguments` name the profile of another site than `site`.
 

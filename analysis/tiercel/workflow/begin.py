@@ -10,6 +10,8 @@ from tiercel.project import results_folder
 from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site
 from tiercel.schedulers import scheduler_of
+from tiercel.site.profile import check_executor
+from tiercel.site.simulated import is_simulated
 from tiercel.stack import prepare
 from tiercel.workflow.plan import WorkflowPlan
 
@@ -17,16 +19,18 @@ from tiercel.workflow.plan import WorkflowPlan
 _ONCE = "TIERCEL_STARTED_OVER"
 
 
-def begin(plan: WorkflowPlan, root: Path) -> bool:
+def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
     """Build the stack where the site asks for it, check the site, and take over what a killed Snakemake left.
 
-    Returned is whether that changed what is to be done: then Snakemake is to start over. UserError where the
-    site cannot carry out the plan.
+    `executor`: by name, what jobs go to. Returned is whether that changed what is to be done;
+    then Snakemake is to start over. UserError where the site cannot carry out the plan.
     """
+    assert plan.project is not None  # in the Snakemake that the user started
+    if not is_simulated(plan.site):
+        check_executor(plan.site, plan.project.plan.site.scheduler is not None, executor)
     first = _ONCE not in os.environ
     if prepare(plan.site, plan.study, root) and first:
         return True  # planned without the engines that there are now
-    assert plan.project is not None  # in the Snakemake that the user started
     check_site(plan.project)
     site = plan.project.plan.site
     taken = take_over(site, root, results_folder(root, plan.site))
