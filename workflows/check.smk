@@ -4,6 +4,9 @@ import json
 import sys
 from pathlib import Path
 
+from tiercel.workflow import name_user
+
+name_user()
 JOBS = json.loads(Path(config["jobs"]).read_text())
 RESULTS = Path("results") / config["site"] / "check"
 

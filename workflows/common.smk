@@ -6,13 +6,14 @@ from tiercel.errors import UserError
 from tiercel.project import results_folder, workflow_root
 from tiercel.runs.stamps import AGAIN, stamps_folder
 from tiercel.site.profile import check_named_profile
-from tiercel.workflow import begin, speak_up, start_over, workflow_plan
+from tiercel.workflow import begin, name_user, speak_up, start_over, workflow_plan
 
 SITE = config.get("site", "local")
 STUDY = config.get("study", "quick")
 # Whether Snakemake speaks for itself; `tiercel evaluate` keeps it quiet, and says what comes of it.
 ALOUD = str(config.get("announce", True)).lower() != "false"
 
+name_user()
 if workflow.is_main_process and not ALOUD:
     speak_up()
 try:

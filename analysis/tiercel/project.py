@@ -84,6 +84,8 @@ def unwritable(error: OSError) -> str:
         return ""
     if not Path(error.filename).is_relative_to(project_root()):
         return ""
+    if error.errno == errno.EROFS:
+        return ": make a project of your own where you can write (`tiercel init`)"
     return ": this project is not yours to write to: make one of your own (`tiercel init`)"
 
 

@@ -274,6 +274,7 @@ def test_what_cannot_be_packed_or_made_again(measured: Project, tmp_path: Path) 
         (("reproduce", str(tmp_path)), "there is no artifact.json"),
         (("reproduce", str(tmp_path / "none.tar.gz")), "no such file"),
         (("reproduce", __file__), "damaged, or no archive"),
+        (("reproduce", "/dev/zero"), "is no file"),
     ):
         done = measured.tiercel(*words)
         assert done.returncode == 2 and done.stdout == "" and said in done.stderr, (words, done.stderr)

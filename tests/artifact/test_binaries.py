@@ -23,6 +23,7 @@ HOME = b"/home/zelda"
         ("x.pfw.gz", lambda home: gzip.compress(b"\0" + home * 99)[:-8]),
         ("x.pfw.gz", lambda home: home),  # no archive at all
         ("x.txt", lambda home: home.decode().encode("utf-16")),
+        ("x.txt", lambda home: home.decode().encode("utf-32")),
     ],
 )
 def test_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -14,6 +15,9 @@ from typer.main import get_command
 from tiercel.cli.main import MISTAKE, app, run
 
 from ..conftest import Project
+
+#: A trace of a real run: the events that a filter is tried on.
+STRACE = Path(__file__).parents[1] / "data" / "traces" / "strace" / "dd.strace"
 
 
 def asked(words: list[str]) -> tuple[int, str, str]:
@@ -33,8 +37,9 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def usage_mistakes() -> Iterator[list[str]]:
-    """Every command with an option that it does not have; every option without its value, and with a word,
-    or with what is no number that anything can have, where it wants a number."""
+    """Every command with an option that it does not have; every option without its value, with nothing as its
+    value (`--folder "$UNSET"`: the current folder, as a path), and with a word, or with what is no number
+    that anything can have, where it wants a number."""
     for path, command in commands(get_command(app)):
         # Before a program's own options, where a command takes a program.
         yield [*path, "--no-such-option"]
@@ -43,6 +48,7 @@ def usage_mistakes() -> Iterator[list[str]]:
             if not name.startswith("--") or getattr(parameter, "is_flag", False):
                 continue
             yield [*path, name]
+            yield [*path, name, ""]
             if parameter.type_descriptor.annotation in (int, float):
                 yield [*path, name, "many"]
                 yield [*path, name, "inf"]
@@ -267,7 +273,7 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["compare", "local", "local", "--fail-on", "-5%"], ["engines", "compare", "ioor"],
         ["advise", "--", "/nowhere/program"], ["advise", "--minutes", "-1", "--", "true"],
         ["advise", "--minutes", "nan", "--", "true"], ["advise", "--minutes", "inf", "--", "true"],
-        ["advise", "--home", "nowhere", "--", "true"],
+        ["advise", "--home", "nowhere", "--", "true"], ["advise", "--trace-for", "0s", "--", "true"],
         ["place", "train", "--study", "nowhere"],
         ["place", "sweep", "--study", "nowhere", "--site", "nowhere"],
         ["place", "apps", "--only", "nothing"], ["place", "apps", "--repetitions", "0"],
@@ -297,6 +303,29 @@ def test_a_script_that_only_a_shell_starts_is_no_program(tmp_path: Path) -> None
     script = Path(written("run.sh", b"echo hello\n")(tmp_path))
     script.chmod(0o755)
     assert "#!/bin/sh" in refused(["advise", "--", str(script)])
+
+
+def test_a_program_of_another_machine_is_no_program(tmp_path: Path) -> None:
+    """The kernel refuses it; its tracer ended with code 1, and the advice was that it writes no files."""
+    program = bytearray(Path(sys.executable).resolve().read_bytes()[:4096])
+    program[18:20] = (0xFFFF).to_bytes(2, "little")  # e_machine: none that there is
+    path = Path(written("foreign", bytes(program))(tmp_path))
+    path.chmod(0o755)
+    said = refused(["advise", "-o", str(tmp_path / "out"), "--", str(path)])
+    assert "does not start: Exec format error" in said
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("file::INTEGER > 1", "Could not convert"), ("error('no')", "no"),
+        (f"size * {2**63 - 1} > 1", "Overflow"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["summary", "files", "explain"])
+def test_a_filter_that_no_row_fits(verb: str, condition: str, said: str) -> None:
+    """Only the events show it: as a condition it is well formed."""
+    assert said in refused(["trace", verb, str(STRACE), "--filter", condition])
 
 
 @pytest.mark.parametrize("first", [b"#!/nowhere/sh", b"#!/bin/sh\r", b"#!"])

@@ -366,3 +366,9 @@ def test_where_nothing_is_left_but_failures_it_fails(run, tmp_path):
 
 def joined(text):
     return " ".join(text.split())
+
+
+def test_another_layout_of_sessions_is_told(run, tmp_path):
+    write(tmp_path / "results" / "one", pair(), session_layout="own")
+    write(tmp_path / "results" / "two", later(), session_layout="shared")
+    assert "sessions of processes (own, shared)" in joined(run("one", "two")[1])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.compare.sides import AROUND_100, NOVEMBER, later, of_two, pair, together
 from tests.statistics.rows import rows
 from tiercel.compare.judging import ratio_of, wider
+from tiercel.statistics.comparison import NO_PAIR, WITHIN_NOISE
 from tiercel.statistics.noise import UNKNOWN, Floor, noise_floor
 
 
@@ -33,7 +34,7 @@ def test_the_wider_noise_of_both_sides_counts(tmp_path):
     assert row.floor_base.high <= 102 / 98
     assert row.floor_other.high >= 2.0
     assert row.comparison.floor.high == row.floor_other.high
-    assert row.comparison.reason == "the interval of the ratio overlaps the A/A noise floor"
+    assert row.comparison.reason == WITHIN_NOISE
     (turned,) = of_two(tmp_path, noisy, pair()).rows
     assert turned.outcome == row.outcome == "undecided"
 
@@ -43,7 +44,7 @@ def test_a_side_without_pairs_allows_no_claim(tmp_path):
     alone["began"] = NOVEMBER + 1e6
     (row,) = of_two(tmp_path, pair(), alone).rows
     assert row.outcome == "undecided"
-    assert row.comparison.reason == "no A/A pair was run, so the noise is unknown"
+    assert row.comparison.reason == NO_PAIR
 
 
 def test_a_margin_widens_the_noise(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tiercel.dl.files.spec import spec_of
+from tiercel.dl.kernel.checkpoint import _compared as compared
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec, read_spec
@@ -217,3 +218,58 @@ def test_tensors_of_ones(tmp_path: Path) -> None:
     for path in (tmp_path / "checkpoints").rglob("*.ckpt"):
         one = b"\x00\x00\x80\x3f" if "optim" in path.name else b"\x80\x3f"  # 1.0 as fp32, as bf16
         assert path.read_bytes() == one * (path.stat().st_size // len(one))
+
+
+def zeroed(path: Path, first: int = 0, length: int | None = None) -> None:
+    content = bytearray(path.read_bytes())
+    end = len(content) if length is None else first + length
+    content[first:end] = bytes(end - first)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("random", [True, False])
+def test_what_is_read_back_is_compared(tmp_path: Path, random: bool) -> None:
+    """A file of zeros, one that is another, one with a lost block: none is read back as if it were whole."""
+    # 2,600,000 bytes: two whole stretches of 1 MiB, and one that ends within them.
+    parts: dict[str, Any] = {
+        "model": {"type": "default", "num_layers": 2, "layer_parameters": [2_600_000], "parallelism": {}},
+        "workflow": {"train": False, "generate_data": False, "checkpoint": True},
+    }  # fmt: skip
+
+    def ran(written: int, read: int) -> tuple[int, str]:
+        keys = {"num_checkpoints_write": written, "num_checkpoints_read": read, "randomize_tensor": random}
+        answer = run(tmp_path, 1, **parts, checkpoint=keys)
+        return answer.returncode, answer.stderr
+
+    assert ran(1, 0) == (0, "")
+    folder = tmp_path / "checkpoints" / "global_epoch1_step1"
+    layers = sorted(path for path in folder.glob("*.ckpt") if path.stat().st_size == 2_600_000)
+    assert len(layers) == 2
+    assert ran(0, 1) == (0, "")
+    whole = layers[0].read_bytes()
+    damages = (lambda: zeroed(layers[0]), lambda: zeroed(layers[0], 1 << 20, 4096),
+               lambda: zeroed(layers[0], 2_599_000, 1000))  # fmt: skip
+    for damage in damages:
+        damage()
+        code, said = ran(0, 1)
+        assert code == 2 and f"{layers[0]}: does not hold what this workload writes" in said, said
+        assert said.count("\n") == 1
+        layers[0].write_bytes(whole)
+    if random:  # of ones any file of a size is like the other
+        layers[0].write_bytes(layers[1].read_bytes())
+        assert ran(0, 1)[0] == 2
+        layers[0].write_bytes(whole)
+    assert ran(0, 1) == (0, "")
+
+
+@pytest.mark.parametrize("length", [1, 4095, 4096, 4097, 1 << 20, (1 << 20) + 1, 5_000_000])
+@pytest.mark.parametrize("piece", [1000, 4096, 1 << 19, 1 << 24])
+def test_the_same_bytes_are_compared_however_they_come(length: int, piece: int) -> None:
+    def offsets(step: int) -> list[int]:
+        parts = ((n, min(length, n + step)) for n in range(0, length, step))
+        return [n for begin, end in parts for a, b in compared(begin, end, length) for n in range(a, b)]
+
+    found = offsets(piece)
+    assert found == offsets(length) == sorted(set(found))
+    assert {0, length - 1} <= set(found)
+    assert set(range(0, length, 1 << 20)) <= set(found)

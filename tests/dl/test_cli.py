@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def tiercel(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -79,3 +81,38 @@ def test_mistakes_are_one_line() -> None:
         assert answer.returncode == 2, arguments
         assert telling in answer.stderr
         assert len(answer.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "full", ["0_output.json.part", "dlkernel.json.part", "trace/dlkernel-main-0-of-1.pfw.gz"]
+)
+def test_a_full_folder_of_results_is_named(tmp_path: Path, full: str) -> None:
+    """/dev/full answers each write with "No space left on device": the engine's words have no room, too."""
+    output = tmp_path / "out"
+    for name in (full, "train.stderr"):
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (output / name).symlink_to("/dev/full")
+    answer = tiercel("run", "cosmoflow-vast", "--scale", "0.005", "--folder", str(tmp_path / "d"), "--trace",
+                     "--output", str(output), "--set", "train.epochs=1")  # fmt: skip
+    assert answer.returncode == 2 and answer.stderr.count("\n") == 1, answer.stderr
+    assert str(output / full.removesuffix(".part")) in answer.stderr
+    assert "cannot be written: No space left on device" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("optimise", "cosmoflow-vast", "--folder"),
+        ("bench", "--folder"),
+        ("verify", "--folder"),
+        ("run", "cosmoflow-vast", "--output"),
+    ],
+)
+def test_a_folder_of_files_is_no_prefix_of_objects(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It was made in the current folder, under the name s3:."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "tiercel", "dl", *command, "s3://bucket/x"],
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert answer.returncode == 2 and "a folder is needed here" in answer.stderr, answer.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -52,7 +52,7 @@ def test_what_was_written_is_read(tmp_path: Path, name: str) -> None:
     sizes = read_all(handler, chosen, path)
     assert len(sizes) == file.samples
     assert all(size >= file.sample_bytes for size in sizes)
-    samples, each = handler.describe(path, chosen)
+    samples, each = handler.describe(path, chosen, IO())
     assert samples in (None, file.samples)
     assert each == file.sample_bytes
     assert handler.expected_size(file, chosen) in (None, Path(path).stat().st_size)

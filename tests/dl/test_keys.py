@@ -150,6 +150,35 @@ def test_check_lists_what_a_file_says(tmp_path: Path) -> None:
     assert "runs as it is" in tiercel("check", written(tmp_path)).stdout
 
 
+def test_what_mlpstorage_states_beside_its_file_is_taken(tmp_path: Path) -> None:
+    """As in its benchmarks/dlio.py of 2026: for a training in a folder, for one in object storage, and for
+    checkpoints of one node."""
+    training = ["dataset.skip_listing=True", "dataset.listing_validation_interval=1",
+                "dataset.data_folder=unet3d"]  # fmt: skip
+    objects = ["storage.storage_type=s3", "storage.storage_root=bucket", "storage.s3_force_path_style=true",
+               "storage.storage_options.storage_library=s3dlio",
+               "storage.storage_options.uri_scheme=s3"]  # fmt: skip
+    subset = ["checkpoint.mode=subset", "model.parallelism.data=8", "checkpoint.num_checkpoints_read=0",
+              "checkpoint.num_checkpoints_write=10", "checkpoint.checkpoint_folder=/x/llama"]  # fmt: skip
+    lines = (("unet3d-b200", training), ("unet3d-b200", training + objects), ("llama3-70b", subset),
+             ("retinanet-b200", ["dataset.data_folder="]))  # fmt: skip
+    for name, words in lines:
+        options = [part for word in words for part in ("--set", f"++workload.{word}")]
+        answer = tiercel("check", name, *options, "--json")
+        assert answer.returncode == 0, answer.stderr
+        found = {row["key"]: row for row in json.loads(answer.stdout)}
+        assert found["framework"]["outcome"] == "carried out"
+        if words[3:] == objects:
+            assert found["storage.storage_options.s3_force_path_style"]["value"] == "True"
+            assert found["dataset.skip_listing"]["outcome"] == "no effect"
+    for word, told in (
+        ("++workload.storage.storage_options.uri_scheme=direct", "uri_scheme: direct: reads past the cache"),
+        ("++hydra.run.dir=/x", "is of DLIO's own command line: leave it out"),
+    ):
+        answer = tiercel("check", "unet3d-b200", "--set", word)
+        assert answer.returncode == 2 and told in " ".join((answer.stdout + answer.stderr).split())
+
+
 def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
     overrides = ["--set", "reader.transformed_record_dims=[2,2]", "--set", "dataset.generation_buffer_size=9"]
     file, place = written(tmp_path), str(tmp_path / "d")

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from tiercel.dl.official import nearest
 from tiercel.dl.rules import Plan, Standing, least_files, standings
 from tiercel.dl.workload import load_workload
 
@@ -46,10 +48,77 @@ def test_samples_of_parquet_are_as_long_as_their_columns(tmp_path: Path) -> None
     assert least_files(own, plan(processes=1, memory=GIB)) == 13_422
 
 
-def test_a_file_of_ones_own_is_compared_with_none() -> None:
-    """Its name tells nothing of what is in it."""
-    found = standings(load_workload("retinanet-b200"), plan(own_file=True))
+#: Keys that `mlpstorage run` states beside its file (mlpstorage_py/benchmarks/dlio.py, 2026).
+INJECTED = {
+    "dataset.skip_listing": True, "dataset.listing_validation_interval": 100,
+    "dataset.data_folder": "/mnt/sut/unet3d", "storage.storage_type": "s3", "storage.storage_root": "bucket",
+    "storage.storage_options.storage_library": "s3dlio", "storage.storage_options.uri_scheme": "s3",
+    "storage.s3_force_path_style": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("of", "changes", "verdict", "told"),
+    [
+        ("unet3d-b200", {"model.name": "unet3d"}, "holds", "as there"),
+        ("unet3d-b200", {**INJECTED, "reader.read_threads": 9}, "holds", "dataset.data_folder, reader.read"),
+        ("unet3d-b200", {"reader.batch_size": 8}, "short", "reader.batch_size: 8 for 7"),
+        ("unet3d-b200", {"train.computation_time": 0.2}, "short", "train.computation_time: 0.2 for 0.162"),
+        ("unet3d-b200", {"dataset.format": "npy"}, "short", "dataset.format: npy for npz (OPEN may)"),
+        # Nothing is written where checkpoints are off: what is said of them is no change.
+        ("unet3d-b200", {"checkpoint.fsync": True}, "holds", "as there"),
+        # Of two official files the nearer one.
+        ("retinanet-mi355", {"reader.read_threads": 9}, "holds", "as there but for reader.read_threads"),
+        ("llama3-70b", {"model.name": "llama_70b"}, "holds", "as there"),
+        ("llama3-70b", {"model.transformer.vocab_size": 32000}, "short", "transformer.vocab_size: 32000"),
+        ("llama3-8b", {"checkpoint.randomize_tensor": False}, "short", "randomize_tensor: False for True"),
+    ],
+)  # fmt: skip
+def test_a_file_of_ones_own_is_compared_with_the_official_one(
+    tmp_path: Path, of: str, changes: dict[str, Any], verdict: str, told: str
+) -> None:
+    content: dict[str, Any] = yaml.safe_load(Path(f"workflows/dl-workloads/{of}.yaml").read_text())
+    for key, value in changes.items():
+        *groups, last = key.split(".")
+        part = content
+        for group in groups:
+            part = part.setdefault(group, {})
+        part[last] = value
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(content))
+    answer = tiercel("rules", str(tmp_path / "own.yaml"), "-n", "8", "--memory", "1GiB", "--json")
+    assert answer.stderr == ""
+    (row,) = [one for one in json.loads(answer.stdout) if f"(compared with {of})" in one["asks"]]
+    assert row["verdict"] == verdict and told in row["here"], row
+
+
+def test_a_model_of_ones_own_is_like_none() -> None:
+    own = load_workload("cosmoflow-h100")
+    assert nearest(own) is None
+    found = standings(own, plan(own_file=True))
     assert [one.verdict for one in found if one.asks == "the official file of the workload"] == ["yours"]
+
+
+def test_batches_read_ahead_are_two_at_most() -> None:
+    given = plan(memory=GIB, overridden=frozenset({"reader.prefetch_size"}))
+    for size, short_ones in ((0, 0), (2, 0), (3, 1)):
+        found = standings(load_workload("unet3d-b200", {"reader.prefetch_size": size}), given)
+        asked = [one.asks for one in found if one.verdict == "short" and one.rule == "3.6.2"]
+        assert asked == ["reader.prefetch_size: 0, 1 or 2"] * short_ones
+
+
+def test_every_number_of_a_models_shape_counts() -> None:
+    for key in ("hidden_size", "ffn_hidden_size", "num_attention_heads", "num_kv_heads"):
+        changed = {f"model.transformer.{key}": 16}
+        found = standings(load_workload("llama3-8b", changed), plan())
+        wrong = [one.asks for one in found if one.verdict == "short"]
+        assert wrong == ["layers 32, hidden 4096, FFN 14336, heads 32, of keys and values 8"], key
+
+
+def test_caches_are_the_submitters_to_drop_where_memory_holds_what_was_written() -> None:
+    # 10 * 104.7 GiB written by one host: 3 * 348 GiB are less, 3 * 350 GiB more.
+    for memory, verdict in ((348, "holds"), (350, "yours")):
+        found = standings(load_workload("llama3-8b"), plan(memory=memory * GIB))
+        assert [one.verdict for one in found if one.rule == "4.3.1"] == [verdict]
 
 
 def test_processes_that_no_model_has_are_no_work() -> None:
@@ -113,6 +182,9 @@ def test_the_command_says_it_and_ends_with_2_where_it_falls_short() -> None:
     [
         (("unet3d-b200", "--memory", "much"), "--memory much"),
         (("unet3d-b200", "--memory", "0"), "--memory 0: a host has some"),
+        (("unet3d-b200", "-n", "9" * 400), "less than or equal to 2147483647"),
+        (("unet3d-b200", "--hosts", "9" * 400), "less than or equal to 2147483647"),
+        (("unet3d-b200", "--set", f"dataset.num_files_train={'9' * 400}"), "dataset.num_files_train"),
         (("unet3d-b200", "--scale", "2"), "--scale 2: must be above 0 and at most 1"),
         (("unet3d-b200", "--set", "workflow.train=false", "--set", "workflow.generate_data=true"),
          "no rules are about it"),

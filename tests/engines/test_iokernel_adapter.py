@@ -67,8 +67,10 @@ def document(*results: dict[str, Any], **keys: Any) -> str:
 def test_a_finished_run(task: Callable[..., Task], tmp_path: Path) -> None:
     cpu = {"userSeconds": 0.5, "systemSeconds": 0.25}
     latency = {"count": 10, "mean": 0.18, "p50": 0.1, "p90": 0.2, "p99": 0.3, "p999": 0.4, "max": 0.5}
-    (tmp_path / "main.json").write_text(document(result("write", cpu=cpu, transferLatency=latency)))
+    told = {"cpu": cpu, "transferLatency": latency, "sessionLayout": "shared"}
+    (tmp_path / "main.json").write_text(document(result("write", **told)))
     (m,) = IOKernel().parse(task(data(operation="write")), tmp_path)
+    assert m.session_layout == "shared"
     assert (m.bandwidth, m.operation_rate, m.cpu_user, m.cpu_system) == (50.0, 5.0, 0.5, 0.25)
     assert (m.latency_mean, m.latency_p999, m.latency_max) == (0.18, 0.4, 0.5)
 

@@ -199,7 +199,6 @@ _CONTEXT = {
     "psi_cpu_during": 0.02,
     "psi_io_before": 0.01,
     "psi_io_during": 0.3,
-    "session_layout": "own",
 }
 
 

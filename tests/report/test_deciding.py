@@ -57,12 +57,15 @@ def test_what_fits_is_chosen_the_quickest_first_and_shared_runs_count_once(resul
     assert further([slow, never, quick], results, 30.0).repetitions == {one: 6, other: 6}
     assert further([slow, never, quick], results, 9.0).answers == ()
     assert "would decide 2 of 3" in sentence([slow, never, quick], results)
-    assert sentence([never], results) == "more repetitions would not decide it: placements differ as much"
+    assert (
+        sentence([never], results)
+        == "more repetitions would not decide it: copies of one configuration differ as much"
+    )
     assert sentence([], results) == ""
     load = replace(never, cause="storages changed as much from round to round")
     assert sentence([load], results).endswith("decide it: storages changed as much from round to round")
     assert sentence([never, load, never], results).endswith(
-        "decide them: placements differ as much, or storages changed as much from round to round"
+        f"decide them: {never.cause}, or storages changed as much from round to round"
     )
 
 

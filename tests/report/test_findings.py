@@ -61,7 +61,7 @@ def test_what_overlaps_is_called_undecided():
     assert not sentences(found, severity="claim")
     (sentence,) = sentences(found, "user", "open")
     assert "cannot be told apart" in sentence
-    assert "1 are not: 1 because repetitions and placements differ as much." in " ".join(sentences(found))
+    assert "1 are not: 1 because runs of one system differ as much." in " ".join(sentences(found))
 
 
 def test_memory_is_no_winner_but_a_bound():

@@ -63,11 +63,17 @@ class Cluster:
             capture_output=True, text=True,
         ).stdout  # fmt: skip
 
-    def snakemake(self, *words: str) -> subprocess.Popen[str]:
+    def state_of(self, job: str) -> str:
+        """Return how Slurm says that a job is, also of one that has ended."""
+        return self.inside("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").strip()
+
+    def snakemake(self, *words: str, said: Path | None = None) -> subprocess.Popen[str]:
+        """Start Snakemake; what it says is to be read from the process, or goes to the file `said`."""
         command = [SCRIPT, "exec", sys.executable, "-m", "snakemake", "--profile", SITE]
         return subprocess.Popen(
             [*command, *words, "--config", "study=tiny", "announce=false"],
-            env=self.environment, cwd=self.root, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=self.environment, cwd=self.root, text=True,
+            stdout=said.open("w") if said else subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def study(self, text: str) -> None:
@@ -97,7 +103,7 @@ class Cluster:
         """Wait until `condition` holds, while `workflow` goes on."""
         end = time.monotonic() + seconds
         while not condition():
-            assert workflow.poll() is None, f"{what}: snakemake ended\n{workflow.communicate()[0]}"
+            assert workflow.poll() is None, f"{what}: snakemake ended\n{workflow.communicate()[0] or ''}"
             assert time.monotonic() < end, f"{what}: not within {seconds:g} s\n{self.logs()}"
             time.sleep(0.1)
 

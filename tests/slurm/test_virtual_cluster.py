@@ -137,6 +137,28 @@ def _check_memory(cluster: Cluster) -> None:
     assert "less-memory" not in {flag for row in flags for flag in row}
 
 
+def test_a_study_goes_on_when_the_controller_was_gone(cluster: Cluster) -> None:
+    """Snakemake's executor forgets jobs whose state it is not told some times, and waits for ever."""
+    cluster.study(ONE.replace("minimum: 1, maximum: 1", "minimum: 2, maximum: 2"))
+    cluster.hold.touch()
+    said = cluster.root / "said"
+    workflow = cluster.snakemake(said=said)
+    try:
+        cluster.wait(cluster.begun, "the first run begins", workflow)
+        cluster.call("kill-controller")
+        cluster.wait(lambda: "Slurm does not tell how jobs are" in said.read_text(), "silence", workflow)
+        cluster.hold.unlink()  # what runs now ends while nobody is told
+        cluster.call("start-controller")
+        workflow.wait(timeout=900)
+    finally:
+        workflow.kill()
+    assert workflow.returncode == 0, said.read_text() + cluster.logs()
+    records = [json.loads(p.read_text()) for p in cluster.results.glob("raw/*/record.json")]
+    assert {record["status"] for record in records} == {"ok"}
+    assert len(pd.read_parquet(cluster.results / "observations.parquet")["run"].unique()) == len(records)
+    assert not cluster.begun()
+
+
 TRAINING = """
 study: tiny
 title: Training and inference on two nodes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from tiercel.statistics.bootstrap import ratio_interval
-from tiercel.statistics.comparison import compare, compare_scales, judge, rank_test, step_up
+from tiercel.statistics.comparison import WITHIN_NOISE, compare, compare_scales, judge, rank_test, step_up
 from tiercel.statistics.noise import UNKNOWN, Floor
 
 FLOOR = Floor(1 / 1.1, 1.1, 5)
@@ -47,7 +47,7 @@ def test_scales_that_disagree_are_undecided():
 
 def test_a_clear_difference_within_the_noise_floor_is_not_claimed():
     a, b = [1.05, 1.051, 1.052, 1.053, 1.054], [1.0, 1.001, 1.002, 1.003, 1.004]
-    assert compare(a, b, FLOOR).reason == "the interval of the ratio overlaps the A/A noise floor"
+    assert compare(a, b, FLOOR).reason == WITHIN_NOISE
     assert compare(a, b, Floor(0.99, 1.01, 5)).verdict == "higher"
     assert compare(b, a, Floor(0.99, 1.01, 5)).verdict == "lower"
 

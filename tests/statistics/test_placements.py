@@ -11,7 +11,7 @@ from benchmarks.decisions import OPERATIONS, SCALES, WORKLOADS, Case, judged, si
 from scipy import stats
 from tests.statistics.rows import rows
 
-from tiercel.statistics.comparison import Parts, compare_placed, judge
+from tiercel.statistics.comparison import NO_PAIR, Parts, compare_placed, judge
 from tiercel.statistics.effort import repetitions_needed
 from tiercel.statistics.noise import UNKNOWN, Floor
 from tiercel.statistics.placements import (
@@ -30,6 +30,7 @@ from tiercel.statistics.placements import (
 from tiercel.statistics.ranking import reverse, same
 from tiercel.statistics.rounds import ENOUGH, common, flattened, unflattened
 from tiercel.statistics.tables import comparisons
+from tiercel.statistics.wander import EXPLAINS, Wander
 
 NONE = Floor(1.0, 1.0, 30, "own")
 
@@ -91,10 +92,10 @@ def test_placements_widen_it_however_many_repetitions_there_are() -> None:
     a, b = (np.exp(random.normal(mean, 0.01, 400)) for mean in (0.3, 0.0))
     wide = Floor(math.exp(-WIDTH * math.sqrt(0.08)), math.exp(WIDTH * math.sqrt(0.08)), 1000, "own")
     made = compare_placed([(a, b)], wide)
-    assert made.verdict == "undecided" and made.reason.startswith("repetitions and placements differ as much")
+    assert made.verdict == "undecided" and made.reason.startswith("runs of one system differ as much")
     assert math.log(made.high) == pytest.approx(0.3 + 1.962 * math.sqrt(0.08), abs=5e-3)
     assert compare_placed([(a, b)], NONE).verdict == "higher"
-    assert compare_placed([(a, b)], UNKNOWN).reason == "no A/A pair was run, so the noise is unknown"
+    assert compare_placed([(a, b)], UNKNOWN).reason == NO_PAIR
 
 
 def test_three_against_three_claim_nothing_and_two_scales_of_them_do() -> None:
@@ -152,6 +153,21 @@ def test_more_repetitions_do_not_help_against_placements() -> None:
     sides = (((1e-4, 5),), ((1e-4, 5),))
     assert repetitions_needed(Parts(0.2, sides, 0.15**2, 30.0), 1, 1.0) is None
     assert repetitions_needed(Parts(0.2, sides, 0.01**2, 30.0), 1, 1.0) == 1
+
+
+def test_a_change_over_the_rounds_asks_for_more_of_them() -> None:
+    """Rounds with a correlation of 0.8 tell slowly: repetitions alone would decide with one more. A claim
+    needs what the change alone does not explain; fifty times the change is beyond a hundred rounds."""
+    sides = (((1e-4, 5),), ((1e-4, 5),))
+
+    def needed(variance: float) -> int | None:
+        return repetitions_needed(Parts(0.6, sides, 0.0, 30.0, changed=Wander(variance, 2.5, 5)), 1, 1.0)
+
+    assert needed(0.0) == 1
+    more = needed(0.02)
+    assert more is not None and more > 1
+    assert Wander(0.02, 2.5, 5).after(more).alone(0.6) < EXPLAINS
+    assert (needed(0.04) or 0) > more and needed(1.0) is None
 
 
 def test_a_single_pair_is_taken_for_a_lucky_one() -> None:

@@ -176,3 +176,19 @@ def test_sizes() -> None:
     w = s.experiments["e"].workloads["w"]
     assert w.bytes_per_process(3) == 348160  # type: ignore[union-attr]  # 1 MiB / 3, in whole 4 KiB: 85 x 4096
     assert w.footprint(2, 3) == 348160 * 6
+
+
+def test_what_is_compared_repeats_where_it_decides() -> None:
+    """With `decide:`, two storages have their minimum, and further repetitions by looks; what is held against
+    nothing goes on until it is precise."""
+    count = Counter(r.twin for r in plan(study(decide="1min")).runs)
+    assert count == {"a": 24 * 2, "b": 8}  # as in test_counts; the minimum of 2 rounds
+    one = study(decide="1min", stacks=["a"])
+    assert Counter(r.twin for r in plan(one).runs)["a"] == 12 * 4
+    # Experiments on one storage each are not held against each other.
+    experiments = {
+        name: {"stacks": [name], "nodes": [1], "processes_per_node": [1],
+               "workloads": {"w": {"operation": "write", "segments": 3}}}
+        for name in "ab"
+    }  # fmt: skip
+    assert Counter(r.twin for r in plan(study(decide="1min", experiments=experiments)).runs)["a"] == 2 * 4

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
+from tiercel.workflow.account import name_user
 from tiercel.workflow.errors import ErrorsOnce
 
 from ..conftest import Project, needs_iokernel
@@ -22,11 +25,28 @@ def test_each_error_once_and_nothing_else(capsys: pytest.CaptureFixture[str]) ->
             logger.error("sinfo: no controller\n")
         logger.warning("a warning")
         logger.error("Error in rule batch", extra={"event": "job_error"})
+        logger.error("KeyError: uid not found", extra={"event": "error"})  # an exception of Snakemake's own
+        logger.error("CalledProcessError in file measure.smk", extra={"event": "error"})
         logger.error("Exiting because a job execution failed. Look above for error messages")
         logger.error("")
     finally:
         logger.removeHandler(handler)
-    assert capsys.readouterr().err == "tiercel: snakemake: sinfo: no controller\n"
+    said = capsys.readouterr().err
+    assert said == "tiercel: snakemake: sinfo: no controller\ntiercel: snakemake: KeyError: uid not found\n"
+
+
+def test_a_user_without_a_name_is_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs as a number: Snakemake asks who it is, and ended in a traceback."""
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(variable, "")
+        monkeypatch.delenv(variable)
+
+    def unknown(number: int) -> object:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    name_user()
+    assert getpass.getuser() == str(os.getuid())
 
 
 @needs_iokernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -86,8 +87,11 @@ def test_a_dry_run_may_stand_in_a_profile(project: Project) -> None:
 def test_lint_has_one_thing_to_say(sites: Path) -> None:
     """Where the programs come from: the site's stack by Spack, which Snakemake does not know of."""
     answer = snakemake(sites, "local", "--lint")
-    said = {line.strip() for line in answer.stderr.splitlines() if line.strip().startswith("* ")}
-    assert said == {"* Specify a conda environment or container for each rule.:"}
+    said = [line.strip() for line in answer.stderr.splitlines() if line.strip().startswith("* ")]
+    rules = {"concretize", "install", "batch", "traces", "collect", "report"}
+    assert said == ["* Specify a conda environment or container for each rule.:"] * len(rules)
+    assert set(re.findall(r"^Lints for rule (\w+)", answer.stderr, re.MULTILINE)) == rules
+    assert answer.returncode == 1
 
 
 def test_rules_say_what_they_do_and_where_they_say_it(project: Project) -> None:

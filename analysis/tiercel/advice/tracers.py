@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tiercel.advice.starts import must_start
 from tiercel.errors import UserError
 from tiercel.placement.recipe import FileRecord, Operation, Recipe
 from tiercel.programs import own_program, program
@@ -139,6 +140,7 @@ def choose(argv: Sequence[str], wanted: str = "auto") -> Tracer:
     if wanted == "dftracer" and no_dftracer:
         raise UserError(f"--tracer dftracer: {no_dftracer}")
     if wanted == "strace" or (wanted == "auto" and not without_strace):
+        must_start(find_program(argv), argv[0])
         tracer: Tracer = Strace()
         tracer.why = "asked for" if wanted == "strace" else "it sees every process and every failed call"
         return tracer

@@ -64,6 +64,8 @@ def _extract(opened: tarfile.TarFile, target: Path) -> None:
 def unpack(archive: Path, target: Path) -> Path:
     """Unpack an artifact's archive below `target` and return the one folder in it. UserError for others."""
     try:
+        if archive.exists() and not archive.is_file():  # a pipe or a device may have no end
+            raise UserError(f"{archive}: is no file")
         with tarfile.open(archive) as opened:
             _extract(opened, target)
     except _BROKEN as error:

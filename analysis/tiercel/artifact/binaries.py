@@ -11,8 +11,8 @@ from tiercel.privacy import Private, private
 from tiercel.results.torn import inflated
 
 _BLOCK = 4 << 20
-#: Of texts: those that a zero byte makes binary, too.
-_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be")
+#: Of texts: those that a zero byte makes binary, too (UTF-32 is what C's wide characters are).
+_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 
 
 def check_binaries(folder: Path) -> list[str]:

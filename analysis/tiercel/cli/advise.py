@@ -129,9 +129,12 @@ def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return parse_duration(text)
+        seconds = parse_duration(text)
     except ValueError as error:
         raise UserError(f"--trace-for: {error}") from None
+    if not seconds:
+        raise UserError(f"--trace-for {text}: in no time nothing is seen")
+    return seconds
 
 
 def _say(sentence: str) -> None:

@@ -1,4 +1,5 @@
-"""How `--help` looks: commands under what people want, options with their defaults.
+"""How `--help` looks (commands under what people want, options with their defaults), and that nothing is no
+value.
 
 Typer's own help is drawn by rich, whose import (Markdown, tracebacks, syntax) costs more than all of
 tiercel's command line. Here it is plain text, with bold and colour on a terminal that wants them.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 
 import typer
 from typer._click.core import Context, Parameter
@@ -59,10 +61,12 @@ def _parameters(command: TyperCommand | TyperGroup, ctx: Context, formatter: Hel
     _rows(formatter, "Options", told["option"])
 
 
-class _Switches:
-    """Commands whose switches are off where they are not given.
+class _Values:
+    """Commands whose switches are off where they are not given, and to which nothing (``--folder "$UNSET"``)
+    is no value: as a path it would be the current folder.
 
-    Typer leaves those at None and has pydantic look at that: more to load than all the rest of a help page.
+    Typer leaves switches at None and has pydantic look at that: more to load than all the rest of a help
+    page.
     """
 
     def get_params(self, ctx: Context) -> list[Parameter]:
@@ -70,17 +74,26 @@ class _Switches:
         for parameter in parameters:
             if isinstance(parameter, TyperOption) and parameter.is_flag and parameter.default is None:
                 parameter.default = False
+            if "process_value" not in vars(parameter):
+                parameter.process_value = partial(_process, parameter)  # type: ignore[method-assign]
         return parameters
 
 
-class Command(_Switches, TyperCommand):
+def _process(parameter: Parameter, ctx: Context, value: object) -> object:
+    """Process what was given as typer does; BadParameter for an empty text, but in the words of a program."""
+    if parameter.nargs != -1 and "" in (value if isinstance(value, list | tuple) else (value,)):
+        raise typer.BadParameter("nothing is given: an empty text", ctx=ctx, param=parameter)  # type: ignore[arg-type]
+    return type(parameter).process_value(parameter, ctx, value)
+
+
+class Command(_Values, TyperCommand):
     """A command."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         _parameters(self, ctx, formatter)
 
 
-class Group(_Switches, TyperGroup):
+class Group(_Values, TyperGroup):
     """A command that others belong to: they come first, under their headings."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:

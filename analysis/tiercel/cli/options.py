@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, overload
 
 import typer
 
 from tiercel.errors import UserError
 from tiercel.units import parse_size
+
+
+def on_files(folder: Path | None) -> Path | None:
+    """As callback of an option that names a folder: UserError for one in object storage, which would be made
+    here under that name."""
+    if folder is not None and folder.parts[:1] == ("s3:",):
+        raise UserError(f"{folder}: a folder is needed here, and no prefix of objects")
+    return folder
+
 
 Site = Annotated[str, typer.Option("--site", "-s", help="A site under site-configs/.")]
 Study = Annotated[str, typer.Option("--study", help="A study under workflows/studies/, or a YAML file.")]
@@ -19,6 +29,8 @@ Changes = Annotated[
         "more than once.",
     ),
 ]
+#: MPI counts processes in 32 bits, and so do schedulers.
+MOST_PROCESSES = 2**31 - 1
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -46,7 +46,7 @@ def circumstances(sides: Sequence[Side], stacks: Sequence[Stacks]) -> list[Circu
         _number("cores", sides, "cores", lambda v: f"{v:.0f}", relative=0.001),
         _number("memory of a node", sides, "memory_bytes", format_size, relative=0.02),
         _words("launcher", [_texts(side.runs, "launcher") for side in sides]),
-        _words("sessions of processes", [_texts(side.runs, "session_layout") for side in sides]),
+        _words("sessions of processes", [_texts(side.observations, "session_layout") for side in sides]),
         _words("tiercel", [frozenset({side.version} - {""}) for side in sides]),
         _words("study", [_texts(side.runs, "study") for side in sides]),
         _repetitions(sides),

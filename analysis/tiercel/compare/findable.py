@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tiercel.statistics.comparison import ALPHA, Comparison, rank_test, step_up
+from tiercel.statistics.comparison import ALPHA, NO_PAIR, Comparison, rank_test, step_up
 from tiercel.statistics.summary import Values
 
 Strata = Sequence[tuple[Values, Values]]
@@ -28,7 +28,7 @@ def findable(rows: Sequence[Comparison], place: int, strata: Strata) -> tuple[fl
     if not math.isfinite(row.ratio):
         return math.nan, row.reason
     if not row.floor.known:
-        return math.nan, "no A/A pair was run, so the noise is unknown"
+        return math.nan, NO_PAIR
     others = [c.p_value for i, c in enumerate(rows) if i != place]
     if step_up([row.smallest_p, *others])[0] >= ALPHA:
         among = f" among {len(rows)} rows" if row.smallest_p < ALPHA else ""

@@ -10,7 +10,7 @@ import typer
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json, on_files
 from tiercel.dl import commands_rules, commands_verify
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
@@ -25,9 +25,12 @@ def register(to: typer.Typer) -> None:
 
 Workload = Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")]
 ScaleOption = Annotated[float, typer.Option("--scale", help="Share of its data and computation.")]
-Processes = Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on this machine.")]
+Processes = Annotated[
+    int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on this machine.")
+]
 Folder = Annotated[
-    Path | None, typer.Option("--folder", help="On the storage under test; default: a temporary one.")
+    Path | None,
+    typer.Option("--folder", callback=on_files, help="On the storage under test; default: a temporary one."),
 ]
 Anywhere = Annotated[
     str | None,
@@ -81,7 +84,9 @@ def run(
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
     folder: Anywhere = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Keep the engine's files here.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", callback=on_files, help="Keep the engine's files here.")
+    ] = None,
     cold: Annotated[str, typer.Option("--cold", help="Cold epochs: none, first or every.")] = "first",
     trace: Annotated[
         bool, typer.Option("--trace", help="Leave a DFTracer-schema trace in --output.")
@@ -93,6 +98,7 @@ def run(
     from tempfile import gettempdir
 
     from tiercel.dl.running import alone, deep_learning, output_of, place_for, run_once
+    from tiercel.dl.showing import print_run
     from tiercel.dl.workload import overrides_of
     from tiercel.errors import UserError
     from tiercel.temporary import temporary_folder
@@ -115,45 +121,7 @@ def run(
         if as_json:
             print_json(ran.as_dict())
         else:
-            _show(ran)
-
-
-def _show(ran: Any) -> None:
-    from tiercel.units import format_bandwidth, format_duration, format_share
-
-    print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
-    if ran.dataset is not None:
-        print(f"  dataset: {ran.dataset} ({'was there' if ran.found_dataset else 'made for this run'})")
-    for split, files in ran.details.get("run", {}).get("files", {}).items():
-        if files["there"] > files["used"]:
-            print(f"  {split}: the first {files['used']} of the {files['there']} files that are there")
-    if ran.without_effect:
-        print(f"  without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)")
-    rows = ran.details.get("run", {}).get("rows", [])
-    if short := sum(row.get("short_blocks", 0) for row in rows):
-        blocks = sum(row.get("blocks", 0) for row in rows)
-        print(
-            f"  AU: {short} of {blocks} runs of steps are too short to leave out any (output.metric): all "
-            "their steps count, the first one too, which is the slowest"
-        )
-    for m in ran.measurements:
-        seconds = m.total_time or 0.0
-        parts = [format_duration(seconds) if seconds >= 10 else f"{seconds:.2f} s"]
-        rate, au, io, felt = map(m.metrics.get, ("samples_per_second", "au", "io_time", "nonoverlapped_io"))
-        if rate is not None:
-            parts.append(f"{rate:.4g} samples/s")
-        if au is not None:
-            goal = m.metrics.get("au_goal") or 0.0
-            parts.append(
-                f"AU {format_share(au, 1)} ({'passes' if au >= goal else 'below'} {format_share(goal)})"
-            )
-        if m.bytes_moved:
-            parts.append(format_bandwidth(m.bandwidth or 0.0))
-        if felt is not None and io:
-            parts.append(f"I/O {io:.3g} s, of which {felt:.3g} s not hidden")
-        if m.resident_fraction is not None:
-            parts.append(f"{format_share(m.resident_fraction)} of the data in cache before")
-        print(f"  {m.operation:17} {', '.join(parts)}")
+            print_run(ran)
 
 
 @app.command()
@@ -204,9 +172,12 @@ def generate(
         str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
     ],
     scale: ScaleOption = 1.0,
-    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="Processes on each node.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on each node.")
+    ] = 1,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, help="Nodes of this job that make it together.")
+        int | None,
+        typer.Option("--nodes", min=1, max=MOST_PROCESSES, help="Nodes of this job that make it together."),
     ] = None,
     site: Annotated[
         str | None, typer.Option("--site", help="Its launcher starts them; default: Slurm's srun.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json
 
 
 def register(app: typer.Typer) -> None:
@@ -19,8 +19,10 @@ def register(app: typer.Typer) -> None:
 
 def rules(
     workload: Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")],
-    processes: Annotated[int, typer.Option("--processes", "-n", min=1, help="On all hosts together.")] = 1,
-    hosts: Annotated[int, typer.Option("--hosts", min=1, help="That run them.")] = 1,
+    processes: Annotated[
+        int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="On all hosts together.")
+    ] = 1,
+    hosts: Annotated[int, typer.Option("--hosts", min=1, max=MOST_PROCESSES, help="That run them.")] = 1,
     memory: Annotated[
         str | None, typer.Option("--memory", help="Of each host: 512GiB; default: this machine's.")
     ] = None,
@@ -35,9 +37,11 @@ def rules(
     from rich.console import Console
     from rich.table import Table
 
+    from tiercel.dl.official import nearest
     from tiercel.dl.rules import EDITION, Plan, standings
-    from tiercel.dl.workload import load_workload, overrides_of
+    from tiercel.dl.workload import FOLDER, load_workload, overrides_of, workload_path
     from tiercel.errors import UserError
+    from tiercel.project import built_in
     from tiercel.site.machine import memory as installed
     from tiercel.units import parse_size
 
@@ -50,9 +54,11 @@ def rules(
         raise UserError(f"--memory {memory}: a host has some")
     if not 0 < scale <= 1:
         raise UserError(f"--scale {scale:g}: must be above 0 and at most 1")
-    own = workload.endswith((".yaml", ".yml"))
-    plan = Plan(processes, hosts, size, frozenset(changed), scale, own)
-    found = standings(load_workload(workload, changed), plan)
+    asked = load_workload(workload, changed)
+    # A project's file of an official name is its own, too.
+    own = not workload_path(workload).resolve().is_relative_to(built_in().resolve() / FOLDER)
+    official = nearest(asked) if own else None
+    found = standings(asked, Plan(processes, hosts, size, frozenset(changed), scale, official, own))
     if not found:
         raise UserError(f"workload {workload}: neither trains nor only checkpoints: no rules are about it")
     if as_json:

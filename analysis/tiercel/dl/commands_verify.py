@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json
+from tiercel.cli.options import MOST_PROCESSES, Json, on_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,11 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer files, two repetitions.")] = False,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", help="Keep datasets, traces and logs here; default: a temporary folder."),
+        typer.Option(
+            "--folder",
+            callback=on_files,
+            help="Keep datasets, traces and logs here; default: a temporary folder.",
+        ),
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option("--repetitions", min=1, help="Of each measurement.")
@@ -35,7 +39,9 @@ def verify(
         str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
     ] = "auto",
     sizes: Annotated[bool, typer.Option("--sizes", help="Show how many transfers were how large.")] = False,
-    processes: Annotated[int | None, typer.Option("--processes", "-n", min=1, help="Ranks.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Ranks.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare the I/O of dlkernel, upstream DLIO and real trainings by their traces (cosine similarity)."""

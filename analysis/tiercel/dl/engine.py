@@ -12,7 +12,7 @@ from typing import Any
 
 import tiercel
 from tiercel import native
-from tiercel.dl.files.keys import refusals_on_objects
+from tiercel.dl.files.keys import refusals_on_objects, without_effect
 from tiercel.dl.files.model import DLWorkload
 from tiercel.dl.files.scale import Scale
 from tiercel.dl.files.spec import cannot, dataset_spec_of, needs_dataset, spec_of
@@ -59,6 +59,9 @@ class DLKernel(Engine):
             return ONLY_DL
         found, _ = workload.resolved()
         return next((f"{key}: {reason}" for key, reason in refusals_on_objects(found).items()), None)
+
+    def without_effect(self, workload: Workload) -> list[str]:
+        return without_effect(deep_learning_of(workload, self.name).resolved()[0])
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         return [self.step(task, installation)]

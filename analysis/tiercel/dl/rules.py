@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tiercel.dl.files.model import DLWorkload
-from tiercel.dl.files.parts import Transformer
+from tiercel.dl.files.parts import Model, Transformer
 from tiercel.dl.files.spec import spec_of
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.shards import shards
 from tiercel.dl.kernel.spec import Spec
+from tiercel.dl.official import Official
 from tiercel.units import format_size
 
 EDITION = "3.0"
@@ -24,7 +25,7 @@ Verdict = Literal["holds", "short", "yours"]
 
 _STEPS, _TIMES_MEMORY, _CHECKPOINT_TIMES = 500, 5, 3
 _MODELS = ("unet3d", "retinanet")
-#: Keys that a CLOSED submission may change (3.6.2, 4.6.3 with its table 3).
+#: Keys that a CLOSED submission may change (3.6.2, 4.6.3 with its table 3), and those of OPEN (3.6.3).
 _TRAINING = {
     "dataset.num_files_train", "dataset.num_subfolders_train", "dataset.data_folder", "reader.read_threads",
     "reader.computation_threads", "reader.transfer_size", "reader.prefetch_size", "reader.odirect",
@@ -32,9 +33,17 @@ _TRAINING = {
 }  # fmt: skip
 _CHECKPOINTS = {"checkpoint.checkpoint_folder", "checkpoint.num_checkpoints_write",
                 "checkpoint.num_checkpoints_read"}  # fmt: skip
-#: Where data lies and results go is nobody's tuning.
-_PLACES = {"output.folder", "train.seed", "storage.storage_options.endpoint_url",
-           "storage.storage_options.region"}  # fmt: skip
+_OPEN = {"framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"}
+#: Where data lies and results go is nobody's tuning, and the rest `mlpstorage` sets itself.
+_PLACES = {
+    "output.folder", "train.seed", "checkpoint.checkpoint_folder", "dataset.skip_listing",
+    "dataset.listing_validation_interval", "storage.storage_type", "storage.storage_root",
+    *(f"storage.storage_options.{key}" for key in
+      ("endpoint_url", "region", "storage_library", "uri_scheme", "s3_force_path_style")),
+}  # fmt: skip
+_PREFETCH = (0, 1, 2)
+#: Of the five numbers of a model's shape, from how many on it is that model with a mistake.
+_MOST_OF_A_MODEL = 3
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ class Plan:
     overridden: frozenset[str] = frozenset()
     """Keys of the workload file that are changed."""
     scale: float = 1.0
+    official: Official | None = None
+    """Of a file of the user's own: the official one that is nearest, and what differs."""
     own_file: bool = False
     """Whether the workload is a file of the user's, and none that comes with tiercel."""
 
@@ -61,12 +72,15 @@ class Standing:
     verdict: Verdict
 
 
+#: A model's layers, hidden size, size of the feed-forward part, attention heads, heads of keys and values.
+Shape = tuple[int, int, int, int, int]
+
+
 @dataclass(frozen=True)
 class _Llama:
-    """A row of table 2: layers and width tell the model."""
+    """A column of table 2."""
 
-    layers: int
-    hidden: int
+    shape: Shape
     processes: int
     tensor: int
     pipeline: int
@@ -74,9 +88,11 @@ class _Llama:
 
 
 _LLAMAS = {
-    "llama3-8b": _Llama(32, 4096, 8, 1, 1, 3), "llama3-70b": _Llama(80, 8192, 64, 8, 1, 3),
-    "llama3-405b": _Llama(126, 16384, 512, 8, 32, 1), "llama3-1t": _Llama(128, 25872, 1024, 8, 64, 1),
-}  # fmt: skip
+    "llama3-8b": _Llama((32, 4096, 14336, 32, 8), 8, 1, 1, 3),
+    "llama3-70b": _Llama((80, 8192, 28672, 128, 8), 64, 8, 1, 3),
+    "llama3-405b": _Llama((126, 16384, 53248, 128, 8), 512, 8, 32, 1),
+    "llama3-1t": _Llama((128, 25872, 98304, 192, 32), 1024, 8, 64, 1),
+}
 
 
 def least_files(workload: DLWorkload, plan: Plan) -> int:
@@ -100,9 +116,9 @@ def standings(workload: DLWorkload, plan: Plan) -> list[Standing]:
     work = workload.workflow
     kinds: list[Iterable[Standing]] = []
     if work.train:
-        kinds = [_common(plan, _TRAINING), _training(workload, plan)]
+        kinds = [_common(workload, plan, _TRAINING), _training(workload, plan)]
     elif work.checkpoint:
-        kinds = [_common(plan, _CHECKPOINTS), _checkpoints(workload, plan)]
+        kinds = [_common(workload, plan, _CHECKPOINTS), _checkpoints(workload, plan)]
     return [one for kind in kinds for one in kind]
 
 
@@ -110,7 +126,7 @@ def _standing(rule: str, asks: str, here: object, holds: bool) -> Standing:
     return Standing(rule, asks, str(here), "holds" if holds else "short")
 
 
-def _common(plan: Plan, allowed: set[str]) -> Iterator[Standing]:
+def _common(workload: DLWorkload, plan: Plan, allowed: set[str]) -> Iterator[Standing]:
     changed = sorted(plan.overridden - allowed - _PLACES)
     keys, whole = ("3.6.2", "3.3.1") if allowed is _TRAINING else ("4.6.3", "4.3.3")
     yield _standing(
@@ -120,13 +136,37 @@ def _common(plan: Plan, allowed: set[str]) -> Iterator[Standing]:
         not changed,
     )
     if plan.own_file:
-        yield Standing(
-            keys, "the official file of the workload", "a file of yours, compared with none", "yours"
-        )
+        yield _against_official(keys, plan.official, allowed)
+    if allowed is _TRAINING:
+        yield from _values(keys, workload)
     yield _standing(whole, "the workload at its full size", f"scale {plan.scale:g}", plan.scale == 1)
     even = plan.processes % plan.hosts == 0
     each = plan.processes // plan.hosts if even else f"{plan.processes} on {plan.hosts} hosts"
     yield _standing("3.3.6", "as many processes on each host", each, even)
+
+
+def _against_official(rule: str, official: Official | None, allowed: set[str]) -> Standing:
+    """What differs between a file of the user's and the official one, and whether it may."""
+    if official is None:
+        return Standing(rule, "the official file of the workload", "yours; none is like it", "yours")
+    asks = f"the official file, but for keys of its table (compared with {official.name})"
+    wrong = {key: two for key, two in official.differing.items() if key not in allowed | _PLACES}
+    if not wrong:
+        tuned = sorted(official.differing.keys() & allowed)
+        return Standing(rule, asks, f"as there{' but for ' + ', '.join(tuned) if tuned else ''}", "holds")
+    training = allowed is _TRAINING
+    told = [
+        f"{key}: {here} for {there}{' (OPEN may)' if training and key in _OPEN else ''}"
+        for key, (here, there) in sorted(wrong.items())
+    ]
+    return Standing(rule, asks, "; ".join(told), "short")
+
+
+def _values(rule: str, workload: DLWorkload) -> Iterator[Standing]:
+    """Keys of the table that may not have any value."""
+    size = workload.reader.prefetch_size
+    if size not in _PREFETCH:
+        yield Standing(rule, "reader.prefetch_size: 0, 1 or 2", str(size), "short")
 
 
 def _training(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
@@ -151,12 +191,14 @@ def _training(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
 
 def _checkpoints(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
     model, point, parallel = workload.model, workload.checkpoint, workload.model.parallelism
-    hidden = (model.transformer or Transformer()).hidden_size
-    shape = (model.num_layers, hidden)
-    name = next((n for n, llama in _LLAMAS.items() if (llama.layers, llama.hidden) == shape), None)
-    yield _standing("4.3.3", f"one of {', '.join(_LLAMAS)}", name or model.name, name is not None)
-    if name is not None:
+    shape = _shape(model)
+    name = max(_LLAMAS, key=lambda n: _alike(_LLAMAS[n].shape, shape))
+    if _alike(_LLAMAS[name].shape, shape) < _MOST_OF_A_MODEL:
+        name = ""
+    yield _standing("4.3.3", f"one of {', '.join(_LLAMAS)}", name or model.name, bool(name))
+    if name:
         llama = _LLAMAS[name]
+        yield _standing("4.3.3", _words(llama.shape), _words(shape), shape == llama.shape)
         yield _standing(
             "4.6.1", f"{llama.processes} processes", plan.processes, plan.processes == llama.processes
         )
@@ -189,6 +231,23 @@ def _caches(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
         return
     written, needed = spec.ckpt_write * one // plan.hosts, _CHECKPOINT_TIMES * plan.memory
     yield Standing(
-        "4.3.1", f"more than {format_size(needed)} written by a host, or caches dropped before reading",
-        f"{format_size(written)}; dlkernel drops what its host has of it before it reads", "holds",
-    )  # fmt: skip
+        "4.3.1",
+        f"more than {format_size(needed)} written by a host, or its caches dropped before reading",
+        f"{format_size(written)}" if written > needed else f"{format_size(written)}: drop the caches between",
+        "holds" if written > needed else "yours",
+    )
+
+
+def _shape(model: Model) -> Shape:
+    inner = model.transformer or Transformer()
+    return (model.num_layers, inner.hidden_size, inner.ffn_hidden_size, inner.num_attention_heads,
+            inner.num_kv_heads)  # fmt: skip
+
+
+def _alike(one: Shape, other: Shape) -> int:
+    return sum(a == b for a, b in zip(one, other, strict=True))
+
+
+def _words(shape: Shape) -> str:
+    layers, hidden, inner, heads, pairs = shape
+    return f"layers {layers}, hidden {hidden}, FFN {inner}, heads {heads}, of keys and values {pairs}"

@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tiercel.engines import Engine, Installation, Measurement, Step, Task, engin
 from tiercel.errors import RunFailed, UserError
 from tiercel.launchers import Launcher, resolve
 from tiercel.locked import FileLock
-from tiercel.runs.execute import last_words
+from tiercel.runs.execute import last_line, last_words
 from tiercel.s3.endpoint import Location
 from tiercel.temporary import temporary_folder
 from tiercel.units import format_duration, format_size
@@ -234,17 +234,15 @@ def _carry_out(
     argv = list(step.argv)
     if step.launch == "parallel":
         argv = launcher.command(argv, 1, processes)
-    with (
-        (output / f"{step.name}.stdout").open("wb") as out,
-        (output / f"{step.name}.stderr").open("wb") as err,
-    ):
+    with (output / f"{step.name}.stdout").open("wb") as out:
+        # Its words come through a pipe: a folder that is full has no room for why it failed.
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, start_new_session=True,
             preexec_fn=killed_with_parent,  # noqa: PLW1509
             env={**os.environ, **launcher.environment(), **step.environment, **environment},
         )  # fmt: skip
         try:
-            code = process.wait(_TIMEOUT_S)
+            _, words = process.communicate(timeout=_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise UserError(
                 f"{engine}: {step.name}: stopped after {format_duration(_TIMEOUT_S)}: runs that take longer "
@@ -254,9 +252,12 @@ def _carry_out(
             if process.poll() is None:
                 process.terminate()
                 process.wait()
-    if code not in step.ok_codes:
-        said = last_words(output / f"{step.name}.stderr") or last_words(output / f"{step.name}.stdout")
-        raise UserError(said or f"{engine}: {step.name} {ending(code)} and said nothing")
+    failed = process.returncode not in step.ok_codes
+    with suppress(OSError) if failed else nullcontext():  # of a failure the reason is told, kept or not
+        (output / f"{step.name}.stderr").write_bytes(words)
+    if failed:
+        said = last_line(words.decode(errors="replace")) or last_words(output / f"{step.name}.stdout")
+        raise UserError(said or f"{engine}: {step.name} {ending(process.returncode)} and said nothing")
 
 
 def _details(output: Path) -> dict[str, Any]:

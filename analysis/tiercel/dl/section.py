@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -15,21 +15,22 @@ from matplotlib.patches import Patch
 
 from tiercel.dl.optimise import Gain, gain_of, recommendation_lines
 from tiercel.dl.section_epochs import epoch_pictures
+from tiercel.dl.section_numbers import idle_keys, mark_of, trainings, utilisations
 from tiercel.dl.section_scaling import scales_of, scaling_pictures
 from tiercel.dl.section_settings import Tried, settings_pictures
 from tiercel.pages.tables import Table, table
 from tiercel.report import style
-from tiercel.report.data import stack_key
 from tiercel.report.picture import Picture, picture
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.report.sections.interval import NOTE, interval_cell
-from tiercel.statistics.summary import summarize
 from tiercel.units import format_bandwidth, format_share, format_whole
 
 #: Wall-clock time of the job in the first epoch: what each part is, and its shade.
 _PARTS = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.55),
           ("compute_alone", "computation alone", 0.2))  # fmt: skip
 _MOST_BARS = 12
+#: Workloads that a sentence names one by one.
+_FEW = 6
 #: Settings that only go with another one: chunks are on where they have a size, gzip where it has a level.
 _BESIDE = ("dataset.enable_chunking", "dataset.compression")
 
@@ -37,14 +38,9 @@ _BESIDE = ("dataset.enable_chunking", "dataset.compression")
 @sections.register("deep-learning")
 def deep_learning(context: Context) -> Section | None:
     """Return the section, or None for a study without training."""
-    everything = context.results.observations
-    rows = everything[everything["operation"].isin(["train", "train-later"])]
-    if rows.empty or "au" not in rows:
-        return None
-    rows = rows[(rows["twin"] == "a") & ~rows["traced"].astype(bool)].copy()
+    rows = trainings(context.results)
     if rows.empty:  # of a study that goes on, twins or traced runs may be all that there is yet
         return None
-    rows["stack"] = [stack_key(s, n) for s, n in zip(rows["storage"], rows["layer"], strict=True)]
     first = rows[rows["operation"] == "train"]
     pictures = [*_bars(context, first), *_scaling(context, first), *_epochs(context, first)]
     gains = list(_gains(first))
@@ -65,8 +61,19 @@ def deep_learning(context: Context) -> Section | None:
             "Application throughput is bytes over the I/O time that computation does not hide, system "
             "throughput bytes over all I/O time (as the VAST study of 2024 has it, section VI).",
             NOTE,
+            *_idle(context),
         ),
     )
+
+
+def _idle(context: Context) -> Iterator[str]:
+    """Yield a sentence for each set of keys of workload files that do nothing here."""
+    titles: dict[tuple[str, ...], dict[str, None]] = {}
+    for (experiment, workload), keys in idle_keys(context.results).items():
+        titles.setdefault(tuple(keys), {})[context.results.title(experiment, workload)] = None
+    for idle, names in titles.items():
+        where = ", ".join(names) if len(names) <= _FEW else f"{len(names)} workloads"
+        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (tiercel dl check says why)."
 
 
 def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Gain]]) -> tuple[str, ...]:
@@ -99,23 +106,20 @@ def _percent(share: float) -> str:
 
 
 def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
-    keys = ["experiment", "workload", "stack", "engine", "nodes", "processes", "operation"]
     body = []
     several_nodes = (rows["nodes"] > 1).any()
-    for key, group in rows.groupby(keys, sort=False):
-        experiment, workload, stack, engine, nodes, processes, operation = cast(tuple[Any, ...], key)
-        middle = group.median(numeric_only=True)
-        goal, has_compute = middle["au_goal"], (group["computation_time"].fillna(0) > 0).all()
-        several = group if has_compute else group.iloc[:0]
+    for one in utilisations(rows):
+        key, origin = one.key, one.key["origin"]
         body.append((
-            context.results.title(experiment, workload), context.results.name(stack), engine,
-            *((int(nodes),) if several_nodes else ()), int(processes),
-            "first" if operation == "train" else "later",
-            interval_cell(several["au"], lambda share: format_share(share, 1)),
-            mark_of(several["au"], goal),
-            interval_cell(group["samples_per_second"], format_whole),
-            _speed(group, "app_throughput"), _speed(group, "system_throughput"),
-            (_percent(middle["data_scale"]), middle["data_scale"]),
+            context.results.title(key["experiment"], key["workload"]), context.results.name(key["stack"]),
+            key["engine"] if origin == "measured" else f"{key['engine']} ({origin})",
+            *((int(key["nodes"]),) if several_nodes else ()), int(key["processes"]), one.epochs,
+            interval_cell(one.au, lambda share: format_share(share, 1)),
+            mark_of(one.au, one.goal),
+            interval_cell(one.speed("samples_per_second"), format_whole),
+            interval_cell(one.speed("app_throughput"), format_bandwidth),
+            interval_cell(one.speed("system_throughput"), format_bandwidth),
+            (_percent(one.data_scale), one.data_scale),
         ))  # fmt: skip
     return table(
         "Training: medians over repetitions. First epochs are cold, later ones may come from memory.",
@@ -124,21 +128,6 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
         body,
         ("Processes", "AU", "Samples/s", "Application", "System", "Scale"),
     )  # fmt: skip
-
-
-def mark_of(au: Iterable[float], goal: float) -> str:
-    """Return whether repetitions pass a mark; where it lies within the median's interval, that is open."""
-    found = summarize(au)
-    if not found.n or pd.isna(goal):
-        return ""
-    if found.low < goal <= found.high:
-        return f"open {format_share(goal)}"
-    return f"{'passes' if found.low >= goal else 'below'} {format_share(goal)}"
-
-
-def _speed(group: pd.DataFrame, name: str) -> tuple[str, float]:
-    """Return a cell; empty where the engine does not say (DLIO), or where computation hides all I/O."""
-    return interval_cell(group.get(name, ()), format_bandwidth)
 
 
 def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:

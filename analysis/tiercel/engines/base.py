@@ -97,6 +97,10 @@ class Engine(ABC):
         """Return why this engine cannot do `workload` on object storage, or None when it can."""
         return ONLY_DL
 
+    def without_effect(self, workload: Workload) -> list[str]:
+        """Return the keys that `workload` states and that do nothing on this engine, which a plan tells."""
+        return []
+
     @abstractmethod
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         """Return the commands of a run."""

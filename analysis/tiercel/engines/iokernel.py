@@ -221,6 +221,7 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
         "cpu_system": cpu.get("systemSeconds"),
         "began": result.get("began"),
         "clock_skew": result.get("clockSkewSeconds"),
+        "session_layout": result.get("sessionLayout"),
         **_within(result),
     }
     if latency and latency.get("count"):

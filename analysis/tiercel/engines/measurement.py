@@ -79,6 +79,9 @@ class Measurement:
     task_offset: int | None = _count("effective distance from reader to writer in processes")
     stonewall_hit: bool | None = _column(FLAG, "", "the time limit cut the phase", default=None)
     clock_skew: float | None = _number("s", "largest difference of the nodes' clocks")
+    session_layout: str | None = _word(
+        "own: each process of a node has a session of its own; shared: one for all of them; mixed"
+    )
     slowest_process: float | None = _number("1", "speed of the slowest process / median of the others")
     slowest_rank: int | None = _count("which process that is")
     longest_pause: float | None = _number("s", "longest time inside the phase in which no operation ended")

@@ -30,7 +30,7 @@ class Open:
     """Whose repetitions: those of both sides at all scales."""
     seconds: float
     """How long that takes; infinite where repetitions would not decide it."""
-    cause: str = "placements differ as much"
+    cause: str = "copies of one configuration differ as much"
     """Why repetitions would not decide it."""
 
 
@@ -99,7 +99,7 @@ def sentence(answers: Sequence[Open], results: Results) -> str:
 
 
 def causes(answers: Iterable[Open]) -> str:
-    """Say why repetitions would not decide answers: ``placements differ as much``."""
+    """Say why repetitions would not decide answers: ``copies of one configuration differ as much``."""
     return ", or ".join(dict.fromkeys(answer.cause for answer in answers))
 
 
@@ -125,7 +125,7 @@ def _cause(rows: Iterable[Record]) -> str:
     for begins, said in _CAUSES:
         if reasons and all(reason.startswith(begins) for reason in reasons):
             return said
-    return "placements differ as much"
+    return "copies of one configuration differ as much"
 
 
 def _needed(rows: Iterable[Record]) -> int | None:

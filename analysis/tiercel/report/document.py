@@ -10,6 +10,7 @@ from tiercel.report.classes import WorkloadClass, classes
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings import find
 from tiercel.report.sections.recommendations import FILE as RECOMMENDATIONS
+from tiercel.report.sections.told import tell
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
@@ -33,7 +34,8 @@ _RATIO = (
 
 def document(folder: Path, site: Site, study: Study) -> dict[str, Any]:
     """Return a study's results: the verdict of the report's first screen, every number with its interval,
-    comparisons' findings, counts of runs, and where the page and the recommendations lie.
+    comparisons' findings, what each subject has to say of its own (`subjects`), counts of runs, and where the
+    page and the recommendations lie.
 
     Numbers are medians over repetitions with the bounds of their intervals: bandwidths in B/s, rates in 1/s,
     latencies in s. UserError where nothing was measured.
@@ -57,6 +59,7 @@ def document(folder: Path, site: Site, study: Study) -> dict[str, Any]:
              "runs": sorted({run for e in f.evidence for run in e.runs})}
             for f in find(results)
         ],
+        "subjects": tell(everything),
         "report": str(page) if page.is_file() else None,
         "recommendations": str(recommended) if recommended.is_file() else None,
     })  # fmt: skip

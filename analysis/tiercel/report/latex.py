@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tiercel.pages.tables import Table
+from tiercel.pages.tables import Cell, Table
 from tiercel.report import page_tables
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
 from tiercel.whole import write_text
 
-#: What a paper's tables hold of those of the page.
-_NUMBERS = ("Workload", "Operation", "Storage", "Scale", "Origin", "n", "Median", "Interval")
-_COMPARISONS = (
-    "Workload", "Operation", "A", "B", "Scale", "Origin", "A over B", "Interval", "Noise", "p", "Verdict",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class Shown:
+    """What a paper's table shows of one of the page."""
+
+    above: tuple[str, ...]
+    """Columns that a line says for the rows under it."""
+    each: tuple[str, ...]
+    words: str = "{0}, {1}"
+    """How that line says them."""
+
+
+#: What a paper's tables hold of those of the page: in a line of their own above the rows that share them, and
+#: in each row. All of it side by side is wider than a page.
+_NUMBERS = Shown(("Workload", "Operation"), ("Storage", "Scale", "Origin", "n", "Median", "Interval"))
+_COMPARISONS = Shown(
+    ("Workload", "Operation", "A", "B"),
+    ("Scale", "Origin", "A over B", "Interval", "Noise", "p", "Verdict"),
+    "{0}, {1}: {2} (A) against {3} (B)",
+)
 _NUMBERS_SAY = (
     "Medians of n repetitions, with the interval of the median and the probability that it covers the "
     "true one."
 )
 _COMPARISONS_SAY = (
     "Ratios of medians with their 95 % intervals. Noise: 95 % of the ratios of two placements of one "
-    "configuration; p: corrected for all answers of the study (Hochberg)."
+    "configuration; p: corrected for all answers of the study (Hochberg). The report says why an answer is "
+    "undecided."
 )
+_VERDICT = "Verdict"
 #: A table of more rows goes over pages.
 _ONE_PAGE = 40
 _ESCAPED = {
@@ -63,33 +80,51 @@ def write_latex(results: Results, pictures: Iterable[Picture], folder: Path) -> 
     return folder
 
 
-def tabular(table: Table, columns: Sequence[str], label: str) -> str:
-    """Return a table as LaTeX with these of its columns, in their order in the table."""
-    lines = _lines(table, columns, label)
+def tabular(table: Table, shown: Shown, label: str) -> str:
+    """Return a table as LaTeX with these of its columns; rows of one line above stand together."""
+    lines = _lines(table, shown, label)
     foreign = any(r"\tiercelbeyond{" in line for line in lines)
     return "\n".join([*lines[:1], *([_BEYOND] if foreign else []), *lines[1:]]) + "\n"
 
 
-def _lines(table: Table, columns: Sequence[str], label: str) -> list[str]:
-    kept = [i for i, name in enumerate(table.columns) if name in columns]
-    names = [table.columns[i] for i in kept]
+def _lines(table: Table, shown: Shown, label: str) -> list[str]:
+    at = {name: table.columns.index(name) for name in (*shown.above, *shown.each) if name in table.columns}
+    names = [name for name in shown.each if name in at]
     kinds = "".join("r" if name in table.numeric else "l" for name in names)
     head = " & ".join(escaped(name) for name in names) + r" \\"
-    body = [" & ".join(escaped(cells[i].text) for i in kept) + r" \\" for _, cells in table.rows]
+    groups: dict[str, list[str]] = {}
+    for _, cells in table.rows:
+        above = shown.words.format(*(cells[at[name]].text for name in shown.above))
+        row = " & ".join(escaped(_text(name, cells[at[name]])) for name in names) + r" \\"
+        groups.setdefault(above, []).append(row)
+    # Of no width, so that a long title does not draw a column out.
+    wide = rf"\multicolumn{{{len(names)}}}{{l}}"
+    body: list[str] = []
+    for above, rows in groups.items():
+        # Not parted from its first row (\\*), which is what longtable does at the end of a page.
+        body += [*([r"\addlinespace"] if body else []), rf"{wide}{{{_above(above)}}} \\*", *rows]
     caption = rf"\caption{{{escaped(table.caption)}}}\label{{{label}}}"
     if len(body) > _ONE_PAGE:
-        lines = [
-            r"% needs \usepackage{booktabs,longtable}", rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}\\",
+        return [
+            r"% needs \usepackage{booktabs,longtable}", r"\begingroup\small",
+            rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}\\",
             r"\toprule", head, r"\midrule", r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead",
-            r"\bottomrule", r"\endfoot", *body, r"\end{longtable}",
+            r"\bottomrule", r"\endfoot", *body, r"\end{longtable}", r"\endgroup",
         ]  # fmt: skip
-    else:
-        lines = [
-            r"% needs \usepackage{booktabs}", r"\begin{table}", r"\centering", caption,
-            rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
-            r"\end{tabular}", r"\end{table}",
-        ]  # fmt: skip
-    return lines
+    return [
+        r"% needs \usepackage{booktabs}", r"\begin{table}", r"\centering", r"\small", caption,
+        rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
+        r"\end{tabular}", r"\end{table}",
+    ]  # fmt: skip
+
+
+def _above(text: str) -> str:
+    return rf"\makebox[0pt][l]{{\parbox[t]{{0.75\linewidth}}{{\raggedright\emph{{{escaped(text)}}}}}}}"
+
+
+def _text(column: str, cell: Cell) -> str:
+    """The words of a cell; of a verdict the first: its reason is a sentence or two."""
+    return cell.text.partition(":")[0] if column == _VERDICT else cell.text
 
 
 def escaped(text: str) -> str:

@@ -18,6 +18,7 @@ from tiercel.report.classes import WorkloadClass, in_sentence, undecided
 from tiercel.report.columns import columns, short, storages
 from tiercel.report.data import Record, Results, over_scales
 from tiercel.site.model import Site
+from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import Advice, Standing, both, reverse, toward
 from tiercel.units import format_size
 
@@ -469,7 +470,7 @@ def _not_gained(found: Sequence[WorkloadClass]) -> str:
     open_ones = [str(row["reason"]) for _, s in compared for row in s.rows if s.outcome == "undecided"]
     if open_ones and all(reason.startswith("too few") for reason in open_ones):
         return "No place is proven faster: there are too few repetitions to tell a difference from chance."
-    if open_ones and all(reason.startswith("no A/A") for reason in open_ones):
+    if open_ones and all(reason == NO_PAIR for reason in open_ones):
         return "No place is proven faster: nothing was measured twice over, so the noise is not known."
     return "No place is proven faster: the differences are no larger than those of one place with itself."
 

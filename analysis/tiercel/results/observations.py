@@ -19,6 +19,7 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.results import code, schema
 from tiercel.results.measured import measurements_of, workload_of
 from tiercel.results.raw import RECORD, RawRun, RawStore
+from tiercel.results.sessions import mark_sessions
 from tiercel.results.table import as_frame, known_rows, load_table, misfit, write_table
 from tiercel.results.validity import CACHE_BEHIND, ONE_CACHE, TOO_FEW, behind_share, flags_of
 
@@ -110,6 +111,7 @@ def _gather(
     _mark_too_few(observations)
     _mark_one_cache(observations)
     _mark_behind(observations)
+    mark_sessions(observations)
     observations.sort(key=lambda r: (r["run"], r["phase"]))
     runs.sort(key=lambda r: str(r["run"]))
     return Gathered(observations, runs)

@@ -74,7 +74,6 @@ CONTEXT = (
     Column("psi_cpu_during", NUMBER, "1", "share of the run's time in which some task waited for a core"),
     Column("psi_io_before", NUMBER, "1", "share of the last 10 s in which some task waited for I/O"),
     Column("psi_io_during", NUMBER, "1", "share of the run's time in which some task waited for I/O"),
-    Column("session_layout", WORD, "", "own: every process its own session; shared"),
     Column(
         "amount_bound",
         WORD,

@@ -290,6 +290,17 @@ FLAGS[ONE_CACHE] = Flag(
     "caution",
 )
 
+#: Set by the table of results, which sees all runs that are compared (results.sessions).
+SESSIONS = "sessions-differ"
+FLAGS[SESSIONS] = Flag(
+    SESSIONS,
+    "Another session layout",
+    "The processes of this run shared a session where those of most runs beside it had one each, or the "
+    "other way round, and the kernel shares processors between sessions: part of a difference may be the "
+    "launcher's. Start all of them in the same way, and measure these again.",
+    "caution",
+)
+
 #: Set by the table of results, which sees all repetitions of a configuration, not by a check on one row.
 TOO_FEW = "too-few-repetitions"
 FLAGS[TOO_FEW] = Flag(

@@ -52,7 +52,8 @@ def print_cost(project: Project, results: Path, as_json: bool = False) -> None:
     console.print(
         f"{_range(sum(row.least_seconds for row in rows), seconds)} and "
         f"{'at most ' * assumed}{total:,.1f} core-hours ({plan.site.cores} cores a node) for "
-        "what is certain to run, without waiting in queues; further repetitions follow the spread."
+        "what is certain to run, without waiting in queues; further repetitions follow "
+        f"{'what is undecided' if plan.study.decide is not None else 'the spread'}."
     )
     if assumed:
         console.print(f"Assumed where nothing was measured: {assumptions()}.", markup=False)

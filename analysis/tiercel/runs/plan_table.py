@@ -56,12 +56,14 @@ def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> No
     calibrations = sum(run.calibration for run in plan.runs)
     if calibrations:
         console.print(f"{calibrations} of the runs find out how much the others do (phase_time).")
-    console.print(
-        f"{sum(least.values())} runs, {sum(most.values())} at most (repetitions follow the spread)."
-    )
+    certain_runs, all_runs = sum(least.values()), sum(most.values())
+    spread = f", {all_runs} at most (repetitions follow the spread)" if all_runs > certain_runs else ""
+    console.print(f"{certain_runs} runs{spread}.")
     if plan.study.decide is not None:
         time = format_duration(plan.study.decide)
-        console.print(f"Then at most {time} more, where that decides what is undecided (decide).")
+        console.print(
+            f"Then at most {time} of further repetitions, where they decide what is undecided (decide)."
+        )
 
 
 def _folded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,7 @@ class Project:
     installations: Mapping[str, Installation]
     launcher: Launcher
     notes: tuple[str, ...]
-    """What was left out, in sentences."""
+    """What was left out, and what does nothing, in sentences."""
     layers: Mapping[str, tuple[Layer, Installation]] = field(default_factory=dict)
 
 
@@ -121,9 +121,22 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
         objects_unsupported,
         notes,
     )
+    notes += _idle(configurations, adapters)
     plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
                       read_looks(results, study.study))  # fmt: skip
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
+
+
+def _idle(configurations: Sequence[Configuration], adapters: Mapping[str, Engine]) -> Iterator[str]:
+    """Yield a line for each set of keys of workloads that an engine takes and that do nothing on it."""
+    asked = {(c.engine, c.experiment, c.name): c.workload for c in configurations}
+    same: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (engine, experiment, name), workload in asked.items():
+        if keys := adapters[engine].without_effect(workload):
+            same.setdefault((engine, tuple(keys)), []).append(f"{experiment}/{name}")
+    for (engine, idle), names in same.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{names[0]}{more}: without effect on {engine}: {', '.join(idle)}"
 
 
 def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -> int:

@@ -71,6 +71,9 @@ class Scheduler(ABC):
         """Return variables for the programs that submit; what the user has set already stands."""
         return {}
 
+    def prepare(self) -> None:  # noqa: B027 - most have nothing to do
+        """Make this process, Snakemake's, ready to submit jobs; called before it submits the first."""
+
     def left_behind(self, site: str, folder: Path) -> list[Job]:
         """Return jobs of a Snakemake that was killed: those of `site` submitted from `folder`."""
         return []

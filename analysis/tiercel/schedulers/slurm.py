@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.schedulers.base import Job, Request, Scheduler, account, schedulers
+from tiercel.schedulers.slurm_executor import mend
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "SUSPENDED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 
@@ -47,6 +49,11 @@ class Slurm(Scheduler):
         As a variable, because the executor keeps `--mem` to itself and leaves a zero out.
         """
         return {"SBATCH_MEM_PER_NODE": "0"}
+
+    def prepare(self) -> None:
+        # Snakemake imports its plugins when it starts; a site's own scripts (Frontera) do without this one.
+        if plugin := sys.modules.get("snakemake_executor_plugin_slurm"):
+            mend(plugin)
 
     def left_behind(self, site: str, folder: Path) -> list[Job]:
         # The executor names jobs <prefix>_<uuid of its run>, a site's own script <prefix>: the site's name.

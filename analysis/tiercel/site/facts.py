@@ -104,6 +104,8 @@ def stated_facts(site: Site) -> Iterator[tuple[str, str]]:
         yield f"storages.{name}.scratch", storage.scratch
         if site.scheduler is not None:
             yield f"storages.{name}.shared", "yes" if storage.shared else "no"
+            if storage.capacity is not None:  # elsewhere it is what was found by looking
+                yield f"storages.{name}.capacity", format_size(storage.capacity)
         if storage.licence:
             yield f"storages.{name}.licence", storage.licence
         for stage in storage.topology:

@@ -49,6 +49,13 @@ ALPHA = 0.05
 #: More values than this in one sample pair are tested by the normal approximation.
 _EXACT = 80
 
+#: Reasons: in plain words first, what they rest on in brackets.
+NO_PAIR = "nothing was measured twice over, so the noise is unknown (no A/A pair)"
+WITHIN_NOISE = (
+    "one system measured twice over differs as much from itself (the ratio's interval reaches into the A/A "
+    "noise floor)"
+)
+
 #: Columns that every table of comparisons has.
 VERDICT_COLUMNS = (
     "n_a",
@@ -77,11 +84,12 @@ class Parts:
     sides: tuple[tuple[tuple[float, int], ...], ...]
     """For each side, and each of its scales: the variance of a repetition, and how many there are."""
     placed: float
-    """The variance between placements, of the whole difference, and what the systems changed against each
-    other over the study: repetitions make neither smaller."""
+    """The variance between placements, of the whole difference: repetitions do not make it smaller."""
     placed_freedom: float
     farthest: float = math.nan
     """The ratio at the scale where it is farthest from 1, where scales surely differ (F test); NaN else."""
+    changed: Wander = STEADY
+    """What the systems changed against each other over the study: further rounds tell more of it."""
 
     def repeated(self, more: int = 0) -> tuple[float, float]:
         """Return the variance of the difference by the repetitions, were there so many more of them, and its
@@ -188,11 +196,9 @@ def compare_placed(
     difference, sides = _sides(pairs)
     apart = between(spread) / len(pairs) if spread.known else math.inf
     stays = [(apart, float(spread.n)), (changed.variance, changed.freedom)]
-    placed = sum(part for part, _ in stays)
-    freedom = satterthwaite(stays) if math.isfinite(placed) else 1.0
-    parts = Parts(difference, sides, placed, freedom, _farthest(pairs, between(spread)))
+    parts = Parts(difference, sides, apart, float(spread.n), _farthest(pairs, between(spread)), changed)
     variance, freedom = parts.repeated()
-    whole = variance + placed
+    whole = variance + sum(part for part, _ in stays)
     if not math.isfinite(whole):
         model_p, low, high = 1.0, *ratio_interval(pairs)
     else:
@@ -316,11 +322,11 @@ def _judged(c: Comparison, family: int) -> Comparison:
         return c
     reason = ""
     if not c.floor.known:
-        reason = "no A/A pair was run, so the noise is unknown"
+        reason = NO_PAIR
     elif c.model_p is not None:
         reason = _unplaced(c, family)
     elif c.low <= c.floor.high and c.high >= c.floor.low:
-        reason = "the interval of the ratio overlaps the A/A noise floor"
+        reason = WITHIN_NOISE
     elif c.smallest_p >= ALPHA:
         reason = f"too few repetitions for a rank test at 5 % ({c.n_a} against {c.n_b})"
     elif c.p_corrected >= ALPHA and c.smallest_p * family >= ALPHA:
@@ -328,7 +334,7 @@ def _judged(c: Comparison, family: int) -> Comparison:
             f"too few repetitions for a rank test at 5 % among {family} comparisons ({c.n_a} against {c.n_b})"
         )
     elif c.p_corrected >= ALPHA:
-        reason = f"the rank test does not tell them apart (p = {c.p_corrected:.2g})"
+        reason = f"values of the two mix too much to be told apart (rank test, p = {c.p_corrected:.2g})"
     if reason:
         return replace(c, verdict="undecided", reason=reason)
     return replace(c, verdict="higher" if c.ratio > 1 else "lower", reason="")
@@ -343,15 +349,17 @@ def _unplaced(c: Comparison, family: int) -> str:
         if math.isfinite(c.farthest):
             told = f"{c.farthest:.3g} at one of them, {c.ratio:.3g} over all"
             return f"scales differ: a ratio of {told} (p = {c.p_corrected:.2g}{among})"
-        larger = c.parts and c.changed > c.parts.placed / 2 and c.changed > c.parts.repeated()[0]
+        larger = c.parts and c.changed > c.parts.placed and c.changed > c.parts.repeated()[0]
         if larger or c.changed_p >= EXPLAINS:
             by = format_share(math.expm1(math.sqrt(c.changed)))
             told = f"p = {max(c.changed_p, c.model_p or 0.0):.2g}{among}"
             return f"one of the two changed against the other from round to round, by {by} ({told})"
-        return f"repetitions and placements differ as much (p = {c.p_corrected:.2g}{among})"
+        return (
+            f"runs of one system differ as much (repetitions and placements, p = {c.p_corrected:.2g}{among})"
+        )
     # Systems that are alike with few processes may differ with many: ranks of all scales hide that.
     if min(c.p_value, c.scale_p) >= ALPHA:
-        return f"the rank test does not tell them apart (p = {c.p_value:.2g})"
+        return f"values of the two mix too much to be told apart (rank test, p = {c.p_value:.2g})"
     if c.usual_p >= max(ALPHA, USUAL * (c.model_p or 0.0)):
         return (
             f"some runs differ, usual ones do not (a ratio of medians of {c.ratio:.3g}, p = {c.usual_p:.2g})"

@@ -2,8 +2,11 @@
 
 By the two-level model (:mod:`tiercel.statistics.placements`), were the difference and the variances what they
 seem: repetitions make the part of the variance smaller that is theirs; the variance between placements stays.
-Decided is a claim at the next look, or "the same" within the margin, whichever needs fewer. The estimate of a
-difference varies, so some more are asked for: with those the chance is four in five.
+Storages that changed against each other over the rounds go on to do so: further rounds make that part smaller
+too, but slowly, since each is like the one before (:func:`tiercel.statistics.wander.carried`), and a claim
+needs what this change alone does not explain. Decided is a claim at the next look, or "the same" within the
+margin, whichever needs fewer. The estimate of a difference varies, so some more are asked for: with those the
+chance is four in five.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from scipy import stats
 from tiercel.statistics.comparison import ALPHA, Parts
 from tiercel.statistics.ranking import MARGIN
 from tiercel.statistics.satterthwaite import satterthwaite
+from tiercel.statistics.wander import EXPLAINS
 
 #: More repetitions than these on each side nobody waits for: then it is placements that are not known.
 MOST = 100
@@ -35,12 +39,14 @@ def repetitions_needed(parts: Parts | None, family: int, spend: float, margin: f
     if math.sqrt(parts.placed) * 2 > max(away, inside - away):
         return None  # however many repetitions
     for more in range(1, MOST + 1):
-        variance, freedom = parts.repeated(more)
-        whole = variance + parts.placed
-        freedom = satterthwaite([(variance, freedom), (parts.placed, parts.placed_freedom)])
-        room = _ROOM * math.sqrt(variance)
+        repeated, changed = parts.repeated(more), parts.changed.after(more)
+        stays = [(parts.placed, parts.placed_freedom), (changed.variance, changed.freedom)]
+        whole = repeated[0] + sum(part for part, _ in stays)
+        freedom = satterthwaite([repeated, *stays])
+        room = _ROOM * math.sqrt(repeated[0] + changed.variance)
         claim = float(stats.t.isf(ALPHA * spend / family / 2, freedom)) * math.sqrt(whole)
+        alone = float(stats.t.isf(EXPLAINS / 2, changed.freedom)) * math.sqrt(changed.variance)
         same = float(stats.t.isf(ALPHA / 2, freedom)) * math.sqrt(whole)
-        if away >= claim + room or away + same + room <= inside:
+        if away >= max(claim, alone) + room or away + same + room <= inside:
             return more
     return None

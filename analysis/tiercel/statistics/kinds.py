@@ -100,6 +100,7 @@ def _surplus(kinds: Mapping[Key, Kind]) -> dict[Key, Wander]:
             (ratio - 1) * each.whole / (ratio * each.rounds + each.errors)
             * carried(int(each.rounds) + 1).variance,
             each.rounds + each.errors,
+            int(each.rounds) + 1,
         )
         for key, each in kinds.items()
     }  # fmt: skip

@@ -89,6 +89,19 @@ class Wander:
 
     variance: float = 0.0
     freedom: float = 1.0
+    rounds: int = 0
+    """From which it was told."""
+
+    def after(self, more: int) -> Wander:
+        """Return what it would be with so many more rounds that change as those did."""
+        if self.variance <= 0 or self.rounds < 2:
+            return self
+        now, then = carried(self.rounds), carried(self.rounds + more)
+        return Wander(
+            self.variance * then.variance / now.variance,
+            self.freedom * then.freedom / now.freedom,
+            self.rounds + more,
+        )
 
     def alone(self, difference: float) -> float:
         """Return the chance that it alone gives a difference as large as this one."""
@@ -144,7 +157,8 @@ def wander(one: Level | None, other: Level | None) -> Wander:
         return STEADY
     told = carried(len(apart))
     # Of what all have in common, each configuration's error holds its share.
-    return Wander(told.variance * surplus / max(1.0 - beyond * 2 / series, _LEAST), told.freedom)
+    variance = told.variance * surplus / max(1.0 - beyond * 2 / series, _LEAST)
+    return Wander(variance, told.freedom, len(apart))
 
 
 def wanders(

@@ -43,7 +43,8 @@ Scales = WrapValidator(_or_doubling)
 
 
 class Repetitions(Document):
-    """How often a configuration runs: on until its interval is tight enough, within these bounds."""
+    """How often a configuration runs: on until its interval is tight enough, within these bounds; the minimum
+    where looks decide on more (`decide:`)."""
 
     minimum: int = Field(default=3, ge=1, description="so many at least")
     # Beyond a thousand no interval gets tighter that anybody waits for; a plan has a row for each.
@@ -144,7 +145,7 @@ class Study(Document):
     decide: Duration | None = Field(
         default=None,
         gt=0,
-        description="time for further repetitions of what the plan leaves undecided, in up to three looks",
+        description="time for repetitions beyond the minimum: of what is undecided, in up to three looks",
     )
     margin: Share = Field(
         default=0.1,

@@ -252,6 +252,8 @@ def order_runs(
     round of their own. The traced runs come next, and last the rounds of further looks. Where the study was
     given more rounds since, its own end where the first look began: what is measured from there on was chosen
     by what had been seen. UserError where the study asks for more than these at least.
+    Of a study with time to decide (`decide:`), what is compared has its minimum alone: its further
+    repetitions are those of looks, which go where they decide something.
     Rounds are cut where the number of nodes changes, and into parts of `part_size` runs (a
     number, or a function of the number of nodes).
     """
@@ -264,6 +266,7 @@ def order_runs(
     first = int(bool(calibrations))
     all_bounds = [study.repetitions_of(c.experiment) for c in configurations]
     rounds = max((bounds.maximum for bounds in all_bounds), default=0)
+    undecided = compared(configurations) if study.decide is not None else set()
     if looks:
         least = max((bounds.minimum for bounds in all_bounds), default=0)
         if looks[0].first < least:
@@ -277,7 +280,7 @@ def order_runs(
         runs: list[Run] = []
         for c in configurations:
             bounds = study.repetitions_of(c.experiment)
-            if number < bounds.maximum:
+            if number < (bounds.minimum if c.key in undecided else bounds.maximum):
                 runs.append(Run(c, number))
             if study.twinned(c.experiment) and c.key in paired and number < bounds.minimum:
                 runs.append(Run(c, number, twin="b"))
@@ -307,6 +310,23 @@ def leaders(configurations: Iterable[Configuration]) -> dict[str, Configuration]
             group = (c.experiment, c.name, c.stack.name, c.stack.layer, c.nodes, c.processes_per_node)
             found[c.key] = first.setdefault(group, c)
     return found
+
+
+def compared(configurations: Iterable[Configuration]) -> set[str]:
+    """Return the keys of the configurations that are held against another storage, or another layer on the
+    same storage (as statistics.tables compares them)."""
+    groups: dict[tuple[object, ...], list[Configuration]] = {}
+    for c in configurations:
+        same = (c.experiment, c.name, c.engine, c.nodes, c.processes_per_node)
+        groups.setdefault(same, []).append(c)
+    return {
+        one.key
+        for group in groups.values()
+        for one in group
+        if any(
+            (one.stack.name == other.stack.name) != (one.stack.layer == other.stack.layer) for other in group
+        )
+    }
 
 
 def largest_scales(configurations: Iterable[Configuration]) -> set[str]:

@@ -25,18 +25,36 @@ DEFAULT_MEMORY = 512 << 20
 LEAST_MEMORY = 64 << 20
 
 
+#: What only a row shows: a text that is no number, a sum beyond 64 bits, a filter that calls `error`.
+_OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+
+
 @contextmanager
 def connection(memory: int, ordered: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """Give a connection that uses at most `memory` bytes and this process' share of the cores.
 
     `ordered`: answers keep the order of the files' rows, which is nearly that of time. Connections share one
-    database for each (memory, ordered): making one takes 15 ms.
+    database for each (memory, ordered): making one takes 15 ms. UserError for what no query can help: a
+    filter that a row does not fit, too little memory, no room to spill to.
     """
     cursor = _database(os.getpid(), memory, ordered).cursor()
     try:
         yield cursor
+    except _OF_VALUES as error:
+        raise UserError(
+            f"a filter, or a number of the trace, cannot be computed with: {reason(error)}"
+        ) from None
+    except duckdb.OutOfMemoryException as error:
+        raise UserError(f"{memory >> 20} MiB of memory do not suffice: allow more: {reason(error)}") from None
+    except duckdb.IOException as error:
+        raise UserError(f"the events cannot be read, or not be spilled: {reason(error)}") from None
     finally:
         cursor.close()
+
+
+def reason(error: duckdb.Error) -> str:
+    """Return the line of an error that says what it is; others show where in the query."""
+    return str(error).split("\n", maxsplit=1)[0]
 
 
 @lru_cache(maxsize=4)
@@ -98,14 +116,13 @@ def check_expression(expression: str) -> None:
     if not expression.strip():
         raise UserError("filter: is empty")
     columns = ", ".join(f"NULL::{_SQL_TYPES[name]} AS {quoted_name(name)}" for name in NAMES)
-    try:
-        with connection(64 << 20) as db:
+    with connection(64 << 20) as db:
+        try:
             # Where it will stand: what sums up rows is no condition on one.
             parsed = db.execute(f"SELECT 1 FROM (SELECT {columns}) WHERE ({expression}\n) AND FALSE")
             parsed.fetchall()
-    except duckdb.Error as error:
-        reason = str(error).split("\n", maxsplit=1)[0]
-        raise UserError(f"filter {expression!r}: {reason} (columns: {', '.join(NAMES)})") from None
+        except duckdb.Error as error:
+            raise UserError(f"filter {expression!r}: {reason(error)} (columns: {', '.join(NAMES)})") from None
 
 
 _SQL_TYPES = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from tiercel.project import results_folder
 from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site
+from tiercel.schedulers import scheduler_of
 from tiercel.stack import prepare
 from tiercel.workflow.plan import WorkflowPlan
 
@@ -27,7 +28,10 @@ def begin(plan: WorkflowPlan, root: Path) -> bool:
         return True  # planned without the engines that there are now
     assert plan.project is not None  # in the Snakemake that the user started
     check_site(plan.project)
-    taken = take_over(plan.project.plan.site, root, results_folder(root, plan.site))
+    site = plan.project.plan.site
+    taken = take_over(site, root, results_folder(root, plan.site))
+    if scheduler := scheduler_of(site):
+        scheduler.prepare()
     return first and taken is not None and taken.jobs > 0
 
 

@@ -11,7 +11,13 @@ import logging
 import sys
 
 #: Follow from what the jobs themselves have said.
-_FOLLOWS = ("Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete")
+_FOLLOWS = (
+    "Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete",
+    "RuleException:\nCalledProcessError", "CalledProcessError",
+)  # fmt: skip
+#: The event of an exception (LogEvent of snakemake_interface_logger_plugins); others are of a job, and say
+#: nothing that the job has not: its rule, files and command.
+_OF_SNAKEMAKE = (None, "error")
 
 
 class ErrorsOnce(logging.Handler):
@@ -22,9 +28,9 @@ class ErrorsOnce(logging.Handler):
         self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        # An event is of a job, and says nothing that the job has not: its rule, files and command.
+        event = getattr(record, "event", None)
         words = record.getMessage().strip()
-        if getattr(record, "event", None) is not None or not words or words.startswith(_FOLLOWS):
+        if getattr(event, "value", event) not in _OF_SNAKEMAKE or not words or words.startswith(_FOLLOWS):
             return
         if words not in self._said:
             self._said.add(words)

@@ -75,6 +75,7 @@ KEYS: dict[str, Key] = {
         "there is one client of S3 here, which asks for each row group of Parquet by itself (MLPerf "
         "Storage's with s3dlio: for eight at once); direct is refused"
     ),
+    "storage.storage_options.uri_scheme": _nothing("s3 says it already; file, direct, az and gs are refused"),
     "storage.storage_options.secure": _nothing("`endpoint_url` says http or https"),
     "storage.storage_options.columns": _done("Parquet: what is read, from the first to the last of them"),
     "storage.storage_options.prefetch_workers": _done("Parquet"),
@@ -210,7 +211,13 @@ def stated(workload: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any]]:
             if unread := sum(not column.read for column in value):
                 yield _READ, f"false of {unread}"
         elif value != default:
-            yield path, value
+            yield path, value.short if isinstance(value, Duration) else value
+
+
+#: What other names of objects mean to s3dlio.
+_SCHEMES = {"file": "a folder, which storage_type: local_fs is",
+            "direct": "reads past the cache are reader.odirect: true", "az": "objects of S3 alone",
+            "gs": "objects of S3 alone"}  # fmt: skip
 
 
 def refusals(workload: DLWorkload) -> dict[str, str]:
@@ -222,7 +229,10 @@ def refusals(workload: DLWorkload) -> dict[str, str]:
         found["storage.storage_type"] = "direct_fs: for reads past the cache set reader.odirect: true"
     if workload.storage.storage_type == "s3":
         found |= refusals_on_objects(workload)
-    if workload.storage.storage_options.storage_library == "direct":
+    options = workload.storage.storage_options
+    if options.uri_scheme != "s3":
+        found["storage.storage_options.uri_scheme"] = f"{options.uri_scheme}: {_SCHEMES[options.uri_scheme]}"
+    if options.storage_library == "direct":
         found["storage.storage_options.storage_library"] = "direct: nothing here reads Parquet past the cache"
     if workload.loader == "custom":
         found["reader.data_loader"] = "custom is for DLIO itself: use engine dlio"

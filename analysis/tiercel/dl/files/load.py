@@ -43,8 +43,12 @@ def overrides_of(words: Iterable[str]) -> dict[str, Any]:
         key = key.lstrip("+").removeprefix("workload.")
         if not equals or not key:
             raise UserError(f"override {word!r}: must be key=value, such as reader.read_threads=8")
+        if key.partition(".")[0] == "hydra":
+            raise UserError(
+                f"override {word!r}: is of DLIO's own command line: leave it out (results: --output)"
+            )
         try:
-            found[key] = yaml.safe_load(value)
+            found[key] = yaml.safe_load(value) if value else ""  # as Hydra has it
         except yaml.YAMLError:
             raise UserError(f"override {word!r}: {value!r} is not a YAML value") from None
     return found

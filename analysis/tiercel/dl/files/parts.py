@@ -12,8 +12,10 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from tiercel.documents import Document
 
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+#: What files, and whoever counts in them, can hold.
+_LARGEST = 2**63 - 1
+Count = Annotated[int, Field(ge=0, le=_LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
 #: What a clock can count: neither infinite nor more than it holds (30 years).
 _CLOCK = 1e9
 Seconds = Annotated[float, Field(ge=0, le=_CLOCK)]
@@ -59,6 +61,11 @@ class Duration(Document):
         if self.type == "uniform" and (self.max or 0) < (self.min or 0):
             raise ValueError("max must not be less than min")
         return self
+
+    @property
+    def short(self) -> float | dict[str, Any]:
+        """Return what a file needs to say of it: a number of seconds, or the keys of a distribution."""
+        return self.mean if self == Duration(mean=self.mean) else self.model_dump(exclude_defaults=True)
 
     @property
     def expected(self) -> float:
@@ -186,12 +193,19 @@ class StorageOptions(Document):
     s3_force_path_style: bool = False
     s3_max_attempts: Positive = 5
     storage_library: Literal["posix", "direct", "s3dlio", "s3torchconnector", "minio"] | None = None
+    uri_scheme: Literal["s3", "file", "direct", "az", "gs"] = Field(
+        default="s3", description="of names of objects, for the client s3dlio"
+    )
     columns: list[str] = Field(default=[], description="of Parquet files, that are read; default: all")
     prefetch_workers: Positive = Field(default=64, description="reads of row groups at once, of a reader")
     prefetch_window: Positive = Field(default=64, description="row groups on their way, of a reader")
     secure: bool | None = Field(default=None, description="of the client minio: TLS or not")
     access_key_id: Credential = ""
     secret_access_key: Credential = ""
+
+
+#: Of `StorageOptions`: what `mlpstorage` and its files state beside them.
+_BESIDE = ("storage_library", "s3_force_path_style")
 
 
 class Storage(Document):
@@ -202,18 +216,19 @@ class Storage(Document):
 
     @model_validator(mode="before")
     @classmethod
-    def _library(cls, content: Any) -> Any:
-        """Take `storage_library` from where MLPerf Storage 3 writes it: beside the options, not in them."""
-        if not isinstance(content, dict) or "storage_library" not in content:
+    def _beside(cls, content: Any) -> Any:
+        """Take options from where MLPerf Storage 3 writes some: beside `storage_options`, not in it."""
+        if not isinstance(content, dict):
             return content
+        beside = {key: value for key, value in content.items() if key in _BESIDE}
         options = content.get("storage_options") or {}
-        if not isinstance(options, dict):
+        if not beside or not isinstance(options, dict):
             return content
-        library = content["storage_library"]
-        if options.get("storage_library", library) != library:
-            raise ValueError("storage_library is stated twice, in storage and in storage_options")
-        rest = {key: value for key, value in content.items() if key != "storage_library"}
-        return {**rest, "storage_options": {**options, "storage_library": library}}
+        for key, value in beside.items():
+            if options.get(key, value) != value:
+                raise ValueError(f"{key} is stated twice, in storage and in storage_options")
+        rest = {key: value for key, value in content.items() if key not in beside}
+        return {**rest, "storage_options": {**options, **beside}}
 
     @field_validator("storage_options", mode="before")
     @classmethod

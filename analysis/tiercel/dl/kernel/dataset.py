@@ -15,6 +15,7 @@ from tiercel.dl.kernel.files import extension, file_count, file_spec, path_of
 from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.formats import Format
 from tiercel.dl.kernel.generate import MANIFEST, companions, read_manifest
+from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.spec import Spec
 
 #: Files that each process looks into: headers where sizes alone do not tell, and samples of what was there.
@@ -116,8 +117,7 @@ def check(spec: Spec, handler: Format, split: Split, folder: Folder, comm: Comm)
             raise Failure(f"{path}: has {sizes[0]} bytes where the workload's samples make {expected}")
         if expected is None and looked < _LOOK_AT:
             looked += 1
-            with folder.here(path) as local:
-                _look(spec, handler, path, local, file.sample_bytes)
+            _look(spec, handler, path, folder.calls(), file.sample_bytes)
     return smallest
 
 
@@ -155,8 +155,11 @@ def _data_file(path: str, spec: Spec) -> str:
     )
 
 
-def _look(spec: Spec, handler: Format, path: str, local: str, expected: int) -> None:
-    samples, each = handler.describe(local, spec)
+def _look(spec: Spec, handler: Format, path: str, calls: IO, expected: int) -> None:
+    try:
+        samples, each = handler.describe(path, spec, calls)
+    except OSError as error:
+        raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
     if samples is not None and samples != spec.per_file:
         raise Failure(
             f"{path}: holds {samples} samples where dataset.num_samples_per_file says {spec.per_file}"

@@ -77,6 +77,15 @@ class Epoch:
         """Return the blocks whose first and last steps are in utilisation, against what the workload says."""
         return sum(b.is_short(spec.exclude_start, spec.exclude_end) for b in self.blocks)
 
+    def left_out(self, spec: Spec) -> float:
+        """Return the seconds of steps that utilisation does not count."""
+        start, end, seconds = spec.exclude_start, spec.exclude_end, 0.0
+        for block in self.blocks:
+            if not block.is_short(start, end):
+                last = len(block.proc) - end
+                seconds += sum(block.proc[:start]) + sum(block.proc[last:])
+        return seconds
+
     def as_output(self, spec: Spec) -> dict[str, Any]:
         """Return DLIO's entry for an epoch in ``<rank>_output.json``."""
         names = ["eval"] if self.kind == "eval" else [f"block{n + 1}" for n in range(len(self.blocks))]

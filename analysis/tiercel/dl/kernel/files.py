@@ -83,8 +83,13 @@ def _pool(seed: int) -> memoryview:
 
 def content(spec: Spec, seed: str, length: int) -> Sequence[memoryview]:
     """Return `length` random bytes as pieces of one buffer that is made once: generating costs no time."""
-    pool = _pool(spec.data_seed)
-    start = random.Random(seed).randrange(len(pool))
+    return content_at(spec.data_seed, seed, 0, length)
+
+
+def content_at(pool_seed: int, seed: str, offset: int, length: int) -> Sequence[memoryview]:
+    """Return `length` of the bytes that `seed` stands for, from `offset` on, as pieces of one buffer."""
+    pool = _pool(pool_seed)
+    start = (random.Random(seed).randrange(len(pool)) + offset) % len(pool)
     pieces = []
     while length > 0:
         piece = pool[start : start + length]

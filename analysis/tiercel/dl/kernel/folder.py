@@ -95,11 +95,6 @@ class Folder(ABC):
         """Make durable the large files that this process wrote; with `small`, all that anybody wrote."""
 
     @abstractmethod
-    @contextmanager
-    def here(self, path: str) -> Iterator[str]:
-        """Yield the path of a file with the same content on this machine."""
-
-    @abstractmethod
     def remove(self, folders: Iterable[str], file: str) -> None:
         """Remove folders below, with all that is in them, and a file."""
 
@@ -184,10 +179,6 @@ class Files(Folder):
         self._large.clear()
         if small:
             sync_filesystem(self.name)
-
-    @contextmanager
-    def here(self, path: str) -> Iterator[str]:
-        yield path
 
     def remove(self, folders: Iterable[str], file: str) -> None:
         for below in folders:

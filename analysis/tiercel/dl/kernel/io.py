@@ -163,7 +163,7 @@ class RawFile(io.RawIOBase):
 
     def __init__(self, calls: IO, path: str, way: Way = "whole") -> None:
         self._calls, self._path = calls, path
-        self._descriptor = calls.open(path, way=way)
+        self._descriptor, self._ranges = calls.open(path, way=way), way == "ranges"
         self._size, block = calls.stat(self._descriptor)
         self._position = 0
         self.block = block if block > 1 else io.DEFAULT_BUFFER_SIZE
@@ -177,6 +177,8 @@ class RawFile(io.RawIOBase):
 
     def readinto(self, buffer: Sequence[int] | memoryview) -> int:  # type: ignore[override]
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        if self._ranges and self._position >= self._size:  # a server has no range there to answer with
+            return 0
         got = self._calls.pread(self._descriptor, self._path, view, self._position)
         self._position += got
         return got

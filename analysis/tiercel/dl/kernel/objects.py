@@ -278,13 +278,6 @@ class Objects(Folder):
     def settle(self, small: bool) -> None:
         """Nothing: an object is durable when its server has said so."""
 
-    @contextmanager
-    def here(self, path: str) -> Iterator[str]:
-        with _workshop() as folder:
-            file = folder / path.rpartition("/")[2]
-            file.write_bytes(self._client.read(_key(path)))
-            yield str(file)
-
     def remove(self, folders: Iterable[str], file: str) -> None:
         for below in folders:
             for found in list(self._client.list(f"{self._key(below)}/")):

@@ -20,6 +20,7 @@ from typing import Any
 from tiercel.dl.kernel.checkpoint import Saved
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.epoch import Epoch
+from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.spans import length, minus, union
 from tiercel.dl.kernel.spec import Spec
 from tiercel.pagecache import Residency
@@ -38,6 +39,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     mine = {
         "epoch": epoch, "au": au, "rate": rate, "io": io, "compute": epoch.compute, "cpu": cpu,
         "stalled": minus(io, epoch.compute), "alone": minus(epoch.compute, io), "before": before,
+        "left_out": epoch.left_out(spec),
     }  # fmt: skip
     mine["epoch"] = _light(epoch)
     mine["requests"] = epoch.usage.requests
@@ -54,6 +56,7 @@ def epoch_row(spec: Spec, comm: Comm, epoch: Epoch, before: Residency | None, cp
     return {
         "kind": epoch.kind, "epoch": epoch.number, "began": began, "seconds": ended - began,
         "steps": epoch.steps, "blocks": len(epoch.blocks), "short_blocks": epoch.short_blocks(spec),
+        "left_out": statistics.fmean(p["left_out"] for p in parts),
         "samples": sum(p["epoch"]["samples"] for p in parts), "bytes": moved,
         "sample_bytes": sum(p["epoch"]["sample_bytes"] for p in parts),
         "reads": sum(p["epoch"]["reads"] for p in parts), "opens": sum(p["epoch"]["opens"] for p in parts),
@@ -181,10 +184,13 @@ def per_epoch(rows: Sequence[Row]) -> Row:
 
 
 def write(folder: Path, name: str, content: Row) -> None:
-    """Write a JSON file whole or not at all."""
+    """Write a JSON file whole or not at all; Failure where it cannot be."""
     part = folder / f"{name}.part"
-    part.write_text(json.dumps(content, indent=1))
-    part.rename(folder / name)
+    try:
+        part.write_text(json.dumps(content, indent=1))
+        part.rename(folder / name)
+    except OSError as error:
+        raise Failure(f"{folder / name}: cannot be written: {error.strerror}") from None
 
 
 def _when(seconds: float) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.clock import now
+from tiercel.dl.kernel.failure import Failure
 
 _FLUSH = 1 << 20
 
@@ -28,7 +29,10 @@ class Tracer:
         self.pid = os.getpid()
         who = "main" if worker is None else f"worker{worker}"
         self.path = folder / f"dlkernel-{who}-{rank}-of-{size}.pfw.gz"
-        self._file = self.path.open("wb")
+        try:
+            self._file = self.path.open("wb", buffering=0)
+        except OSError as error:
+            raise Failure(f"{self.path}: cannot be written: {error.strerror}") from None
         self._packer = zlib.compressobj(1, zlib.DEFLATED, 31)
         self._lines: list[str] = []
         self._length = 0
@@ -74,9 +78,11 @@ class Tracer:
     def close(self) -> None:
         with self._lock:
             if not self._file.closed:
-                self._flush()
-                self._file.write(self._packer.flush())
-                self._file.close()
+                try:
+                    self._flush()
+                    self._write(self._packer.flush())
+                finally:
+                    self._file.close()
 
     def _line(self, name: str, category: str, began: int, duration: int, extra: str) -> None:
         line = (
@@ -103,9 +109,18 @@ class Tracer:
             self._flush()
 
     def _flush(self) -> None:
-        self._file.write(self._packer.compress("".join(self._lines).encode("utf-8", "surrogateescape")))
+        content = self._packer.compress("".join(self._lines).encode("utf-8", "surrogateescape"))
         self._lines.clear()
         self._length = 0
+        self._write(content)
+
+    def _write(self, content: bytes) -> None:
+        left = memoryview(content)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise Failure(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
 def _hash(text: str) -> str:

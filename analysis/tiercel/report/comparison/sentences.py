@@ -87,7 +87,7 @@ def _noise(rows: Sequence[Row]) -> str:
     """Say how large a difference could have hidden."""
     known = [row.comparison.floor.high for row in rows if row.comparison.floor.known]
     if not known:
-        return ", because no A/A pair was run on one side"
+        return ", because one side measured nothing twice over (no A/A pair)"
     return f" (which is a factor of {words.factor(statistics.median(known))} in the median)"
 
 

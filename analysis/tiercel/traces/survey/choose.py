@@ -9,7 +9,7 @@ import duckdb
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.traces.engine import DEFAULT_MEMORY, connection, quoted
+from tiercel.traces.engine import DEFAULT_MEMORY, connection, quoted, reason
 from tiercel.traces.survey.schema import JOBS
 
 
@@ -29,15 +29,14 @@ def choose(
         table = table[table["start"] < _seconds("--until", until)]
     if where is None:
         return table
-    try:
-        with connection(DEFAULT_MEMORY) as db:
+    with connection(DEFAULT_MEMORY) as db:
+        try:
             rows = db.execute(
                 f"SELECT log FROM read_parquet([{quoted(str(path))}]) WHERE ({where}\n)"
             ).fetchall()
-    except duckdb.Error as error:
-        reason = str(error).split("\n", maxsplit=1)[0]
-        names = ", ".join(column.name for column in JOBS)
-        raise UserError(f"--filter {where!r}: {reason} (columns: {names})") from None
+        except duckdb.Error as error:
+            names = ", ".join(column.name for column in JOBS)
+            raise UserError(f"--filter {where!r}: {reason(error)} (columns: {names})") from None
     return table[table["log"].isin([row[0] for row in rows])]
 
 

@@ -71,8 +71,11 @@ class Format(ABC):
         return None
 
     @abstractmethod
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        """Return samples in a file and bytes of each, read from its headers; None for what is not there."""
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        """Return samples in a file and bytes of each, read from its headers; None for what is not there.
+
+        `path` may be an object's: everything of it is asked through `calls`.
+        """
 
 
 registered: dict[str, type[Format]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import ctypes
 import gzip
+import io
 import lzma
 import random
 import zipfile
@@ -75,8 +76,8 @@ class CSV(Format):
             )
         return Whole(path, scan.rows, size // max(1, scan.rows))
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        with Path(path).open("rb") as raw, _reader(raw, spec) as text:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        with io.BufferedReader(RawFile(calls, path)) as raw, _reader(raw, spec) as text:
             first = text.readline()
         columns = first.count(b",") + 1
         return None, columns * spec.element_bytes

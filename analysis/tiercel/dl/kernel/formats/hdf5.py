@@ -94,7 +94,7 @@ class HDF5(Format):
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
         return _Opened(path, spec, calls)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
         h5py = _h5py()
         try:
             with h5py.File(path, "r") as file:

@@ -56,11 +56,11 @@ class ImageFile(Format):
                 raise Failure(f"{path}: sample 0 is damaged: {error}") from None
         return Whole(path, 1, size)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
         from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
         try:
-            with Image.open(path) as image:
+            with io.BufferedReader(RawFile(calls, path)) as file, Image.open(file) as image:
                 return 1, image.width * image.height * len(image.getbands())
         except UnidentifiedImageError:
             raise Failure(f"{path}: no image") from None

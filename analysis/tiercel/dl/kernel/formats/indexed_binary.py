@@ -54,8 +54,8 @@ class IndexedBinary(Format):
     def _file(self, path: str, offsets: array[int], sizes: array[int], calls: IO, spec: Spec) -> Opened:
         return (_Direct if spec.direct else _Plain)(path, offsets, sizes, calls, spec.transfer)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        sizes = _index(path + SIZES, IO())
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        sizes = _index(path + SIZES, calls)
         return len(sizes), sizes[0] if sizes else 0
 
 

@@ -10,13 +10,12 @@ import math
 import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 from tiercel.dl.kernel.direct import whole_file
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import FileSpec, content
 from tiercel.dl.kernel.formats.base import Format, Opened, Whole, create, register, write_all
-from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.io import IO, RawFile
 from tiercel.dl.kernel.spec import Spec
 
 _MAGIC = b"\x93NUMPY"
@@ -84,9 +83,9 @@ class NPY(Format):
             )
         return Whole(path, samples, each)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        with Path(path).open("rb") as file:
-            shape, size, _ = parse_header(file.read(_BLOCK), path)
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        with RawFile(calls, path, "ranges") as file:
+            shape, size, _ = parse_header(file.read(_BLOCK) or b"", path)
         return dimensions(shape, size)
 
 

@@ -51,9 +51,10 @@ class NPZ(Format):
             raise Failure(f"{path}: damaged: {said}") from None
         return Whole(path, samples, each)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
         try:
-            with zipfile.ZipFile(path) as archive, archive.open("x.npy") as member:
+            raw = io.BufferedReader(RawFile(calls, path, "ranges"))
+            with raw, zipfile.ZipFile(raw) as archive, archive.open("x.npy") as member:
                 shape, size, _ = parse_header(member.read(4096), path)
         except (zipfile.BadZipFile, KeyError, EOFError) as error:
             raise Failure(f"{path}: not an NPZ file with an array x: {error}") from None

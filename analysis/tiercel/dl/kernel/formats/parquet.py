@@ -95,8 +95,8 @@ class Parquet(Format):
                     raise Failure(f"{path}: row group {number} cannot be read: {_first(error)}") from None
                 yield table.num_rows, table.nbytes // max(1, table.num_rows)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        with RawFile(IO(), path, "ranges") as raw:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        with RawFile(calls, path, "ranges") as raw:
             footer = _opened(path, raw).metadata
         _chosen(path, footer, spec)
         return footer.num_rows, None

@@ -16,5 +16,5 @@ class Synthetic(Format):
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:
         return Whole(path, spec.per_file, 0)
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
         return spec.per_file, 0

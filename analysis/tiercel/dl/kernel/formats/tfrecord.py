@@ -10,13 +10,12 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 from tiercel.dl.kernel.crc import crc32c, masked
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.files import FileSpec, content
 from tiercel.dl.kernel.formats.base import TRANSFER, Format, Opened, create, register, write_all
-from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.io import IO, RawFile
 from tiercel.dl.kernel.native import TFRecordScan, address, library
 from tiercel.dl.kernel.spec import Spec
 
@@ -122,13 +121,13 @@ class TFRecord(Format):
         if scan.have or scan.part:
             raise Failure(f"{path}: sample {scan.records} is cut off: the file ends at byte {offset}")
 
-    def describe(self, path: str, spec: Spec) -> tuple[int | None, int | None]:
-        with Path(path).open("rb") as file:
-            head = file.read(_HEAD.size)
+    def describe(self, path: str, spec: Spec, calls: IO) -> tuple[int | None, int | None]:
+        with RawFile(calls, path, "ranges") as file:
+            head = file.read(_HEAD.size) or b""
         if len(head) < _HEAD.size or masked(crc32c(head[:8])) != _HEAD.unpack(head)[1]:
             raise Failure(f"{path}: not a TFRecord file: the checksum of its first record's length is wrong")
         (length, _) = _HEAD.unpack(head)
-        size = Path(path).stat().st_size
+        size = calls.size(path)
         samples = size // (length + _AROUND) if size % (length + _AROUND) == 0 else None
         inner = next((n for n in range(max(0, length - 80), length) if _total(n) == length), None)
         return samples, inner
