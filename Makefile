@@ -49,7 +49,7 @@ help:
 	@echo 'make test-nightly  the long tests too'
 	@echo 'make mutation      do the tests notice changes to what decides? PART=statistics, MUTANTS=all|DIGIT (a tenth each day)'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
-	@echo 'make attack        fairshare, as a second user attacks it for MINUTES (1); one JSON object; as root'
+	@echo 'make attack        the layers, as a second user attacks each for MINUTES (1); a JSON object each; as root'
 	@echo 'make wheel         dist/: a wheel with all native parts inside, for x86-64 Linux, and the sources'
 	@echo 'make lock          resolve the lock files anew'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
@@ -173,7 +173,9 @@ MINUTES ?= 1
 
 attack: setup
 	@$(NATIVE_MAKE)/fairshare install >&2
+	@$(NATIVE_MAKE)/cachevol install >&2
 	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
+	@$(BIN)/python -m tiercel.caching.attack --minutes $(MINUTES)
 
 # The wheel holds what setup.py builds; tools/wheel says how old a Linux may be, from the symbols that it needs.
 wheel: $(PACKAGES) $(WHEEL_TOOLS)/.done

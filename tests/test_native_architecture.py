@@ -47,7 +47,7 @@ LAYERS = {
         "copies": "copy*.* evict.* evident.* fill.* relay.* session.*",
         "objects": "object.* info.*",
         "neighbours": "mpi_api.* mpi_peers.* mpi_parts.h mpi_directory.* mpi_transfer.* mpi_window.*",
-        "driver": "reader.* driver.*",
+        "driver": "reader.* driver_common.* driver.*",
         "parallel files": "mpi_open.* mpi_driver.* mpi_areas.* mpi_writer.* mpi_write.*",
         "connector": "vol_*.* operations.* connector.c",
     },

@@ -1,6 +1,7 @@
 #include "driver.h"
 #include "config.h"
 #include "copy.h"
+#include "driver_common.h"
 #include "left.h"
 #include "reader.h"
 #include "reasons.h"
@@ -16,13 +17,10 @@
 #define DRIVER_VALUE ((H5FD_class_value_t)497) /* 256 to 511: not registered with The HDF Group */
 
 struct file {
-    H5FD_t            pub; /* HDF5's part, first */
-    H5FD_t           *inner;
-    int               fd;
-    haddr_t           eoa, eof;
-    struct cv_stage  *stage;
-    struct cv_reader *reader;
-    char             *written; /* path of a file that is open for writing while reads are cached: it may have a copy */
+    struct cv_driver_file common; /* first */
+    H5FD_t               *inner;
+    struct cv_stage      *stage;
+    char                 *written; /* path of a file that is open for writing while reads are cached: it may have a copy */
 };
 
 bool cv_flushing_all, cv_opening, cv_emptying;
@@ -70,13 +68,13 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
         return NULL;
     file->inner = open_inner(name, flags, fapl, maxaddr);
     if (!file->inner || h5.H5FDget_vfd_handle(file->inner, H5P_DEFAULT, &handle) < 0 || !handle ||
-        fstat(file->fd = *(int *)handle, &now)) {
+        fstat(file->common.fd = *(int *)handle, &now)) {
         if (file->inner)
             h5.H5FDclose(file->inner);
         free(file);
         return NULL;
     }
-    file->eof = (haddr_t)now.st_size;
+    file->common.eof = (haddr_t)now.st_size;
     struct cv_store *store = wanted && !(flags & (H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ)) &&
                                      S_ISREG(now.st_mode) && realpath(name, path)
                                  ? cv_session_store()
@@ -86,12 +84,12 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
                    "it is read while it is written (SWMR)", false);
     /* A writer and its readers in other processes look at the same bytes: nothing may stand between them. */
     if (store && (flags & H5F_ACC_RDWR) && wanted->write)
-        file->stage = cv_stage_open(store, path, file->fd, now.st_dev, now.st_ino, file->eof);
+        file->stage = cv_stage_open(store, path, file->common.fd, now.st_dev, now.st_ino, file->common.eof);
     else if (store && !(flags & H5F_ACC_RDWR) && wanted->read)
-        file->reader = cv_reader_open(store, path, file->fd);
+        file->common.reader = cv_reader_open(store, path, file->common.fd);
     if (store && (flags & H5F_ACC_RDWR) && cv_config.read)
         file->written = strdup(path);
-    return &file->pub;
+    return &file->common.pub;
 }
 
 static herr_t driver_close(H5FD_t *pub)
@@ -100,8 +98,8 @@ static herr_t driver_close(H5FD_t *pub)
     char         log[128];
     herr_t       outcome = 0;
 
-    if (file->reader)
-        cv_reader_close(file->reader);
+    if (file->common.reader)
+        cv_reader_close(file->common.reader);
     if (file->stage && cv_stage_close(file->stage, log, sizeof log)) {
         outcome = -1;
         if (*log)
@@ -133,30 +131,16 @@ static herr_t driver_query(const H5FD_t *pub, unsigned long *flags)
     if (pub)
         return h5.H5FDquery(((const struct file *)pub)->inner, flags);
     if (flags)
-        *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-                 H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_POSIX_COMPAT_HANDLE | H5FD_FEAT_SUPPORTS_SWMR_IO |
-                 H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+        *flags = CV_DRIVER_FEATURES | H5FD_FEAT_POSIX_COMPAT_HANDLE | H5FD_FEAT_SUPPORTS_SWMR_IO;
     return 0;
-}
-
-static haddr_t driver_get_eoa(const H5FD_t *pub, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct file *)pub)->eoa;
 }
 
 static herr_t driver_set_eoa(H5FD_t *pub, H5FD_mem_t type, haddr_t eoa)
 {
     struct file *file = (struct file *)pub;
 
-    file->eoa = eoa;
+    file->common.eoa = eoa;
     return h5.H5FDset_eoa(file->inner, type, eoa);
-}
-
-static haddr_t driver_get_eof(const H5FD_t *pub, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct file *)pub)->eof;
 }
 
 static herr_t driver_get_handle(H5FD_t *pub, hid_t fapl, void **handle)
@@ -173,7 +157,6 @@ static herr_t driver_get_handle(H5FD_t *pub, hid_t fapl, void **handle)
 static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t address, size_t size, void *data)
 {
     struct file *file = (struct file *)pub;
-    ssize_t      got;
 
     if (file->stage) {
         int from_log = cv_stage_read(file->stage, address, data, size);
@@ -184,14 +167,8 @@ static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t addr
             return -1;
         }
     }
-    if (file->reader)
-        got = cv_reader_read(file->reader, data, size, address);
-    else
-        got = cv_read_all(file->fd, data, size, (off_t)address);
-    if (got < 0) /* once more by sec2, whose error message says all */
+    if (cv_driver_get(&file->common, address, size, data)) /* once more by sec2, whose error message says all */
         return h5.H5FDread(file->inner, type, dxpl, address, size, data);
-    if ((size_t)got < size) /* behind the end of the file, not of the address space */
-        memset((char *)data + got, 0, size - (size_t)got);
     return 0;
 }
 
@@ -200,7 +177,7 @@ static herr_t driver_write(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t add
     struct file *file = (struct file *)pub;
 
     if (!file->stage) {
-        if (cv_write_all(file->fd, data, size, (off_t)address) &&
+        if (cv_write_all(file->common.fd, data, size, (off_t)address) &&
             h5.H5FDwrite(file->inner, type, dxpl, address, size, data) < 0)
             return -1;
     } else if (cv_stage_write(file->stage, type == H5FD_MEM_DRAW, address, data, size)) {
@@ -208,7 +185,7 @@ static herr_t driver_write(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t add
                        errno, strerror(errno), size, (unsigned long long)address);
         return -1;
     }
-    file->eof = greater(file->eof, address + size);
+    file->common.eof = greater(file->common.eof, address + size);
     return 0;
 }
 
@@ -237,13 +214,13 @@ static herr_t driver_truncate(H5FD_t *pub, hid_t dxpl, bool closing)
     struct file *file = (struct file *)pub;
 
     (void)dxpl, (void)closing;
-    if (file->eoa == file->eof)
+    if (file->common.eoa == file->common.eof)
         return 0;
-    if (file->stage ? cv_stage_resize(file->stage, file->eoa) : ftruncate(file->fd, (off_t)file->eoa)) {
+    if (file->stage ? cv_stage_resize(file->stage, file->common.eoa) : ftruncate(file->common.fd, (off_t)file->common.eoa)) {
         CV_WRITE_ERROR("unable to extend file properly: errno = %d, error message = '%s'", errno, strerror(errno));
         return -1;
     }
-    file->eof = file->eoa;
+    file->common.eof = file->common.eoa;
     return 0;
 }
 
@@ -272,26 +249,17 @@ static herr_t driver_del(const char *name, hid_t fapl)
     return -1;
 }
 
-herr_t cv_driver_ctl(H5FD_t *pub, uint64_t op, uint64_t flags, const void *input, void **output)
-{
-    (void)pub, (void)op, (void)input, (void)output;
-    return flags & H5FD_CTL_FAIL_IF_UNKNOWN_FLAG ? -1 : 0;
-}
-
 static const H5FD_class_t driver = {
-    .version    = H5FD_CLASS_VERSION,
+    CV_DRIVER_ALIKE,
     .value      = DRIVER_VALUE,
     .name       = "tiercel_cachevol",
-    .maxaddr    = ((haddr_t)1 << (8 * sizeof(off_t) - 1)) - 1,
     .fc_degree  = H5F_CLOSE_WEAK,
     .fapl_size  = sizeof(struct cv_driver_info),
     .open       = driver_open,
     .close      = driver_close,
     .cmp        = driver_cmp,
     .query      = driver_query,
-    .get_eoa    = driver_get_eoa,
     .set_eoa    = driver_set_eoa,
-    .get_eof    = driver_get_eof,
     .get_handle = driver_get_handle,
     .read       = driver_read,
     .write      = driver_write,
@@ -300,20 +268,16 @@ static const H5FD_class_t driver = {
     .lock       = driver_lock,
     .unlock     = driver_unlock,
     .del        = driver_del,
-    .ctl        = cv_driver_ctl,
-    .fl_map     = H5FD_FLMAP_DICHOTOMY,
 };
 
 int cv_driver_register(void)
 {
-    if (driver_id < 0)
-        driver_id = h5.H5FDregister(&driver);
-    return driver_id < 0 ? -1 : 0;
+    return cv_driver_know(&driver_id, &driver);
 }
 
 bool cv_driver_is_ours(hid_t fapl)
 {
-    return driver_id >= 0 && h5.H5Pget_driver(fapl) == driver_id;
+    return cv_driver_asked(fapl, driver_id);
 }
 
 bool cv_driver_is_sec2(hid_t fapl)
@@ -325,7 +289,7 @@ bool cv_driver_is_sec2(hid_t fapl)
         if (plain >= 0)
             h5.H5Pclose(plain);
     }
-    return sec2_id >= 0 && h5.H5Pget_driver(fapl) == sec2_id;
+    return cv_driver_asked(fapl, sec2_id);
 }
 
 int cv_driver_set(hid_t fapl, bool write, bool read)

@@ -21,9 +21,6 @@ bool cv_driver_is_sec2(hid_t fapl);
 /* Puts this driver into an access list. */
 int cv_driver_set(hid_t fapl, bool write, bool read);
 
-/* Answers HDF5's questions to a driver: to none that must be understood. */
-herr_t cv_driver_ctl(H5FD_t *file, uint64_t op, uint64_t flags, const void *input, void **output);
-
 /* What HDF5 is doing, as the connector knows: flushing all of a file; opening or creating one. */
 extern bool cv_flushing_all, cv_opening;
 

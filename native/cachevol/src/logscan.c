@@ -386,9 +386,10 @@ bool cv_log_sweep(const char *folder)
         if (cv_read_all(fd, &magic, sizeof magic, 0) < 0)
             magic = 1;
         close(fd);
+        /* The first segment comes after the magic: so there is nothing else in it, or it is no log. */
+        if (!magic)
+            unlinkat(own, "control", 0);
     }
-    if (own >= 0 && !magic)
-        cv_empty_folder(own);
     if (own >= 0)
         close(own);
     return own >= 0 && !magic && !rmdir(folder);

@@ -78,6 +78,9 @@ int cv_marker_read(const char *path, struct cv_marker *marker)
     if (got < 0)
         return -1;
     text[got] = '\0';
+    for (char *c = text; *c; c++) /* what others wrote goes to terminals */
+        if ((unsigned char)*c < ' ' && *c != '\n')
+            *c = '?';
     for (int i = 0; i < 4; i++) {
         char *end = strchr(at, '\n');
         if (!end) {

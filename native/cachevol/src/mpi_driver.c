@@ -1,5 +1,5 @@
 #include "mpi_driver.h"
-#include "driver.h"
+#include "driver_common.h"
 #include "session.h"
 
 #include <errno.h>
@@ -12,13 +12,10 @@
 #define DRIVER_VALUE ((H5FD_class_value_t)498) /* 256 to 511: not registered with The HDF Group */
 
 struct file {
-    H5FD_t              pub; /* HDF5's part, first */
-    int                 fd;
-    haddr_t             eoa, eof;
-    struct cv_reader   *reader;
-    struct cv_parallel *parallel; /* NULL for a file that a link in a parallel one leads to */
-    struct file        *next;
-    char                name[PATH_MAX];
+    struct cv_driver_file common; /* first */
+    struct cv_parallel   *parallel; /* NULL for a file that a link in a parallel one leads to */
+    struct file          *next;
+    char                  name[PATH_MAX];
 };
 
 struct info {
@@ -45,22 +42,22 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
     struct file *file = calloc(1, sizeof *file);
     if (!file)
         return NULL;
-    file->fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0 || fstat(file->fd, &now) || strlen(name) >= sizeof file->name) {
+    file->common.fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (file->common.fd < 0 || fstat(file->common.fd, &now) || strlen(name) >= sizeof file->name) {
         CV_OPEN_ERROR("unable to open file: name = '%s', errno = %d, error message = '%s'", name, errno, strerror(errno));
-        if (file->fd >= 0)
-            close(file->fd);
+        if (file->common.fd >= 0)
+            close(file->common.fd);
         free(file);
         return NULL;
     }
     strcpy(file->name, name);
-    file->eof               = (haddr_t)now.st_size;
+    file->common.eof               = (haddr_t)now.st_size;
     struct cv_store *store  = S_ISREG(now.st_mode) && realpath(name, path) ? cv_session_store() : NULL;
-    file->reader            = store ? cv_reader_open(store, path, file->fd) : NULL;
+    file->common.reader            = store ? cv_reader_open(store, path, file->common.fd) : NULL;
     if (cv_parallel_opening) {
         static uint64_t numbers;
         file->parallel         = cv_parallel_opening;
-        file->parallel->reader = file->reader;
+        file->parallel->reader = file->common.reader;
         file->parallel->device = now.st_dev, file->parallel->inode = now.st_ino;
         file->parallel->number = ++numbers;
         file->parallel->next   = all;
@@ -69,7 +66,7 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
     }
     file->next = opened;
     opened     = file;
-    return &file->pub;
+    return &file->common.pub;
 }
 
 static herr_t driver_close(H5FD_t *pub)
@@ -96,9 +93,9 @@ static herr_t driver_close(H5FD_t *pub)
         }
         free(file->parallel);
     }
-    if (file->reader)
-        cv_reader_close(file->reader);
-    int bad = close(file->fd);
+    if (file->common.reader)
+        cv_reader_close(file->common.reader);
+    int bad = close(file->common.fd);
     free(file);
     return bad ? -1 : 0;
 }
@@ -107,7 +104,7 @@ static int driver_cmp(const H5FD_t *a, const H5FD_t *b)
 {
     struct stat x, y;
 
-    if (fstat(((const struct file *)a)->fd, &x) || fstat(((const struct file *)b)->fd, &y))
+    if (fstat(((const struct file *)a)->common.fd, &x) || fstat(((const struct file *)b)->common.fd, &y))
         return a < b ? -1 : 1;
     if (x.st_dev != y.st_dev)
         return x.st_dev < y.st_dev ? -1 : 1;
@@ -118,28 +115,15 @@ static herr_t driver_query(const H5FD_t *pub, unsigned long *flags)
 {
     (void)pub;
     if (flags)
-        *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-                 H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+        *flags = CV_DRIVER_FEATURES;
     return 0;
-}
-
-static haddr_t driver_get_eoa(const H5FD_t *pub, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct file *)pub)->eoa;
 }
 
 static herr_t driver_set_eoa(H5FD_t *pub, H5FD_mem_t type, haddr_t eoa)
 {
     (void)type;
-    ((struct file *)pub)->eoa = eoa;
+    ((struct file *)pub)->common.eoa = eoa;
     return 0;
-}
-
-static haddr_t driver_get_eof(const H5FD_t *pub, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct file *)pub)->eof;
 }
 
 /* Programs that ask a parallel file for its handle expect an MPI_File. Theirs is of this process alone: asking for it
@@ -165,15 +149,11 @@ static herr_t driver_read(H5FD_t *pub, H5FD_mem_t type, hid_t dxpl, haddr_t addr
     struct file *file = (struct file *)pub;
 
     (void)type, (void)dxpl;
-    ssize_t got = file->reader ? cv_reader_read(file->reader, data, size, address)
-                               : cv_read_all(file->fd, data, size, (off_t)address);
-    if (got < 0) {
+    if (cv_driver_get(&file->common, address, size, data)) {
         CV_OPEN_ERROR("file read failed: filename = '%s', errno = %d, error message = '%s', total read size = %zu, "
                       "offset = %llu", file->name, errno, strerror(errno), size, (unsigned long long)address);
         return -1;
     }
-    if ((size_t)got < size) /* behind the end of the file, not of the address space */
-        memset((char *)data + got, 0, size - (size_t)got);
     return 0;
 }
 
@@ -210,10 +190,9 @@ static herr_t driver_fapl_free(void *info)
 }
 
 static const H5FD_class_t driver = {
-    .version    = H5FD_CLASS_VERSION,
+    CV_DRIVER_ALIKE,
     .value      = DRIVER_VALUE,
     .name       = "tiercel_cachevol_mpi",
-    .maxaddr    = ((haddr_t)1 << (8 * sizeof(off_t) - 1)) - 1,
     .fc_degree  = H5F_CLOSE_SEMI, /* as HDF5's MPI driver has it */
     .fapl_size  = sizeof(struct info),
     .fapl_get   = driver_fapl_get,
@@ -223,35 +202,29 @@ static const H5FD_class_t driver = {
     .close      = driver_close,
     .cmp        = driver_cmp,
     .query      = driver_query,
-    .get_eoa    = driver_get_eoa,
     .set_eoa    = driver_set_eoa,
-    .get_eof    = driver_get_eof,
     .get_handle = driver_get_handle,
     .read       = driver_read,
     .write      = driver_write,
-    .ctl        = cv_driver_ctl,
-    .fl_map     = H5FD_FLMAP_DICHOTOMY,
 };
 
 int cv_mpi_driver_set(hid_t fapl)
 {
     struct info info = {0};
 
-    if (driver_id < 0 || h5.H5Iis_valid(driver_id) <= 0)
-        driver_id = h5.H5FDregister(&driver);
-    return driver_id < 0 || h5.H5Pset_driver(fapl, driver_id, &info) < 0 ? -1 : 0;
+    return cv_driver_know(&driver_id, &driver) || h5.H5Pset_driver(fapl, driver_id, &info) < 0 ? -1 : 0;
 }
 
 bool cv_mpi_driver_is_ours(hid_t fapl)
 {
-    return driver_id >= 0 && h5.H5Pget_driver(fapl) == driver_id;
+    return cv_driver_asked(fapl, driver_id);
 }
 
 bool cv_mpi_driver_has(unsigned long number)
 {
     const struct file *at = opened;
 
-    while (at && at->pub.fileno != number)
+    while (at && at->common.pub.fileno != number)
         at = at->next;
     return at;
 }

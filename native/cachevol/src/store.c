@@ -195,6 +195,17 @@ static int own_folder(const char *path, char *why, size_t room)
     return 0;
 }
 
+/* Whether others may put another folder in the place of ours, between a look at it and its use as at any time. A group
+   that is this user's first counts as this user: many systems give each one of his own, and a umask of 002. */
+static bool others_may_replace(const char *path)
+{
+    struct stat there;
+
+    if (stat(path, &there) || (there.st_mode & S_ISVTX))
+        return false;
+    return (there.st_mode & S_IWOTH) || ((there.st_mode & S_IWGRP) && there.st_gid != getegid());
+}
+
 static bool place(const char *path, char folder[PATH_MAX])
 {
     char name[64];
@@ -207,6 +218,10 @@ int cv_store_find(const char *path, char folder[PATH_MAX])
 {
     if (!place(path, folder)) {
         errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (others_may_replace(path)) {
+        errno = EPERM;
         return -1;
     }
     int fd = cv_open_own(folder);
@@ -229,6 +244,11 @@ int cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_
     }
     if (!place(real, store->folder)) {
         snprintf(why, room, "the storage path %s is too long", path);
+        return -1;
+    }
+    if (others_may_replace(real)) {
+        snprintf(why, room, "others may write to the storage path %s and replace what lies there: make it sticky (chmod "
+                 "+t), or name a folder of your own in it", path);
         return -1;
     }
     if (own_folder(store->folder, why, room))

@@ -142,7 +142,7 @@ int main(int count, char **words)
         return 2;
     }
     if (cv_store_find(wish.storage, store) && errno != ENOENT) {
-        fprintf(stderr, "cachevol-log: %s is not a folder that only its owner, this user, may write to\n", store);
+        fprintf(stderr, "cachevol-log: %s is not a folder that only its owner, this user, may write to, and nobody else replace\n", store);
         return 2;
     }
     int  bad     = logs_in(&wish, store);
