@@ -287,7 +287,7 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["trace", "survey", "/nowhere"], ["trace", "survey", "/etc/hostname"],
         ["trace", "survey", "/tmp", "--time-limit", "nan"],
         ["trace", "survey", "/tmp", "--time-limit", "1e400"],
-        ["trace", "survey", "/tmp", "--filter", ""], ["trace", "survey", "/tmp", "--since", "soon"],
+        ["trace", "survey", "/tmp", "--filter", ""], ["trace", "survey", "/tmp", "--jobs", "0"], ["trace", "survey", "/tmp", "--since", "soon"],
         ["trace", "compare", "/nowhere", "/"],
         ["trace", "collect", "--site", "nowhere"], ["trace", "summary", "/nowhere", "--memory", "lots"],
         ["trace", "summary", "/nowhere", "--format", "papyrus"],

@@ -478,7 +478,6 @@ def test_mistakes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     survey(logs, output)
     trace(tmp_path / "logs2", "b")
     assert "survey of another folder" in said(tmp_path / "logs2", "-o", output)
-    assert "--jobs 0" in said(logs, "-o", output, "--jobs", 0)
     assert "--by nobody" in said(logs, "-o", output, "--by", "nobody")
     assert "--since soon" in said(logs, "-o", output, "--since", "soon")
     assert "columns:" in said(logs, "-o", output, "--filter", "size > 3")
