@@ -105,15 +105,15 @@ def test_a_warm_cache_behind_is_seen_by_its_speed(buffered: Path) -> None:
     assert fast(buffered) is False  # so nothing but a cache is so fast
 
 
-def need_a_disk(image: Path) -> None:
+def need_a_disk(mount: Path) -> None:
     """Skip where this machine's own disk answers like memory (one of a virtual machine whose host keeps it):
     what lies on it is never cold."""
-    if (took := page_time(image)) < 2 * AS_MEMORY:
+    if (took := page_time(mount / "data.00000000")) < 1.5 * AS_MEMORY:
         pytest.skip(f"a page of this machine's disk takes {took * 1e6:.0f} us: its host keeps it in memory")
 
 
 def test_no_cache_behind_is_not_taken_for_one(direct: Path) -> None:
-    need_a_disk(direct.parent / "image")
+    need_a_disk(direct)
     for _ in range(2):  # a second read finds nothing warm either
         found = seen(direct)
         assert found["behind_miss_time"] is None or found["behind_alike"] < 0.1
@@ -130,7 +130,8 @@ def test_what_the_cache_behind_forgot_is_read_cold(buffered: Path) -> None:
 @pytest.mark.parametrize(("part", "share"), [(2, 1 / 2), (4, 3 / 4)])
 def test_the_share_that_the_cache_behind_kept_is_told(buffered: Path, part: int, share: float) -> None:
     image = buffered.parent / "image"
-    need_a_disk(image)
+    forget(image)
+    need_a_disk(buffered)
     remember(image)
     forget(image, part)
     # 256 touches: 3 % is the standard deviation of a half, were it not for other programs.
