@@ -129,7 +129,11 @@ def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
     assert not (project.results / "raw").exists()
 
 
-@pytest.mark.parametrize("how", ["kill -9", "Ctrl-C", "kill tiercel evaluate", "kill -9 tiercel evaluate"])
+@pytest.mark.parametrize(
+    "how",
+    ["Ctrl-C", "kill -9 tiercel evaluate",
+     *(pytest.param(how, marks=pytest.mark.nightly) for how in ("kill -9", "kill tiercel evaluate"))],
+)  # fmt: skip
 def test_killed_and_resumed(project: Project, how: str) -> None:
     """No run is lost, none done twice, whatever kills the workflow."""
     store = RawStore(project.results)
