@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import partial
 
 import typer
-from typer._click.core import Context, Parameter
+from typer._click.core import Context, Parameter, ParameterSource
 from typer._click.formatting import HelpFormatter
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
@@ -81,7 +81,10 @@ class _Values:
 
 def _process(parameter: Parameter, ctx: Context, value: object) -> object:
     """Process what was given as typer does; BadParameter for an empty text, but in the words of a program."""
-    if parameter.nargs != -1 and "" in (value if isinstance(value, list | tuple) else (value,)):
+    given = (
+        parameter.name is not None and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    )
+    if given and parameter.nargs != -1 and "" in (value if isinstance(value, list | tuple) else (value,)):
         raise typer.BadParameter("nothing is given: an empty text", ctx=ctx, param=parameter)  # type: ignore[arg-type]
     return type(parameter).process_value(parameter, ctx, value)
 

@@ -137,22 +137,27 @@ def between_look_and_use(it: Attacker) -> None:
 def inside_its_folder(it: Attacker) -> None:
     """Names within the victim's folder: read, changed, linked, listed."""
     for storage in it.goal.storages:
-        folder = it.folder(storage)
-        acts: dict[str, Callable[[], object]] = {
-            "a list of the victim's copies": lambda f=folder: list((f / "read").iterdir()),  # type: ignore[misc]
-            "a log of its own there": lambda f=folder: (f / "logs" / "forged").mkdir(),  # type: ignore[misc]
-            "the budget": lambda f=folder: (f / "budget").write_bytes(b"\xff" * 8),  # type: ignore[misc]
-            "another mode": lambda f=folder: f.chmod(0o777),  # type: ignore[misc]
-        }
         with suppress(OSError, KeyError):
-            if folder.is_symlink() or folder.stat().st_uid != it.goal.victim:
-                continue
-            for what, act in acts.items():
-                with suppress(OSError):
-                    act()
-                    # It may have been the attacker's own by then.
-                    if not folder.is_symlink() and folder.stat().st_uid == it.goal.victim:
-                        it.got(what)
+            # Held: by its name it may be the attacker's own one that takes turns with it.
+            held = os.open(it.folder(storage), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(held).st_uid == it.goal.victim:
+                    _inside(it, Path(f"/proc/self/fd/{held}"))
+            finally:
+                os.close(held)
+
+
+def _inside(it: Attacker, folder: Path) -> None:
+    acts: dict[str, Callable[[], object]] = {
+        "a list of the victim's copies": lambda: list((folder / "read").iterdir()),
+        "a log of its own there": lambda: (folder / "logs" / "forged").mkdir(),
+        "the budget": lambda: (folder / "budget").write_bytes(b"\xff" * 8),
+        "another mode": lambda: folder.chmod(0o777),
+    }
+    for what, act in acts.items():
+        with suppress(OSError):
+            act()
+            it.got(what)
 
 
 def forged_markers(it: Attacker) -> None:
