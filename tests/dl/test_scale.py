@@ -38,9 +38,9 @@ def test_what_a_second_of_computation_reads_stays(name: str, factor: float, proc
         # Sides of samples are whole numbers, so a sample of a few kilobytes is some per cent off.
         if whole.train.computation_time.expected:  # the Cache VOL paper does not say any
             assert per_step(small) == pytest.approx(per_step(whole), rel=0.1)
-        # Samples have whole bytes.
-        byte = 1 / whole.dataset.sample_bytes
-        assert scale.data == pytest.approx(scale.compute, rel=0.1, abs=byte)
+            assert scale.data == pytest.approx(scale.compute, rel=0.1)
+        else:  # no computation follows what the whole sides of a cube make of it
+            assert scale.data == pytest.approx(scale.compute, rel=0.25)
 
 
 @pytest.mark.parametrize("name", known_workloads())

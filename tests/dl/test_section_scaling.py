@@ -17,8 +17,9 @@ def trained(storage: str, nodes: int, processes: int, hidden: float, felt: float
     return {
         "operation": "train", "twin": "a", "traced": False, "storage": storage, "layer": "none",
         "engine": "dlkernel", "experiment": "resnet", "workload": "resnet50", "nodes": nodes,
-        "processes": processes, "origin": "measured", "run": f"{storage}{nodes}.{processes}", "dl_settings": "",
-        "total_time": 10.0, "bandwidth": 1.0, "computation_time": 2.0, "compute_alone": 1.0, "overlapped_io": hidden,
+        "processes": processes, "origin": "measured", "dl_settings": "",
+        "run": f"{storage}{nodes}.{processes}", "total_time": 10.0,
+        "bandwidth": 1.0, "computation_time": 2.0, "compute_alone": 1.0, "overlapped_io": hidden,
         "nonoverlapped_io": felt, "au": 0.5, "au_goal": 0.9, "samples_per_second": 1.0, "data_scale": 1.0,
         "app_throughput": 8e6 / felt, "system_throughput": 8e6 / (felt + hidden), **more,
     }  # fmt: skip
@@ -29,6 +30,7 @@ def section(rows: list[Any], folder: Any) -> Section:
     results: Any = SimpleNamespace(
         observations=pd.DataFrame(rows), stacks=stacks, name=stacks.__getitem__,
         title=lambda experiment, workload: workload, experiment_title=lambda experiment: "ResNet-50",
+        study=SimpleNamespace(engines=[], engines_where_found=[], experiments={}),
     )  # fmt: skip
     found = deep_learning(Context(folder, folder / "figures", SimpleNamespace(), results))  # type: ignore[arg-type]
     assert found is not None

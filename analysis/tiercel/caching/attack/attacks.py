@@ -150,7 +150,7 @@ def inside_its_folder(it: Attacker) -> None:
 def _inside(it: Attacker, folder: Path) -> None:
     acts: dict[str, Callable[[], object]] = {
         "a list of the victim's copies": lambda: list((folder / "read").iterdir()),
-        "a log of its own there": lambda: (folder / "logs" / "forged").mkdir(),
+        "a log of its own there": (folder / "logs" / "forged").mkdir,
         "the budget": lambda: (folder / "budget").write_bytes(b"\xff" * 8),
         "another mode": lambda: folder.chmod(0o777),
     }
