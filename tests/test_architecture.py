@@ -22,6 +22,7 @@ SUBJECTS = tuple(path.parent.name for path in sorted(PACKAGE.glob("*/subject.py"
 LAYERS = (
     {
         "errors",
+        "attacking",
         "clock",
         "columns",
         "extras",

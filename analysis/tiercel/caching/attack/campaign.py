@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tiercel.attacking import start, told_by
 from tiercel.caching.attack.attacks import ATTACKS, Attacker, Goal
 from tiercel.errors import UserError
 from tiercel.layers.cachevol import connector, settings
@@ -114,12 +111,8 @@ def _fight(folder: Path, goal: Goal, minutes: float, seed: int) -> dict[str, Any
     tried: Counter[str] = Counter()
     got: list[str] = []
     for pid, pipe in attackers.items():
-        with os.fdopen(pipe) as told:
-            text = told.read()
+        said = told_by(pipe)
         os.waitpid(pid, 0)
-        if not text:
-            raise RuntimeError("an attacking process ended before it told what it tried")
-        said = json.loads(text)
         tried.update(said["tried"])
         got += [what for what in said["gains"] if what not in got]
     rounds = Counter(victim.communicate("\n")[0].splitlines())
@@ -148,30 +141,11 @@ def _make_shared(goal: Goal) -> None:
 
 
 def _attacker(goal: Goal, seed: int, until: float) -> tuple[int, int]:
-    """Start one; its number, and the end of a pipe where it tells in the end what it tried and got."""
-    mine, its = os.pipe()
-    if pid := os.fork():
-        os.close(its)
-        return pid, mine
-    code = 1
-    try:
-        os.setgroups([])
-        os.setgid(ATTACKER)
-        os.setuid(ATTACKER)
-        it = Attacker(goal, seed)
-        order = list(ATTACKS)
-        while time.monotonic() < until:
-            random.Random(it.rng.random()).shuffle(order)
-            for attack in order:
-                # The kernel says no, or another attacker was there first.
-                with suppress(OSError):
-                    attack(it)
-                it.tried[attack.__name__] += 1
-        with os.fdopen(its, "w") as pipe:
-            json.dump({"tried": it.tried, "gains": it.gains}, pipe)
-        code = 0
-    except BaseException:
-        traceback.print_exc()  # nothing above it tells: the process ends here
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+    # The kernel says no, or another attacker was there first.
+    return start(_become_attacker, lambda: Attacker(goal, seed), ATTACKS, until, (OSError,))
+
+
+def _become_attacker() -> None:
+    os.setgroups([])
+    os.setgid(ATTACKER)
+    os.setuid(ATTACKER)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import time
 
-from tiercel.errors import UserError
+from tiercel.attacking import parser, run
 from tiercel.sharing.attack.campaign import campaign
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="attack", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="repeats what is drawn")
-    parser.add_argument("options", nargs="*", help="of the server, behind --: to see what they let happen")
-    asked = parser.parse_args()
-    try:
-        found = campaign(asked.minutes, asked.seed, asked.options)
-    except UserError as error:
-        print(f"attack: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(found, indent=1))
-    return 1 if found["got"] or found["victim"]["not_served"] else 0
+    words = parser(__doc__)
+    words.add_argument("options", nargs="*", help="of the server, behind --: to see what they let happen")
+    asked = words.parse_args()
+    return run(lambda: campaign(asked.minutes, asked.seed, asked.options))
 
 
 if __name__ == "__main__":

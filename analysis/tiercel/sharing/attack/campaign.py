@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import resource
@@ -11,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tiercel.attacking import start, tell, told_by
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import required_programs
 from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
@@ -199,11 +198,7 @@ def _fight(
     rounds, _ = victim.communicate("\n")
     tried: Counter[str] = Counter()
     for pipe in attackers.values():
-        with os.fdopen(pipe) as said:
-            text = said.read()
-        if not text:
-            raise RuntimeError("an attacking process ended before it told what it tried")
-        told = json.loads(text)
+        told = told_by(pipe)
         tried.update(told["tried"])
         got += [what for what in told["gains"] if what not in got]
     for pid in attackers:
@@ -221,30 +216,9 @@ def _fight(
 
 
 def _attacker(goal: Goal, seed: int, until: float) -> tuple[int, int]:
-    """Start one; its number, and the end of a pipe where it tells in the end what it tried and got."""
-    mine, its = os.pipe()
-    if pid := os.fork():
-        os.close(its)
-        return pid, mine
-    code = 1
-    try:
-        _become_attacker()
-        it = Attacker(goal, seed)
-        order = list(ATTACKS)
-        while time.monotonic() < until:
-            random.Random(it.rng.random()).shuffle(order)
-            for attack in order:
-                # The server hangs up, or says no: that is what it is to do.
-                with suppress(OSError, UserError, struct.error):
-                    attack(it)
-                it.tried[attack.__name__] += 1
-        _tell(it, its)
-        code = 0
-    except BaseException:
-        traceback.print_exc()  # nothing above it tells: the process ends here
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+    # The server hangs up, or says no: that is what it is to do.
+    refusals = (OSError, UserError, struct.error)
+    return start(_become_attacker, lambda: Attacker(goal, seed), ATTACKS, until, refusals)
 
 
 def _crowd(goal: Goal, seed: int, until: float) -> tuple[int, int]:
@@ -264,7 +238,7 @@ def _crowd(goal: Goal, seed: int, until: float) -> tuple[int, int]:
 
             it.apart(as_user)
             it.tried["crowd"] += 1
-        _tell(it, its)
+        tell(it, its)
         return 0
 
     ranges = [(0, ATTACKER, 1), (1, FIRST_SUBORDINATE, SUBORDINATES)]
@@ -279,11 +253,6 @@ def _become_attacker() -> None:
     os.setgroups([])
     os.setgid(ATTACKER)
     os.setuid(ATTACKER)
-
-
-def _tell(it: Attacker, pipe: int) -> None:
-    with os.fdopen(pipe, "w") as told:
-        json.dump({"tried": it.tried, "gains": it.gains}, told)
 
 
 def _stolen(status: dict[str, Any]) -> list[str]:
