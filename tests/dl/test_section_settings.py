@@ -17,7 +17,7 @@ def trained(workload, settings, seconds, storage="disk"):
     return [
         {
             "operation": "train", "twin": "a", "traced": False, "storage": storage, "layer": "none",
-            "engine": "dlkernel", "experiment": "hdf5", "workload": workload, "nodes": 1,
+            "engine": "dlkernel", "origin": "measured", "experiment": "hdf5", "workload": workload, "nodes": 1,
             "processes": 1,
             "run": f"{workload}{i}",
             "dl_settings": settings, "total_time": second, "bandwidth": 600.0 / second,
@@ -33,6 +33,7 @@ def section(rows, folder):
     results = SimpleNamespace(
         observations=pd.DataFrame(rows), stacks=stacks, name=stacks.__getitem__,
         title=lambda experiment, workload: workload, experiment_title=lambda experiment: "Cosmic Tagger",
+        study=SimpleNamespace(engines=[], engines_where_found=[], experiments={}),
     )  # fmt: skip
     return deep_learning(Context(folder, folder / "figures", SimpleNamespace(), results))
 

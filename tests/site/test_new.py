@@ -223,7 +223,7 @@ def test_a_checkout_that_may_only_be_read(machine: Machine, place: str) -> None:
     """Nothing is begun that cannot be ended: neither a folder without its link nor the other way round."""
     (machine.root / place).chmod(0o555)
     try:
-        with pytest.raises(UserError, match="cannot be written to: a new site needs a checkout of your own"):
+        with pytest.raises(UserError, match="cannot be written to: a new site needs a project of your own"):
             new_site("mine", machine.root, Survey())
         assert not (machine.root / "mine").is_symlink()
         assert not list((machine.root / "site-configs").iterdir())
