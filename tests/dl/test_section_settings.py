@@ -17,7 +17,8 @@ def trained(workload, settings, seconds, storage="disk"):
     return [
         {
             "operation": "train", "twin": "a", "traced": False, "storage": storage, "layer": "none",
-            "engine": "dlkernel", "origin": "measured", "experiment": "hdf5", "workload": workload, "nodes": 1,
+            "engine": "dlkernel", "origin": "measured",
+            "experiment": "hdf5", "workload": workload, "nodes": 1,
             "processes": 1,
             "run": f"{workload}{i}",
             "dl_settings": settings, "total_time": second, "bandwidth": 600.0 / second,

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tiercel.dl.optimise import Gain, gain_of, recommendation_lines
 from tiercel.dl.section_epochs import epoch_pictures
@@ -24,6 +21,10 @@ from tiercel.report.picture import Picture, picture
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.report.sections.interval import NOTE, interval_cell
 from tiercel.units import format_bandwidth, format_share, format_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Wall-clock time of the job in the first epoch: what each part is, and its shade.
 _PARTS = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.55),
@@ -179,6 +180,8 @@ def _workloads(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
 
 
 def _draw_bars(context: Context, middle: pd.DataFrame, several: bool, axes: Axes) -> None:
+    from matplotlib.patches import Patch
+
     colours = style.colours(context.results.stacks)
     places = np.arange(len(middle))
     left = np.zeros(len(middle))
@@ -202,7 +205,7 @@ def _draw_bars(context: Context, middle: pd.DataFrame, several: bool, axes: Axes
         Patch(facecolor=style.COLOURS[-1], alpha=shade, edgecolor=style.INK, linewidth=0.5, label=label)
         for _, label, shade in _PARTS
     ]
-    cast(Figure, axes.figure).legend(handles=handles, loc="outside lower center", ncols=3)
+    cast("Figure", axes.figure).legend(handles=handles, loc="outside lower center", ncols=3)
 
 
 def _largest(group: pd.DataFrame) -> tuple[pd.DataFrame, str]:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
 from tiercel.report.sections.base import Context
 from tiercel.units import format_share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: By stack, of each repetition, the values of its epochs.
 Epochs = dict[str, list[list[float]]]
@@ -118,6 +119,8 @@ def _au_by_epoch(folder: Path) -> list[float]:
 
 
 def _draw(context: Context, found: Epochs, axis: _Axis, axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     colours = style.colours(context.results.stacks)
     for stack, runs in found.items():
         colour = colours.get(stack, style.COLOURS[-1])
@@ -134,4 +137,4 @@ def _draw(context: Context, found: Epochs, axis: _Axis, axes: Axes) -> None:
     axes.set_ylabel(axis.unit)
     axes.set_xlabel("epoch")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    cast(Figure, axes.figure).legend(loc="outside lower left", ncols=3)
+    cast("Figure", axes.figure).legend(loc="outside lower left", ncols=3)

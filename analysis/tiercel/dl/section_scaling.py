@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tiercel.report import style
 from tiercel.report.axes import WIDE, log_ticks
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
 from tiercel.statistics.summary import Summary, summarize
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Wall-clock time of the job in I/O: what part, and its shade.
 _IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
@@ -132,6 +133,8 @@ def _draw_times(
     context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
     words: tuple[str, list[str]], figure: Figure,
 ) -> None:  # fmt: skip
+    from matplotlib.patches import Patch
+
     axes = figure.add_subplot()
     colours = style.colours(context.results.stacks)
     width = 0.8 / len(stacks)

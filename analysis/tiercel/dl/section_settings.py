@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
 from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Panels side by side.
 _ROW = 3
@@ -101,6 +102,8 @@ def _draw(
 def _panel(
     context: Context, axes: Axes, name: str, tried: Sequence[Tried], own: Mapping[str, Sequence[float]]
 ) -> None:
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
     colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
     values = _in_order({t.value for t in tried})
     for stack in dict.fromkeys(t.stack for t in tried):

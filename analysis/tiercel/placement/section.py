@@ -16,7 +16,6 @@ from tiercel.units import format_latency, format_share, format_size
 @sections.register("placement")
 def placement(context: Context) -> Section | None:
     """Return the section of the study's sweep, or None where no dataset of it was made."""
-    from tiercel.placement.applications.score import KEPT  # noqa: PLC0415
     from tiercel.placement.dataset import PROVENANCE, load_sweep, placement_folder  # noqa: PLC0415
 
     folder = placement_folder(context.folder, context.results.study.study)
@@ -49,6 +48,8 @@ def placement(context: Context) -> Section | None:
             texts.append(text)
     else:
         notes.append("No model was trained on this sweep: run `tiercel place train`.")
+    from tiercel.placement.applications.score import KEPT  # noqa: PLC0415
+
     scored = _json(folder / KEPT)
     if scored:
         pictures.append(application_picture(context.figures, scored))

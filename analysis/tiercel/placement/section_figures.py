@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tiercel.placement.dataset import throughput
 from tiercel.placement.score import best_of, differ
@@ -19,6 +17,10 @@ from tiercel.report import style
 from tiercel.report.axes import log_ticks
 from tiercel.report.picture import Picture, picture_of
 from tiercel.units import format_bandwidth, format_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 #: What a configuration does, in the words of Figure 14: the rows of its two panels.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from typing import TYPE_CHECKING
 
 from tiercel.report import words
 from tiercel.report.data import Number
+
+if TYPE_CHECKING:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
 
 #: Systems further apart than this share a logarithmic axis.
 WIDE = 30.0
@@ -56,6 +57,8 @@ def shift(panel: list[Number], steps: float) -> Callable[[float], float]:
 
 
 def x_ticks(axes: Axes, panel: list[Number]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
     places = sorted({place(n, counted(panel)) for n in panel})
     if _logarithmic(places):
         axes.set_xscale("log", base=2)
@@ -78,6 +81,8 @@ def wide(numbers: Iterable[Number]) -> bool:
 
 def y_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, bool]:
     """Prepare the y axis and return (divisor, unit, logarithmic)."""
+    from matplotlib.ticker import MaxNLocator
+
     if log:
         _log_value_axis(axes.yaxis, panel)
         return 1.0, "", True
@@ -87,6 +92,8 @@ def y_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, b
 
 
 def x_value_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, bool]:
+    from matplotlib.ticker import MaxNLocator
+
     if log:
         _log_value_axis(axes.xaxis, panel)
         return 1.0, "", True
@@ -105,6 +112,8 @@ def log_ticks(axis: mpl.axis.Axis, text: Callable[[float], str], base: int = 10,
 
     `part`: of the figure's width that an axis of x has.
     """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
     low, high = sorted(axis.get_view_interval())
     for steps in _STEPS[base]:
         places = _places(low, high, base, steps)

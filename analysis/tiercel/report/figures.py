@@ -11,10 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
-
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from typing import TYPE_CHECKING, Any, cast
 
 from tiercel.report import style, words
 from tiercel.report.axes import (
@@ -34,6 +31,9 @@ from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _PAIRS_SHOWN = 6
 #: As many repetitions of one number can be told apart beside its mark.
@@ -416,6 +416,8 @@ def _firsts(
 
 
 def _legend(gallery: Gallery, axes: Axes, firsts: list[Number]) -> None:
+    from matplotlib.lines import Line2D
+
     handles = [
         Line2D(
             [], [], color=gallery.colours[n.stack], linestyle=cast(Any, style.LINES[n.origin]),

@@ -6,16 +6,15 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, cast
 
 from tiercel.pages.words import clipped
 from tiercel.report import style, svg
 from tiercel.whole import drafted, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Letters of a title that leave room for the axes; the page has the whole beside it.
 _TITLE = 120
@@ -42,6 +41,8 @@ class Picture:
 
     def write_pdf(self, folder: Path) -> Path:
         """Write ``folder/name.pdf``, with its text as text."""
+        import matplotlib as mpl
+
         path = folder / f"{self.name}.pdf"
         settings = cast(Any, {**style.parameters(), "pdf.fonttype": 42})
         with drafted(path) as draft, mpl.rc_context(settings), svg.any_letters():
@@ -90,6 +91,10 @@ def with_other_axis(
 
 def _drawn(title: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> tuple[Figure, str]:
     """Return a figure and its SVG document."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(cast(Any, style.parameters())):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)

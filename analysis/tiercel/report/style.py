@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import seaborn as sns
-
 from tiercel.pages import colours as told_apart
 
 COLOURS = told_apart.COLOURS
@@ -34,7 +32,6 @@ def shapes(stacks: Iterable[str]) -> dict[str, str]:
 def parameters() -> dict[str, Any]:
     """Return matplotlib's settings for all figures of a report."""
     return {
-        **sns.axes_style("ticks"),
         "figure.facecolor": PAPER,
         "axes.facecolor": PAPER,
         "savefig.facecolor": PAPER,
@@ -49,6 +46,9 @@ def parameters() -> dict[str, Any]:
         "legend.fontsize": 8.5,
         "legend.frameon": False,
         "axes.linewidth": 0.8,
+        "lines.solid_capstyle": "round",
+        "patch.edgecolor": "w",
+        "patch.force_edgecolor": True,
         "axes.grid": True,
         "axes.axisbelow": True,
         "grid.color": INK,

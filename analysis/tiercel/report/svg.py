@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from tiercel.report.style import INK, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: What says where something is, in points: a hundredth of one cannot be seen, and six digits fill a page.
 _PLACES = re.compile(r'\s(?:d|x|y|points|transform)="[^"]*"')
@@ -25,6 +26,8 @@ def render(figure: Figure) -> str:
 
     Not by `savefig`, which draws everything once more to find out what it needs before it draws.
     """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     out = io.StringIO()
     dpi, canvas = figure.dpi, figure.canvas
     with any_letters():

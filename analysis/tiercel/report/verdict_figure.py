@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from typing import TYPE_CHECKING, cast
 
 from tiercel.report import style, words
 from tiercel.report.axes import log_ticks
@@ -18,6 +14,10 @@ from tiercel.report.data import Record, Results
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import Standing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: One shape for each storage, so that colour is not needed to tell them apart.
 NAME = "verdict-factors"
@@ -83,6 +83,8 @@ def _points(found: WorkloadClass) -> list[Standing]:
 def _draw(
     results: Results, axes: Axes, rows: Sequence[tuple[WorkloadClass, list[Standing]]], several: bool
 ) -> None:
+    from matplotlib.lines import Line2D
+
     stacks = list(results.stacks)
     colours = style.colours(stacks)
     shape = style.shapes(stacks)
@@ -125,7 +127,7 @@ def _draw(
         for s in order
     ]
     longest = max(len(str(handle.get_label())) for handle in handles)
-    cast(Figure, axes.figure).legend(
+    cast("Figure", axes.figure).legend(
         handles=handles, loc="outside lower left", ncols=2 if longest < 30 else 1
     )
 

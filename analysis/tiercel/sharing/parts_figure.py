@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from typing import TYPE_CHECKING
 
 from tiercel.pages.colours import COLOURS
 from tiercel.sharing.parts import Part
 from tiercel.units import format_share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: A box narrower than this holds its words upright, one narrower than the second none.
 _UPRIGHT, _BARE = 0.085, 0.018
@@ -43,6 +44,8 @@ def draw_parts(ax: Axes, tops: Sequence[Part], most: int = 7) -> None:
 
 
 def _draw(ax: Axes, part: Part, left: float, row: int, colour: str, most: int) -> None:
+    from matplotlib.patches import Rectangle
+
     height = 0.94
     ax.add_patch(
         Rectangle((left, row), part.entitled, height, facecolor=colour, alpha=0.22, edgecolor="none")

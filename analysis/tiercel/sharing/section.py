@@ -7,12 +7,10 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tiercel.pages.tables import Table, table
 from tiercel.report import style
@@ -24,6 +22,10 @@ from tiercel.sharing.section_findings import findings
 from tiercel.sharing.section_scale import full_scale
 from tiercel.sharing.section_tree import tree_pictures
 from tiercel.units import format_bandwidth, format_rate, format_share
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 RESULT = "sharing.json"
 _JOB = "job-"

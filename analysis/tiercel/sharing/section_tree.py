@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from tiercel.layers.fairshare.policies import levels_of
 from tiercel.report.picture import Picture, picture_of
@@ -17,6 +16,9 @@ from tiercel.report.sections.base import Context
 from tiercel.sharing.parts import Member, Part, parts_of
 from tiercel.sharing.parts_figure import draw_parts
 from tiercel.sharing.workload import ContestWorkload
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _POLICY = re.compile(r"fairshare(?: [^+]*?)? policy=([a-z-]+)")
 CAPTION = (

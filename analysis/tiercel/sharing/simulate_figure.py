@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
-import seaborn as sns
-
 from tiercel.pages.colours import COLOURS
 
 if TYPE_CHECKING:
@@ -20,6 +17,9 @@ def plot_throughput(frame: pd.DataFrame, documents: list[dict[str, Any]] | None 
     `frame`: rows of :func:`tiercel.sharing.simulate.simulate`, of one or several simulations. With their
     `documents` the throughput that each job is entitled to is drawn as a thin line.
     """
+    import matplotlib.pyplot as plt
+    import seaborn as sns
+
     panels = list(dict.fromkeys(zip(frame["policy"], frame["scheduler"], strict=True)))
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)

@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from tiercel.statistics.bootstrap import ratio_interval
+from tiercel.statistics.distributions import f_above, t_above, t_bound
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
 from tiercel.statistics.satterthwaite import satterthwaite
@@ -203,7 +203,7 @@ def compare_placed(
         model_p, low, high = 1.0, *ratio_interval(pairs)
     else:
         freedom = satterthwaite([(variance, freedom), *stays])
-        half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(whole)
+        half = t_bound(ALPHA / 2, freedom) * math.sqrt(whole)
         low, high = (math.exp(max(min(difference + side, 700.0), -700.0)) for side in (-half, half))
         model_p = _two_sided(difference, whole, freedom)
     if (difference > 0) != (ratio > 1):
@@ -272,7 +272,7 @@ def _farthest(pairs: Sequence[tuple[Values, Values]], placed: float) -> float:
     apart = np.array([float(a.mean() - b.mean()) for a, b in logs])
     error = float(np.mean([a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b) for a, b in logs])) + placed
     seen = float(apart.var(ddof=1))
-    if seen <= 0 or (error > 0 and float(stats.f.sf(seen / error, len(logs) - 1, freedom)) >= ALPHA):
+    if seen <= 0 or (error > 0 and f_above(seen / error, len(logs) - 1, freedom) >= ALPHA):
         return math.nan
     return math.exp(float(apart[np.abs(apart).argmax()]))
 
@@ -280,7 +280,7 @@ def _farthest(pairs: Sequence[tuple[Values, Values]], placed: float) -> float:
 def _two_sided(difference: float, variance: float, freedom: float) -> float:
     if variance <= 0:  # every repetition gave the same
         return 0.0 if difference else 1.0
-    return float(2 * stats.t.sf(abs(difference) / math.sqrt(variance), freedom))
+    return 2 * t_above(abs(difference) / math.sqrt(variance), freedom)
 
 
 def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 
-from scipy import stats
-
 from tiercel.statistics.comparison import ALPHA, Parts
+from tiercel.statistics.distributions import t_bound
 from tiercel.statistics.ranking import MARGIN
 from tiercel.statistics.satterthwaite import satterthwaite
 from tiercel.statistics.wander import EXPLAINS
@@ -44,9 +43,9 @@ def repetitions_needed(parts: Parts | None, family: int, spend: float, margin: f
         whole = repeated[0] + sum(part for part, _ in stays)
         freedom = satterthwaite([repeated, *stays])
         room = _ROOM * math.sqrt(repeated[0] + changed.variance)
-        claim = float(stats.t.isf(ALPHA * spend / family / 2, freedom)) * math.sqrt(whole)
-        alone = float(stats.t.isf(EXPLAINS / 2, changed.freedom)) * math.sqrt(changed.variance)
-        same = float(stats.t.isf(ALPHA / 2, freedom)) * math.sqrt(whole)
+        claim = t_bound(ALPHA * spend / family / 2, freedom) * math.sqrt(whole)
+        alone = t_bound(EXPLAINS / 2, changed.freedom) * math.sqrt(changed.variance)
+        same = t_bound(ALPHA / 2, freedom) * math.sqrt(whole)
         if away >= max(claim, alone) + room or away + same + room <= inside:
             return more
     return None

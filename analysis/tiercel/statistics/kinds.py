@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
+from tiercel.statistics.distributions import f_above
 from tiercel.statistics.rounds import TOGETHER
 from tiercel.statistics.select import SAME, STACK, metric_of, scales
 from tiercel.statistics.wander import STEADY, Wander, carried
@@ -93,7 +93,7 @@ def _surplus(kinds: Mapping[Key, Kind]) -> dict[Key, Wander]:
         rounds += weight * each.rounds
         errors += weight * each.errors
     ratio = together * errors / max(alone * rounds, 1e-9) if known else 0.0
-    if ratio <= 1 or float(stats.f.sf(ratio, rounds, errors)) >= ALPHA:
+    if ratio <= 1 or f_above(ratio, rounds, errors) >= ALPHA:
         return dict.fromkeys(kinds, STEADY)
     return {
         key: Wander(

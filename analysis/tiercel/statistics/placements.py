@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from tiercel.statistics.distributions import chi2_bound
 from tiercel.statistics.noise import KEYS, UNKNOWN, Floor
 from tiercel.statistics.rounds import flattened
 from tiercel.statistics.select import GROUP, metric_of, usable
@@ -90,7 +90,7 @@ def component(pairs: Sequence[Pair]) -> float:
 
 @cache
 def _quantile(pairs: int) -> float:
-    return float(stats.chi2.ppf(LEVEL if pairs > 1 else LEVEL_OF_ONE, pairs))
+    return chi2_bound(1 - (LEVEL if pairs > 1 else LEVEL_OF_ONE), pairs)
 
 
 def spreads(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
+from tiercel.statistics.distributions import t_above
 from tiercel.statistics.satterthwaite import satterthwaite
 from tiercel.statistics.summary import Values
 
@@ -47,7 +47,7 @@ def usual_p(pairs: Sequence[tuple[Values, Values]], difference: float, median_di
         return 1.0
     if variance <= 0:
         return 0.0
-    return float(2 * stats.t.sf(abs(apart) / variance**0.5, satterthwaite(parts)))
+    return 2 * t_above(abs(apart) / variance**0.5, satterthwaite(parts))
 
 
 def _trimmed(values: Values) -> tuple[float, float, int]:

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
+from tiercel.statistics.distributions import f_bound, t_above
 from tiercel.statistics.rounds import TOGETHER
 from tiercel.statistics.select import STACK, metric_of
 
@@ -107,7 +107,7 @@ class Wander:
         """Return the chance that it alone gives a difference as large as this one."""
         if self.variance <= 0:
             return 0.0
-        return float(2 * stats.t.sf(abs(difference) / math.sqrt(self.variance), self.freedom))
+        return 2 * t_above(abs(difference) / math.sqrt(self.variance), self.freedom)
 
 
 STEADY = Wander()
@@ -151,7 +151,7 @@ def wander(one: Level | None, other: Level | None) -> Wander:
         return STEADY
     seen = float(apart.var(ddof=1))
     series = one.configurations + other.configurations
-    beyond = float(stats.f.isf(CHANCE, freedom, freedom * series))
+    beyond = f_bound(CHANCE, freedom, freedom * series)
     surplus = seen - beyond * error
     if surplus <= 0:
         return STEADY

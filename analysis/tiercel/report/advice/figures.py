@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from tiercel.advice.answer import Advice
 from tiercel.advice.judge import WayResult
@@ -12,6 +11,9 @@ from tiercel.advice.words import way_title
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
 from tiercel.units import format_latency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw(advice: Advice, folder: Path) -> list[Picture]:

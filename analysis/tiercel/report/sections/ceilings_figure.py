@@ -6,12 +6,14 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from tiercel.report.axes import log_ticks
 from tiercel.report.picture import Picture, picture
 from tiercel.units import format_bandwidth
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _BELOW, _ABOVE = "#0072b2", "#d55e00"
 #: More rows than these nobody reads: the table has all of them.

@@ -10,19 +10,19 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.trace_cells import Row
 from tiercel.traces.analysis.timeline import COLOURS
 from tiercel.units import format_latency
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _KINDS = {"read": "read", "write": "write", "metadata": "metadata", "sync": "sync", "compute": "computation"}
 #: Pixels of a process' line of calls, of its line of computation, and between processes.
@@ -84,6 +84,8 @@ def _length(timeline: dict[str, Any]) -> float:
 def _draw(
     figure: Figure, drawn: Sequence[tuple[str, dict[str, Any]]], length: float | None, kinds: Sequence[str]
 ) -> None:
+    from matplotlib.patches import Patch
+
     panels = figure.subplots(len(drawn), 1, sharex=length is not None, squeeze=False)[:, 0]
     for axes, (label, timeline) in zip(panels, drawn, strict=True):
         _panel(axes, label, timeline, length)
@@ -137,6 +139,8 @@ def pixels(timeline: dict[str, Any]) -> Pixels:
 
 def _mixed(shares: dict[str, Pixels], bins: int) -> Pixels:
     """Return one line of pixels: colours weighted by their shares, as strong as all shares together."""
+    from matplotlib.colors import to_rgb
+
     line = np.zeros((bins, 4))
     if not shares:
         return line

@@ -75,7 +75,7 @@ def _merged(frame: IOFrame, blocks: int) -> pd.DataFrame:
 
 def plot_timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, ax: Axes | None = None) -> Axes:
     """Draw the timeline: one line for each rank, one block for each call (matplotlib)."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415 -- slow to import, and only needed here
+    import matplotlib.pyplot as plt
 
     table = timeline(frame, rank, filter)
     ranks = sorted(table["rank"].unique())
