@@ -152,11 +152,15 @@ lint: setup $(DEV_PACKAGES)
 # They start thousands of short programs: each would compile anew what it imports.
 test test-nightly: export PYTHONDONTWRITEBYTECODE :=
 
+# One worker more than cores: while a test waits for a Slurm, another one computes (tests/order.py).
+WORKERS ?= $(shell expr $$(nproc) + 1)
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: layers lint
-	@$(BIN)/python -m pytest -m 'not nightly' -n 2 --dist loadfile
+	@$(PYTEST) -m 'not nightly'
 
 test-nightly: layers lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(PYTEST)
 
 # Every night: a tenth of the mutants, another each day. Fails where too many go unnoticed (tools/mutation/parts.toml).
 mutation: setup $(VENV)/.mutation-packages

@@ -16,7 +16,7 @@ from hypothesis import settings
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
-from . import skipped
+from . import order, skipped
 from .objects import gateway
 from .single_run import equipment, new_run, stack
 from .small_result import measured
@@ -41,6 +41,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         Path(list_of_skipped).write_text("".join(f"{report.nodeid}\n" for report in reports))
     for line in skipped.lines(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)):
         terminalreporter.write_line(line)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = order.spread(items)
 
 
 CHECKOUT = Path(__file__).resolve().parent.parent
