@@ -1,4 +1,4 @@
-"""In which order the files of tests run: the longest first, and those that wait for a scheduler spread over all.
+"""In which order the files of tests run: the longest first, what waits for a scheduler spread over all.
 
 A Slurm takes its time, and meanwhile a core idles. As pytest collects them (and as xdist would sort them),
 such files come all at once at the end, when nothing is left to compute beside them.

@@ -13,11 +13,9 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-import tiercel
 from tiercel.columns import NUMBER
 from tiercel.errors import UserError
-from tiercel.results import schema
-from tiercel.whole import drafted
+from tiercel.results import netcdf, schema
 
 DIMENSIONS = (
     "origin", "storage", "layer", "engine", "workload", "nodes", "processes_per_node", "operation", "twin",
@@ -61,24 +59,13 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
         dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})
     labels = table.groupby("storage")["storage_label"].first().reindex(dataset["storage"].values)
     dataset = dataset.assign_coords(storage_label=("storage", labels.astype(object).to_numpy()))
-    for described in (*schema.IDENTITY, *schema.FEATURES, *numbers):
-        if described.name in dataset.variables:
-            dataset[described.name].attrs.update(long_name=described.meaning, units=described.unit or "1")
-    dataset.attrs.update(
-        title=f"Storage evaluation: {studies[0] if studies else 'nothing measured'}",
-        Conventions="CF-1.11",
-        source=f"tiercel {tiercel.__version__}",
-        site=", ".join(sorted(table["site"].unique())),
-    )
-    return dataset
+    title = f"Storage evaluation: {studies[0] if studies else 'nothing measured'}"
+    return netcdf.describe(dataset, (*schema.IDENTITY, *schema.FEATURES, *numbers), title, table)
 
 
 def write_dataset(observations: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(observations)
     packed = {name: {"zlib": True, "complevel": 4} for name in dataset.data_vars}
-    # In memory first: HDF5 that cannot write to a full disk takes the process with it.
-    content = dataset.to_netcdf(engine="h5netcdf", encoding=packed)
-    with drafted(path) as draft:
-        draft.write_bytes(content)
+    netcdf.write(dataset, path, packed)
     return dataset

@@ -12,11 +12,10 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-import tiercel
 from tiercel.columns import COUNT, NUMBER
 from tiercel.errors import UserError
+from tiercel.results import netcdf
 from tiercel.traced.schema import TRACES
-from tiercel.whole import drafted
 
 DIMENSIONS = ("origin", "storage", "layer", "engine", "workload", "nodes", "processes_per_node")
 _LEFT_OUT = ("processes", "repetition", "traced_rate", "untraced_rate")
@@ -44,22 +43,11 @@ def to_dataset(traces: pd.DataFrame) -> xr.Dataset:
     for dimension, name in _NAMES.items():
         words = table.groupby(dimension)[name].first().reindex(dataset[dimension].values)
         dataset = dataset.assign_coords({name: (dimension, words.astype(object).to_numpy())})
-    for described in TRACES:
-        if described.name in dataset.variables:
-            dataset[described.name].attrs.update(long_name=described.meaning, units=described.unit or "1")
-    dataset.attrs.update(
-        title=f"Traced runs: {studies[0] if studies else 'none'}",
-        Conventions="CF-1.11",
-        source=f"tiercel {tiercel.__version__}",
-        site=", ".join(sorted(table["site"].unique())),
-    )
-    return dataset
+    return netcdf.describe(dataset, TRACES, f"Traced runs: {studies[0] if studies else 'none'}", table)
 
 
 def write_dataset(traces: pd.DataFrame, path: Path) -> xr.Dataset:
     """Write the Dataset of one study as NetCDF-4 (whole or not at all) and return it."""
     dataset = to_dataset(traces)
-    content = dataset.to_netcdf(engine="h5netcdf")  # in memory first, as the study's dataset
-    with drafted(path) as draft:
-        draft.write_bytes(content)
+    netcdf.write(dataset, path)
     return dataset
