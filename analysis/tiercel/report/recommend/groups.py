@@ -12,7 +12,7 @@ from tiercel.placement.copying import Amount, Rates, Staging, staging
 from tiercel.report.data import Results
 from tiercel.report.recommend.copying import of_groups
 from tiercel.report.recommend.model import LITTLE, Calls, GroupAdvice, Recommendation
-from tiercel.report.verdict import free_bytes
+from tiercel.report.room import free_bytes
 from tiercel.traced import load_trace_groups
 from tiercel.traced.tables import GROUPS
 

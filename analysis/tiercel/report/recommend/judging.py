@@ -26,7 +26,7 @@ from tiercel.report.recommend.copying import (
 )
 from tiercel.report.recommend.groups import group_advice, groups_of, work_notes
 from tiercel.report.recommend.model import GroupAdvice, Judgement, Recommendation
-from tiercel.report.verdict import free_bytes
+from tiercel.report.room import free_bytes
 from tiercel.results.schema import FEATURES
 from tiercel.site.model import Site
 from tiercel.statistics.lives import LIFE
