@@ -121,6 +121,21 @@ def test_caches_are_the_submitters_to_drop_where_memory_holds_what_was_written()
         assert [one.verdict for one in found if one.rule == "4.3.1"] == [verdict]
 
 
+@pytest.mark.parametrize(
+    ("processes", "verdict", "fitting"),
+    [(8, "holds", "b200 or mi355"), (4, "yours", "mi355"), (2, "short", "none")],
+)
+def test_a_checkpoint_fits_into_the_memory_of_the_accelerators(
+    processes: int, verdict: str, fitting: str
+) -> None:
+    """911 GiB: 8 * 180 and 4 * 288 are more, 4 * 180 and 2 * 288 less."""
+    found = standings(
+        load_workload("llama3-70b", {"model.parallelism.tensor": processes}), plan(processes=processes)
+    )
+    (one,) = [one for one in found if one.rule == "4.3.4"]
+    assert (one.verdict, one.here.rpartition(": ")[2]) == (verdict, fitting), one
+
+
 def test_processes_that_no_model_has_are_no_work() -> None:
     """Their shards were summed up one by one."""
     assert set(short("llama3-8b", plan(processes=10**9, hosts=10**8))) == {"4.6.1"}
@@ -142,9 +157,9 @@ def test_a_plan_that_meets_them_all() -> None:
         ("retinanet-b200", plan(processes=9, hosts=2, memory=32 * GIB), {}, {"3.3.6"}),
         ("cosmoflow-h100", plan(processes=1), {}, {"2.1.11"}),
         ("llama3-70b", plan(), {}, {"4.6.1"}),
-        ("llama3-8b", plan(hosts=4), {}, {"4.6.2"}),
+        ("llama3-8b", plan(hosts=2), {}, {"4.6.2"}),  # 4 are not more than 4
         ("llama3-8b", plan(), {"checkpoint__fsync": False}, {"4.3.2"}),
-        ("llama3-8b", plan(), {"checkpoint__num_checkpoints_read": 5}, {"4.6.4"}),
+        ("llama3-8b", plan(), {"checkpoint__num_checkpoints_read": 5}, {"4.7.1"}),
         ("llama3-8b", plan(), {"model__num_layers": 31}, {"4.3.3"}),
         ("llama3-70b", plan(), {"checkpoint__mode": "subset", "model__parallelism__data": 8},
          {"4.6.1", "4.3.5"}),

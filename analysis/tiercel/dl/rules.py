@@ -42,6 +42,10 @@ _PLACES = {
       ("endpoint_url", "region", "storage_library", "uri_scheme", "s3_force_path_style")),
 }  # fmt: skip
 _PREFETCH = (0, 1, 2)
+#: GiB of memory of the accelerators that a submission may emulate (table 3 of 4.3.4; written as GB there, but
+#: multiplied and held against GiB by `mlpstorage`).
+_ACCELERATORS = {"b200": 180, "mi355": 288}
+_LEAST_ON_A_HOST = 4
 #: Of the five numbers of a model's shape, from how many on it is that model with a mistake.
 _MOST_OF_A_MODEL = 3
 
@@ -209,32 +213,47 @@ def _checkpoints(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
             == (llama.tensor, llama.pipeline, llama.zero),
         )  # fmt: skip
         if plan.processes <= llama.processes:  # shards of more are summed up for nothing: 4.6.1 says it
-            yield from _caches(workload, plan)
+            yield from _of_its_size(workload, plan)
     if point.mode == "subset":
         yield _standing("4.3.5", "a subset of llama3-8b only", name or model.name, name == "llama3-8b")
-    each = plan.processes // plan.hosts
-    yield _standing("4.6.2", "4 processes or more on a host", each, each >= 4)
+    each = plan.processes / plan.hosts
+    yield _standing("4.6.2", "more than 4 processes on each host", f"{each:.4g}", each > _LEAST_ON_A_HOST)
     yield _standing("4.3.2", "checkpoint.fsync: true", str(point.fsync).lower(), point.fsync)
     counts = tuple(max(0, n) for n in (point.num_checkpoints_write, point.num_checkpoints_read))
     yield _standing(
-        "4.6.4", "10 written and 10 read, in one run or in two", f"{counts[0]} and {counts[1]}",
+        "4.7.1", "10 written and 10 read, in one run or in two", f"{counts[0]} and {counts[1]}",
         counts in ((10, 10), (10, 0), (0, 10)),
     )  # fmt: skip
 
 
-def _caches(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
-    """What a host wrote may come back from its memory; nothing where so many processes cannot be."""
+def _of_its_size(workload: DLWorkload, plan: Plan) -> Iterator[Standing]:
+    """The rules on a checkpoint's bytes; nothing where so many processes cannot be."""
     spec = Spec(**spec_of(workload))
     try:
         one = sum(length for n in range(plan.processes) for _, length in shards(spec, n, plan.processes))
     except Failure:  # 4.6.1 says it
         return
+    yield _accelerators(one, plan.processes)
+    # What a host wrote may come back from its memory.
     written, needed = spec.ckpt_write * one // plan.hosts, _CHECKPOINT_TIMES * plan.memory
     yield Standing(
         "4.3.1",
         f"more than {format_size(needed)} written by a host, or its caches dropped before reading",
         f"{format_size(written)}" if written > needed else f"{format_size(written)}: drop the caches between",
         "holds" if written > needed else "yours",
+    )
+
+
+def _accelerators(checkpoint: int, processes: int) -> Standing:
+    """Whether it fits into the accelerators' memory: which of them is emulated, no workload file says."""
+    fitting = [name for name, gib in _ACCELERATORS.items() if processes * gib << 30 >= checkpoint]
+    verdict: Verdict = "yours" if fitting else "short"
+    return Standing(
+        "4.3.4",
+        "the checkpoint fits into all accelerators' memory: "
+        + ", ".join(f"{name} {gib} GB" for name, gib in _ACCELERATORS.items()),
+        f"{format_size(checkpoint)} on {processes}: {' or '.join(fitting) or 'none'}",
+        "holds" if len(fitting) == len(_ACCELERATORS) else verdict,
     )
 
 
