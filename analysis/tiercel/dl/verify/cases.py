@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -15,6 +15,8 @@ class Case:
     overrides: dict[str, Any] = field(default_factory=dict)
     quick: dict[str, Any] = field(default_factory=dict)
     """Values on top of `overrides` with ``--quick``."""
+    training: tuple[str, ...] = ()
+    """Options of the training alone: where real programs read one format in several ways."""
 
     def settings(self, quick: bool) -> dict[str, Any]:
         return {**self.overrides, **(self.quick if quick else {})}
@@ -52,7 +54,13 @@ CASES = (
     _of_format("npy", 128, 1, record_length_bytes=1 << 20),
     _of_format("hdf5", 32, 8, record_length_bytes=1 << 20),
     _of_format("csv", 32, 8, record_length_bytes=1 << 14),
+    # Megatron core opens the data file for each sample, as DLIO does; fairseq keeps it open.
     _of_format("indexed_binary", 8, 64),
+    replace(
+        _of_format("indexed_binary", 8, 64),
+        name="format-indexed_binary-kept-open",
+        training=("--keep-open",),
+    ),
     _of_format("mmap_indexed_binary", 8, 64),
     _of_format("parquet", 16, 512, record_length_bytes=1 << 13, **{"parquet.row_group_size": 256}),
     _of_format("synthetic", 128, 1),

@@ -84,7 +84,7 @@ def _case(
             programs.append(program)
     if len(programs) < 2:
         return []
-    setting = Setting(workload, found, folder, processes, shown_by)
+    setting = Setting(workload, found, folder, processes, shown_by, case.training)
     _make_dataset(setting)
     runs: dict[str, list[Values]] = {program.name: [] for program in programs}
     sizes: dict[str, dict[str, int]] = {}

@@ -43,6 +43,8 @@ class Setting:
     """Holds ``dataset/``."""
     processes: int
     tracer: str = "dftracer"
+    training: tuple[str, ...] = ()
+    """Options of the training alone."""
 
     @property
     def dataset(self) -> Path:
@@ -163,7 +165,8 @@ class Training(Program):
             "--prefetch-size", str(reader.prefetch_size), "--transfer-size", str(reader.transfer_size or 0),
             "--shuffle-size", str(reader.shuffle_size), "--seed", str(found.train.seed),
         ]  # fmt: skip
-        return argv + (["--shuffle"] if reader.sample_shuffle != "off" else []), True
+        shuffle = ["--shuffle"] if reader.sample_shuffle != "off" else []
+        return [*argv, *shuffle, *setting.training], True
 
 
 PROGRAMS: Mapping[str, type[Program]] = {p.name: p for p in (Kernel, Upstream, Training)}

@@ -46,19 +46,30 @@ def _csv(path: str, number: int):
 
 
 class _Indexed:
-    """Megatron's and fairseq's indexed dataset: indices and data file are opened once by each worker."""
+    """Indexed dataset whose data is not mapped; each worker reads its indices once.
 
-    def __init__(self) -> None:
-        self._open = {}
+    Megatron core (indexed_dataset.py, _FileBinReader) opens the data file for each sample. fairseq
+    (IndexedDataset) keeps it open: `keep_open`.
+    """
+
+    def __init__(self, keep_open: bool) -> None:
+        self._keep_open = keep_open
+        self._indices, self._open = {}, {}
 
     def __call__(self, path: str, number: int):
-        if path not in self._open:
-            indices = [np.fromfile(path + ending, dtype=np.int64) for ending in (".off.idx", ".sz.idx")]
-            self._open[path] = (open(path, "rb", buffering=0), *indices)  # noqa: PTH123, SIM115 (kept open)
-        file, offsets, sizes = self._open[path]
+        if path not in self._indices:
+            self._indices[path] = [
+                np.fromfile(path + ending, dtype=np.int64) for ending in (".off.idx", ".sz.idx")
+            ]
+        offsets, sizes = self._indices[path]
+        file = self._open.get(path) or open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 (may stay open)
         found = np.empty(sizes[number], dtype=np.uint8)
         file.seek(offsets[number])
         file.readinto(found)
+        if self._keep_open:
+            self._open[path] = file
+        else:
+            file.close()
         return found
 
 
@@ -79,8 +90,8 @@ class _Mapped:
 
 
 READERS = {
-    "npz": lambda: _npz, "npy": lambda: _npy, "hdf5": lambda: _hdf5, "csv": lambda: _csv,
-    "indexed_binary": _Indexed, "mmap_indexed_binary": _Mapped,
+    "npz": lambda _: _npz, "npy": lambda _: _npy, "hdf5": lambda _: _hdf5, "csv": lambda _: _csv,
+    "indexed_binary": lambda options: _Indexed(options.keep_open), "mmap_indexed_binary": lambda _: _Mapped(),
 }  # fmt: skip
 
 
@@ -143,7 +154,7 @@ def train(options, ranks, spans) -> list[float]:
         samples = (
             Groups(files, ranks)
             if options.format == "parquet"
-            else Samples(files, options.samples_per_file, READERS[options.format]())
+            else Samples(files, options.samples_per_file, READERS[options.format](options))
         )
 
     def network() -> nn.Module:

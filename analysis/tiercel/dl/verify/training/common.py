@@ -37,6 +37,7 @@ def arguments(description: str) -> argparse.Namespace:
     parser.add_argument("--transfer-size", type=int, default=0, help="bytes; 0: the framework's own")
     parser.add_argument("--shuffle", action="store_true")
     parser.add_argument("--shuffle-size", type=int, default=1024)
+    parser.add_argument("--keep-open", action="store_true", help="each file is opened once by a worker")
     parser.add_argument("--seed", type=int, default=123)
     return parser.parse_args()
 
