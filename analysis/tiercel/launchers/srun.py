@@ -33,11 +33,7 @@ class Srun(Launcher):
 
     def environment(self) -> Mapping[str, str]:
         pmi2 = "--mpi=pmi2" in self.options or os.environ.get("SLURM_MPI_TYPE") == "pmi2"
-        # Steps may share the job's nodes, as they did before Slurm 20.11 (which ignores the variable). Ours
-        # run one after the other; but a controller that dies just when a step ends takes it, started anew,
-        # for one that runs for ever, and another would wait for its nodes.
-        overlap = {} if "--exclusive" in self.options else {"SLURM_OVERLAP": "1"}
-        return {**super().environment(), **overlap, **(mpich.short_addresses() if pmi2 else {})}
+        return {**super().environment(), **(mpich.short_addresses() if pmi2 else {})}
 
     def lost_contact(self, said: str) -> bool:
         return _NO_CONTROLLER.search(said) is not None
