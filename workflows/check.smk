@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from tiercel.workflow import name_user
+from tiercel.workflow import name_user, prepare_scheduler
 
 name_user()
 JOBS = json.loads(Path(config["jobs"]).read_text())
@@ -44,3 +44,7 @@ rule look:
         nodes=lambda wildcards: JOBS[wildcards.job]["nodes"],
     shell:
         "exec {params.call:q} --parent $PPID --nodes {params.nodes} --output {output:q} > {log:q} 2>&1"
+
+
+onstart:
+    prepare_scheduler(config["site"])

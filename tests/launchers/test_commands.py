@@ -87,6 +87,29 @@ def test_ways_of_mpich_that_wait_for_ever_are_not_taken(
         mpich.networks.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (
+            "srun: error: Unable to create step for job 1: "
+            "Unable to contact slurm controller (connect failure)",
+            True,
+        ),
+        ("srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n", True),
+        ("srun: Cancelled pending job step with signal 15\n", True),
+        (
+            "srun: error: n1: task 0: Exited with exit code 3\niokernel: data: No space left on device\n",
+            False,
+        ),
+        ("iokernel: srun: Unable to contact slurm controller\n", False),  # an engine's own words
+        ("srun: error: Unable to create step for job 1: More processors requested than permitted\n", False),
+    ],
+)
+def test_a_controller_that_is_away_is_no_failure_of_the_command(said: str, lost: bool) -> None:
+    assert resolve("srun").lost_contact(said) is lost
+    assert not resolve("mpiexec").lost_contact(said)
+
+
 def test_every_launcher_has_its_line_here() -> None:
     assert set(launchers) == {*EXPECTED, "fork", "mpiexec"}
 

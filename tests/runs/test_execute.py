@@ -9,15 +9,17 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tiercel.launchers import resolve
 from tiercel.results.measured import measurements_of
 from tiercel.results.observations import collect
 from tiercel.results.raw import RawStore, read_json
-from tiercel.runs.execute import Equipment, execute, last_line
+from tiercel.runs.execute import Equipment, JobBroken, execute, last_line
 from tiercel.site.model import Stack
 from tiercel.study.plan import Run
 
@@ -227,6 +229,26 @@ def assert_no_number(store: RawStore, run: Run) -> None:
     row = runs[runs["run"] == run.id].iloc[0]
     assert row["status"] == "failed"
     assert row["reason"]
+
+
+def test_what_slurm_could_not_start_is_no_result(
+    new_run: NewRun, equipment: NewEquipment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its controller was away: recorded as failed, that would be said of the storage."""
+    srun = tmp_path / "bin" / "srun"
+    srun.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{srun.parent}:{os.environ['PATH']}")
+    # Whether it gives up itself, or waits for a step that ended unseen until the study's time is over.
+    for body in (
+        "echo 'srun: error: Unable to contact slurm controller (connect failure)' >&2; exit 1",
+        "trap 'echo srun: Cancelled pending job step with signal 15 >&2; exit 1' TERM; sleep 60 & wait",
+    ):
+        srun.write_text(f"#!/bin/sh\n{body}\n")
+        srun.chmod(0o755)
+        equipped = replace(equipment("fork"), launcher=resolve("srun"), timeout=1.0)
+        with pytest.raises(JobBroken, match="the scheduler did not answer"):
+            execute(new_run(), equipped)
+        assert equipped.store.ids() == []
 
 
 def test_the_telling_line_of_a_traceback() -> None:

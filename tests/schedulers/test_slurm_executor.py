@@ -37,6 +37,7 @@ class Plugin:
 
         class Executor:
             async def check_active_jobs(self, jobs: list[Any]) -> AsyncIterator[Any]:
+                self.next_seconds_between_status_checks = 170  # grows while nothing ends
                 told, _ = await found.query_job_status("squeue", None)  # type: ignore[attr-defined]
                 for job in jobs if told is not None else []:  # without an answer it forgets them all
                     state = told.get(job.external_jobid, "")
@@ -94,7 +95,10 @@ def look(executor: Any, jobs: list[Any]) -> list[str]:
 
 
 def jobs(*numbers: str) -> list[Any]:
-    return [SimpleNamespace(external_jobid=number) for number in numbers]
+    return [
+        SimpleNamespace(external_jobid=number, job=SimpleNamespace(attempt=1, restart_times=5))
+        for number in numbers
+    ]
 
 
 def test_without_an_answer_no_job_is_dropped(slurm: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,6 +109,8 @@ def test_without_an_answer_no_job_is_dropped(slurm: Any, capsys: pytest.CaptureF
     assert look(executor, jobs("1", "2")) == ["2"]
     assert plugin.reported == [("1", "success")]
     assert capsys.readouterr().err.count("Slurm does not tell how jobs are") == 1
+    # Else a job that has ended would be seen up to three minutes later, and its nodes wait.
+    assert executor.next_seconds_between_status_checks is None
 
 
 def test_a_job_that_lost_its_nodes_for_good_is_submitted_again(
@@ -149,8 +155,11 @@ def test_what_slurm_ended_a_job_for_is_said(
     states = {"1": "OUT_OF_MEMORY", "2": "TIMEOUT", "3": "CANCELLED by 1000", "4": "FAILED"}
     plugin = Plugin([states, {"5": "OUT_OF_MEMORY"}])
     executor = plugin.module().Executor()
-    assert look(executor, jobs(*states)) == []
+    looked_at = jobs(*states)
+    assert look(executor, looked_at) == []
     assert len(plugin.reported) == 4
+    # Snakemake tries again while attempt - 1 < restart_times: not what would be killed once more.
+    assert [each.job.attempt for each in looked_at] == [6, 1, 1, 1]
     said = capsys.readouterr().err.splitlines()
     assert [line.split(":")[1].strip() for line in said] == [
         "job 1 was killed", "job 2 was ended at its time limit", "job 3 was cancelled"

@@ -71,6 +71,8 @@ storages:
 
     def snakemake(self) -> subprocess.Popen[str]:
         words = ["--profile", self.site, f"results/{self.site}/runs.parquet", "--latency-wait", "5"]
+        # How often a job is looked at, and how long Snakemake then takes to end: 10 s by default.
+        words += ["--seconds-between-status-checks", "1"]
         words += ["--max-status-checks-per-second", "5", "--config", "study=tiny", "announce=false"]
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *words], cwd=self.root, env=self.environment, text=True,

@@ -64,6 +64,8 @@ def test_a_controller_that_does_not_answer_is_heard(project: Project, tmp_path: 
     profile.write_text(
         "configfile: site.yaml\nexecutor: slurm\njobs: 1\ncores: 1\nnolock: true\nretries: 2\n"
         "slurm-jobname-prefix: tiercel-local\nresources: [measuring=1]\n"
+        # Snakemake ends when its executor has waited for this: 40 s by default.
+        "slurm-init-seconds-before-status-checks: 1\nseconds-between-status-checks: 1\n"
     )
     with (profile.parent / "site.yaml").open("a") as site:
         site.write("scheduler: {name: slurm}\n")

@@ -20,6 +20,8 @@ from tiercel.site.mounts import mount_of, read_mounts
 
 #: How long a shared file system may take to show one node's new file to another (NFS caches names).
 _PATIENCE_S = 30.0
+#: What no network carries shows a file at once, or belongs to one node.
+_HERE_S = 2.0
 
 
 def answer(action: str, stack: Stack, words: list[str]) -> dict[str, Any]:
@@ -40,8 +42,13 @@ def answer(action: str, stack: Stack, words: list[str]) -> dict[str, Any]:
         return {"host": host, "error": str(error)}
 
 
+def _patience(folder: Path) -> float:
+    mount = mount_of(folder, read_mounts())
+    return _HERE_S if mount and mount.medium in ("disk", "memory") else _PATIENCE_S
+
+
 def _is_there(folder: Path) -> bool:
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + _patience(folder)
     while not folder.is_dir():
         if time.monotonic() > end:
             return False
@@ -51,7 +58,7 @@ def _is_there(folder: Path) -> bool:
 
 def _seen(folder: Path, hosts: list[str], shared: bool) -> list[str]:
     """Return whose files are here. Each name is looked up itself: a folder's listing may be an old one."""
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + _patience(folder)
     while True:
         seen = [host for host in hosts if (folder / f"from-{host}").exists()]
         if not shared or len(seen) == len(hosts) or time.monotonic() > end:

@@ -47,6 +47,10 @@ class Launcher(ABC):
         """Return environment variables that the launcher itself needs, and the MPI that it starts."""
         return mpich.provider() if self.mpi else {}
 
+    def lost_contact(self, said: str) -> bool:
+        """Whether it says that it could start nothing as nobody answered it: no word on the command."""
+        return False
+
 
 launchers: Registry[type[Launcher]] = Registry("launcher", partial(fill, "launchers", __name__))
 

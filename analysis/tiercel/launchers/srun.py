@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from tiercel.launchers import mpich
 from tiercel.launchers.base import Launcher, launchers
+
+#: What srun says when Slurm's controller is away, or started anew, just then. A pending step never began: as
+#: ours run one after the other, it waits for none but one whose end the controller was not told.
+_NO_CONTROLLER = re.compile(
+    r"^srun: .*(?:Unable to contact slurm controller|Socket timed out on send/recv|Zero Bytes were transmit"
+    r"|Cancelled pending job step)",
+    re.MULTILINE | re.IGNORECASE,
+)
 
 
 @launchers.register("srun")
@@ -25,3 +34,6 @@ class Srun(Launcher):
     def environment(self) -> Mapping[str, str]:
         pmi2 = "--mpi=pmi2" in self.options or os.environ.get("SLURM_MPI_TYPE") == "pmi2"
         return {**super().environment(), **(mpich.short_addresses() if pmi2 else {})}
+
+    def lost_contact(self, said: str) -> bool:
+        return _NO_CONTROLLER.search(said) is not None

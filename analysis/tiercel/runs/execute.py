@@ -43,7 +43,11 @@ _GRACE_S = 5.0
 
 
 class JobBroken(Exception):
-    """The job lost a node: what fails then says nothing of the storage and is not recorded."""
+    """The job lost a node, or its scheduler: what fails then says nothing of the storage: not recorded."""
+
+
+class _NotStarted(RunFailed):
+    """The launcher found nobody to start the command with."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ def recording(run: Run, equipment: Equipment, do: Deed) -> Stages[Outcome]:
                 paused = time.monotonic()
                 yield moment
                 rested += time.monotonic() - paused
+    except _NotStarted as failure:
+        raise JobBroken(f"{run.id}: {one_line(str(failure))}: the scheduler did not answer") from None
     except RunFailed as failure:
         reason = one_line(str(failure))
         if not equipment.nodes_answer():
@@ -196,7 +202,7 @@ def _measuring(
                             around["data_age"] = time.monotonic() - written
                             before = Sample.take()
                     steps.append(_carry_out(step, run, equipment, view, folder))
-                    _check(step, steps[-1], folder)
+                    _check(step, steps[-1], folder, equipment.launcher)
                     if len(steps) == 1:
                         written = time.monotonic()
         finally:
@@ -335,16 +341,21 @@ def _tracing(engine: Engine, folder: Path, data: Path) -> Mapping[str, str]:
     return tracing_environment(folder, data) if own is None else own
 
 
-def _check(step: Step, done: Mapping[str, Any], folder: Path) -> None:
+def _check(step: Step, done: Mapping[str, Any], folder: Path, launcher: Launcher) -> None:
     """Raise RunFailed with the most telling line there is, unless the step ended well."""
     code = done["exit_code"]
-    if done["timed_out"]:
-        raise RunFailed(f"{step.name}: stopped after {done['seconds']:.0f} s (the study's timeout)")
-    if code in step.ok_codes:
+    if code in step.ok_codes and not done["timed_out"]:
         return
+    kind = (
+        _NotStarted
+        if launcher.lost_contact((folder / f"{step.name}.stderr").read_text(errors="replace"))
+        else RunFailed
+    )
+    if done["timed_out"]:
+        raise kind(f"{step.name}: stopped after {done['seconds']:.0f} s (the study's timeout)")
     said = last_words(folder / f"{step.name}.stderr") or last_words(folder / f"{step.name}.stdout")
     ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    raise RunFailed(f"{step.name}: {ended}{': ' + said if said else ''}")
+    raise kind(f"{step.name}: {ended}{': ' + said if said else ''}")
 
 
 def last_words(path: Path) -> str:

@@ -10,8 +10,12 @@ Each was seen on a real Slurm:
 - A job that Slurm has forgotten (ended longer ago than ``MinJobAge``, or known to a controller that lost its
   state) is taken for one that waits.
 - A submission fails while the controller is started anew, and so do all its retries within a minute.
+- Each look at the jobs makes the wait for the next one 10 s longer, up to three minutes, while nothing ends:
+  a batch that took 70 s was seen to have ended after 106, and the study waited meanwhile. Snakemake's own
+  ``seconds-between-status-checks`` (10) holds again: one question to Slurm for all jobs.
+- A job that was killed for memory goes again as often as ``retries`` says, and is killed as often.
 
-Such a job goes again, as any that failed; what it had measured stays.
+Jobs of the first three kinds go again, as any that failed; what they had measured stays.
 """
 
 from __future__ import annotations
@@ -78,21 +82,25 @@ class _Watch:
         return listened
 
     def settling(
-        self, report: Callable[..., None], also: Callable[[str], None] = lambda _: None
+        self, report: Callable[..., None], also: Callable[[Any], None] = lambda _: None
     ) -> Callable[..., None]:
         @wraps(report)
         def settled(executor: Any, job: Any, *words: Any, **more: Any) -> None:
             self._settled.add(str(job.external_jobid))
-            also(str(job.external_jobid))
+            also(job)
             report(executor, job, *words, **more)
 
         return settled
 
-    def say_what_ended(self, number: str) -> None:
+    def say_what_ended(self, job: Any) -> None:
         """Say what Slurm ended a job for, which cannot say so itself; Snakemake keeps it for the last try."""
+        number = str(job.external_jobid)
         state = (self._told or {}).get(number, "").partition(" ")[0]  # sacct: "CANCELLED by 1000"
         if state == "OUT_OF_MEMORY":
-            _say(f"job {number} was killed: its memory was used up; {_memory_asked()}")
+            _say(f"job {number} was killed: its memory was used up; {_memory_asked()}. It does not go again")
+            job.job.attempt = (
+                job.job.restart_times + 1
+            )  # the last of its tries: the next would end as this one
         elif state in _ENDED:
             _say(f"job {number} {_ENDED[state]}")
 
@@ -102,6 +110,7 @@ class _Watch:
             self._told = None
             async for _ in check(executor, jobs):
                 pass  # those that it yields, and those that it drops, are all that nothing was reported of
+            executor.next_seconds_between_status_checks = None  # as long as Snakemake's setting says
             if jobs:
                 self._say_if_silent()
             for job in jobs:

@@ -1,8 +1,10 @@
 """What the Snakefile is made of: the plan that it declares, and what is done before jobs begin."""
 
 from tiercel.workflow.account import name_user
-from tiercel.workflow.begin import begin, start_over
+from tiercel.workflow.begin import begin, prepare_scheduler, start_over
 from tiercel.workflow.errors import speak_up
 from tiercel.workflow.plan import WorkflowPlan, workflow_plan
 
-__all__ = ["WorkflowPlan", "begin", "name_user", "speak_up", "start_over", "workflow_plan"]
+__all__ = [
+    "WorkflowPlan", "begin", "name_user", "prepare_scheduler", "speak_up", "start_over", "workflow_plan",
+]  # fmt: skip

@@ -6,10 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from tiercel.project import results_folder
+from tiercel.project import project_root, results_folder
 from tiercel.runs.controller import take_over
 from tiercel.runs.planning import check_site
 from tiercel.schedulers import scheduler_of
+from tiercel.site import load_site
 from tiercel.site.profile import check_executor
 from tiercel.site.simulated import is_simulated
 from tiercel.stack import prepare
@@ -37,6 +38,12 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
     if scheduler := scheduler_of(site):
         scheduler.prepare()
     return first and taken is not None and taken.jobs > 0
+
+
+def prepare_scheduler(site: str) -> None:
+    """Have this Snakemake's executor mended for the site, in a workflow that begins nothing else."""
+    if scheduler := scheduler_of(load_site(site, project_root())):
+        scheduler.prepare()
 
 
 def start_over() -> None:
