@@ -98,9 +98,8 @@ class _Watch:
         state = (self._told or {}).get(number, "").partition(" ")[0]  # sacct: "CANCELLED by 1000"
         if state == "OUT_OF_MEMORY":
             _say(f"job {number} was killed: its memory was used up; {_memory_asked()}. It does not go again")
-            job.job.attempt = (
-                job.job.restart_times + 1
-            )  # the last of its tries: the next would end as this one
+            # The last of its tries: the next would end as this one.
+            job.job.attempt = job.job.restart_times + 1
         elif state in _ENDED:
             _say(f"job {number} {_ENDED[state]}")
 
