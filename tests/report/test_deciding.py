@@ -99,3 +99,12 @@ def test_decided_and_equal_ones_are_not_asked_for(results: Results) -> None:
         again = Results(study(), changed, results.runs, FLAGS)
         assert open_answers(again, classes(again)) == []
     assert isinstance(open_answers(results, classes(results))[0], Open)
+
+
+def test_a_study_without_twins_is_told_that_they_are_missing(results: Results) -> None:
+    alone = results.observations[results.observations["twin"] == "a"]
+    found = Results(study(), alone, results.runs, FLAGS)
+    answers = open_answers(found, classes(found))
+    assert [answer.repetitions for answer in answers] == [None]
+    said = sentence(answers, found)
+    assert "twins: true" in said and "copies of one configuration" not in said

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tiercel.report import words
 from tiercel.report.classes import WorkloadClass
 from tiercel.report.data import Record, Results
+from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import same
 from tiercel.units import format_duration
 
@@ -114,6 +115,10 @@ def takes(row: Record) -> str:
 #: How the reasons of comparisons begin (statistics.comparison) that no repetitions do away with, and what is
 #: said of an answer then.
 _CAUSES = (
+    (
+        NO_PAIR,
+        "nothing was measured twice over (twins: true in the study does that), so the noise is not known",
+    ),
     ("one of the two changed", "storages changed as much from round to round"),
     ("scales differ", "one is ahead at some scales and not at others"),
 )
