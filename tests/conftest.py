@@ -16,7 +16,7 @@ from hypothesis import settings
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
-from . import order, skipped
+from . import order, processor_time, skipped
 from .objects import gateway
 from .single_run import equipment, new_run, stack
 from .small_result import measured
@@ -41,6 +41,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
         Path(list_of_skipped).write_text("".join(f"{report.nodeid}\n" for report in reports))
     for line in skipped.lines(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple)):
         terminalreporter.write_line(line)
+    ended = [r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, [])]
+    for line in processor_time.lines(ended):
+        terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield from processor_time.measured(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield from processor_time.measured(item)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
