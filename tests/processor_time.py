@@ -1,7 +1,7 @@
 """What each test takes of the processors, with the programs that it starts.
 
-`TIERCEL_PROCESSOR_TIME=40 make test` ends with the 40 most expensive. `make test` waits for cores that are busy
-all the time; pytest's `--durations` counts waiting, and whatever runs beside.
+`TIERCEL_PROCESSOR_TIME=40 make test` ends with the 40 most expensive. `make test` waits for cores that
+are busy all the time; pytest's `--durations` counts waiting, and whatever runs beside.
 """
 
 from __future__ import annotations
