@@ -243,6 +243,11 @@ def _visible(stack: Stack) -> bool:
     return stack.storage.mount_path() in {mount.point for mount in read_mounts()}
 
 
+#: How often a launcher is started that ends of a signal: MPICH's mpiexec does (SIGPIPE), once in thousands of
+#: starts of a program as short as this one, and was seen to do it twice in a row on a machine under load.
+_STARTS = 5
+
+
 def check_launcher(project: Project) -> None:
     """Start the launcher once on the fewest processes that prove it; UserError when it does not work."""
     if not project.launcher.mpi:
@@ -258,11 +263,10 @@ def check_launcher(project: Project) -> None:
     command = project.launcher.command(argv, 1, processes)
     advice = f"mend it, or set launcher: fork in site-configs/{project.plan.site.site}/site.yaml"
     try:
-        answer = _started(command)
-        if (
-            answer.returncode < 0
-        ):  # of a signal of its own: seen once in thousands of starts (MPICH's, SIGPIPE)
+        for _ in range(_STARTS):
             answer = _started(command)
+            if answer.returncode >= 0:
+                break
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UserError(f"launcher {project.launcher.name}: does not start: {error}; {advice}") from None
     if answer.returncode:
