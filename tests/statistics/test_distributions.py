@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tiercel.statistics.distributions import chi2_bound, f_above, f_bound, t_above, t_bound
+from tiercel.statistics.distributions import chi2_bound, f_above, f_bound, t_beyond, t_bound
 
 freedoms = st.floats(0.5, 1e6)
 chances = st.floats(1e-8, 1 - 1e-8)
@@ -16,7 +16,8 @@ values = st.floats(1e-3, 1e3)
 
 @given(values, freedoms, chances)
 def test_student(value: float, freedom: float, chance: float) -> None:
-    assert t_above(value, freedom) == pytest.approx(stats.t.sf(value, freedom), rel=1e-9, abs=1e-300)
+    expected = pytest.approx(2 * stats.t.sf(value, freedom), rel=1e-9, abs=1e-300)
+    assert t_beyond(value, freedom) == t_beyond(-value, freedom) == expected
     assert t_bound(chance, freedom) == pytest.approx(stats.t.isf(chance, freedom), rel=1e-9, abs=1e-12)
 
 
@@ -37,9 +38,9 @@ def test_printed_tables() -> None:
     assert round(t_bound(0.025, math.inf), 3) == 1.960
     assert round(f_bound(0.05, 3, 12), 2) == 3.49
     assert round(chi2_bound(0.05, 5), 3) == 11.070
-    assert round(t_above(2.228, 10), 3) == 0.025
+    assert round(t_beyond(2.228, 10), 3) == 0.050
 
 
 def test_nothing_is_known_of_no_freedom() -> None:
-    assert math.isnan(t_above(1.0, 0.0)) and math.isnan(t_bound(0.025, math.nan))
-    assert math.isnan(t_above(math.nan, 3.0)) and math.isnan(f_above(math.nan, 2, 3))
+    assert math.isnan(t_beyond(1.0, 0.0)) and math.isnan(t_bound(0.025, math.nan))
+    assert math.isnan(t_beyond(math.nan, 3.0)) and math.isnan(f_above(math.nan, 2, 3))

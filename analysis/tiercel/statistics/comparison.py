@@ -33,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiercel.statistics.bootstrap import ratio_interval
-from tiercel.statistics.distributions import f_above, t_above, t_bound
+from tiercel.statistics.distributions import f_above, t_beyond, t_bound
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
 from tiercel.statistics.satterthwaite import satterthwaite
@@ -280,7 +280,7 @@ def _farthest(pairs: Sequence[tuple[Values, Values]], placed: float) -> float:
 def _two_sided(difference: float, variance: float, freedom: float) -> float:
     if variance <= 0:  # every repetition gave the same
         return 0.0 if difference else 1.0
-    return 2 * t_above(abs(difference) / math.sqrt(variance), freedom)
+    return t_beyond(difference / math.sqrt(variance), freedom)
 
 
 def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from scipy import special
 
 
-def t_above(value: float, freedom: float) -> float:
-    """Return the chance that Student's t is above `value`."""
-    return float(special.stdtr(freedom, -value))
+def t_beyond(value: float, freedom: float) -> float:
+    """Return the chance that Student's t is further from 0 than `value`, on either side."""
+    return 2 * float(special.stdtr(freedom, -abs(value)))
 
 
 def t_bound(chance: float, freedom: float) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tiercel.statistics.distributions import t_above
+from tiercel.statistics.distributions import t_beyond
 from tiercel.statistics.satterthwaite import satterthwaite
 from tiercel.statistics.summary import Values
 
@@ -47,7 +47,7 @@ def usual_p(pairs: Sequence[tuple[Values, Values]], difference: float, median_di
         return 1.0
     if variance <= 0:
         return 0.0
-    return 2 * t_above(abs(apart) / variance**0.5, satterthwaite(parts))
+    return t_beyond(apart / variance**0.5, satterthwaite(parts))
 
 
 def _trimmed(values: Values) -> tuple[float, float, int]:

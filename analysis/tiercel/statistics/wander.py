@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tiercel.statistics.distributions import f_bound, t_above
+from tiercel.statistics.distributions import f_bound, t_beyond
 from tiercel.statistics.rounds import TOGETHER
 from tiercel.statistics.select import STACK, metric_of
 
@@ -107,7 +107,7 @@ class Wander:
         """Return the chance that it alone gives a difference as large as this one."""
         if self.variance <= 0:
             return 0.0
-        return 2 * t_above(abs(difference) / math.sqrt(self.variance), self.freedom)
+        return t_beyond(difference / math.sqrt(self.variance), self.freedom)
 
 
 STEADY = Wander()
