@@ -97,6 +97,8 @@ def test_ways_of_mpich_that_wait_for_ever_are_not_taken(
         ),
         ("srun: error: slurm_receive_msgs: Socket timed out on send/recv operation\n", True),
         ("srun: Cancelled pending job step with signal 15\n", True),
+        # It dies while it is asked.
+        ("srun: error: Unable to confirm allocation for job 7: Connection reset by peer\n", True),
         (
             "srun: error: n1: task 0: Exited with exit code 3\niokernel: data: No space left on device\n",
             False,
@@ -108,6 +110,20 @@ def test_ways_of_mpich_that_wait_for_ever_are_not_taken(
 def test_a_controller_that_is_away_is_no_failure_of_the_command(said: str, lost: bool) -> None:
     assert resolve("srun").lost_contact(said) is lost
     assert not resolve("mpiexec").lost_contact(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "killed"),
+    [
+        ("srun: error: n1: task 1: Out Of Memory\nsrun: launch/slurm: _step_signal: Terminating\n", True),
+        ("slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=4.1. Some of your processes\n", True),
+        ("iokernel: srun: Out Of Memory\n", False),  # an engine's own words
+        ("srun: error: n2: tasks 2-3: Killed\n", False),  # by somebody, for no reason that it tells
+    ],
+)
+def test_who_was_killed_for_memory_is_told_in_the_launchers_words(said: str, killed: bool) -> None:
+    assert resolve("srun").used_up_memory(said) is killed
+    assert not resolve("mpiexec").used_up_memory(said)
 
 
 def test_every_launcher_has_its_line_here() -> None:

@@ -237,6 +237,38 @@ def test_a_job_with_a_part_of_its_nodes_memory_is_flagged(cluster: Cluster) -> N
     assert all("less-memory" in flags for flags in observations["flags"])
 
 
+def test_a_job_that_is_killed_for_memory_ends_once(cluster: Cluster) -> None:
+    """Not as often as `retries` of the profile says: each try would be killed too."""
+    if not cluster.enforces_memory:
+        pytest.skip("no control groups of memory can be made here")
+    cluster.study(ONE)
+    cluster.environment["SBATCH_MEM_PER_NODE"] = "60M"  # less than Python needs for what is to be done there
+    output, _ = (workflow := cluster.snakemake()).communicate(timeout=600)
+    assert workflow.returncode == 1
+    assert output.count("was killed: its memory was used up; it asked for SBATCH_MEM_PER_NODE=60M") == 1
+    ended = cluster.inside("squeue", "--noheader", "--states=all", "--format=%T").split()
+    assert ended == ["OUT_OF_MEMORY"], output
+    assert not list(cluster.results.glob("raw/*/record.json"))
+
+
+@pytest.mark.nightly  # a study, as the one of less memory above
+def test_processes_that_are_killed_for_memory_are_a_failed_run(cluster: Cluster) -> None:
+    """Each holds a transfer of 2 GiB, where the job has 1500 MB: what else the job has to do, it does."""
+    if not cluster.enforces_memory:
+        pytest.skip("no control groups of memory can be made here")
+    large = "      large: {operation: write, transfer_size: 2GiB, data_per_process: 2GiB}\n"
+    cluster.study(ONE.replace("timeout", "stacks: [ssd]\ntimeout") + large)
+    cluster.environment["SBATCH_MEM_PER_NODE"] = "1500M"
+    output, _ = (workflow := cluster.snakemake()).communicate(timeout=600)
+    assert workflow.returncode == 0, output + cluster.logs()
+    records = [json.loads(p.read_text()) for p in cluster.results.glob("raw/*/record.json")]
+    assert {(r["run"].split(".")[1], r["status"], r["attempts"], r["reason"]) for r in records} == {
+        ("write", "ok", 1, ""),
+        ("large", "failed", 1, "main: killed: its processes needed more memory than their job has"),
+    }
+    assert cluster.inside("squeue", "--noheader", "--states=all", "--format=%T").split() == ["COMPLETED"]
+
+
 def test_a_partition_that_refuses_ends_the_study_in_words(cluster: Cluster) -> None:
     cluster.study(TINY)
     site = cluster.root / "site-configs" / "slurm-virtual" / "site.yaml"

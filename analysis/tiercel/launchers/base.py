@@ -51,6 +51,10 @@ class Launcher(ABC):
         """Whether it says that it could start nothing as nobody answered it: no word on the command."""
         return False
 
+    def used_up_memory(self, said: str) -> bool:
+        """Whether it says that processes were killed as the job had no more memory for them."""
+        return False
+
 
 launchers: Registry[type[Launcher]] = Registry("launcher", partial(fill, "launchers", __name__))
 

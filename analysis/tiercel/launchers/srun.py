@@ -13,8 +13,12 @@ from tiercel.launchers.base import Launcher, launchers
 #: ours run one after the other, it waits for none but one whose end the controller was not told.
 _NO_CONTROLLER = re.compile(
     r"^srun: .*(?:Unable to contact slurm controller|Socket timed out on send/recv|Zero Bytes were transmit"
-    r"|Cancelled pending job step)",
+    r"|Cancelled pending job step|Unable to confirm allocation|Unable to create step .*: Connection reset)",
     re.MULTILINE | re.IGNORECASE,
+)
+#: Whose line comes first is chance: srun's, or that of Slurm's own process on the node.
+_NO_MEMORY = re.compile(
+    r"^(?:srun|slurmstepd\S*): .*(?:Out Of Memory$|Detected \d+ oom-kill event)", re.MULTILINE
 )
 
 
@@ -37,3 +41,6 @@ class Srun(Launcher):
 
     def lost_contact(self, said: str) -> bool:
         return _NO_CONTROLLER.search(said) is not None
+
+    def used_up_memory(self, said: str) -> bool:
+        return _NO_MEMORY.search(said) is not None

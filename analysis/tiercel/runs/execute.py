@@ -346,13 +346,12 @@ def _check(step: Step, done: Mapping[str, Any], folder: Path, launcher: Launcher
     code = done["exit_code"]
     if code in step.ok_codes and not done["timed_out"]:
         return
-    kind = (
-        _NotStarted
-        if launcher.lost_contact((folder / f"{step.name}.stderr").read_text(errors="replace"))
-        else RunFailed
-    )
+    of_launcher = (folder / f"{step.name}.stderr").read_text(errors="replace")
+    kind = _NotStarted if launcher.lost_contact(of_launcher) else RunFailed
     if done["timed_out"]:
         raise kind(f"{step.name}: stopped after {done['seconds']:.0f} s (the study's timeout)")
+    if launcher.used_up_memory(of_launcher):
+        raise RunFailed(f"{step.name}: killed: its processes needed more memory than their job has")
     said = last_words(folder / f"{step.name}.stderr") or last_words(folder / f"{step.name}.stdout")
     ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     raise kind(f"{step.name}: {ended}{': ' + said if said else ''}")
