@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
 from tiercel.site.simulated import is_simulated
 from tiercel.site.topology import MOST_UNITS, Stage, check_chain
-from tiercel.site.variables import expand
+from tiercel.site.variables import VARIABLE, expand
 
 #: The type of object storage, and what there is no file system for.
 OBJECTS = "s3"
@@ -146,8 +147,9 @@ class Site(Document):
         default=1, ge=1, le=MOST_CORES, description="the most that an experiment may use"
     )
     cores_per_node: int | None = Field(
-        default=None, ge=1, le=MOST_CORES, description="what a node-hour costs in core-hours"
-    )
+        default=None, ge=1, le=MOST_CORES,
+        description="what a node-hour costs in core-hours; $VARIABLE: its value, where it is set",
+    )  # fmt: skip
     memory_per_node: Size | None = Field(default=None, gt=0, description="of one node")
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
@@ -165,6 +167,14 @@ class Site(Document):
         """Return whether a storage is another one on each of the nodes (one alone has no scheduler)."""
         several = self.scheduler is not None or (is_simulated(self.site) and self.nodes > 1)
         return several and not storage.shared
+
+    @field_validator("cores_per_node", mode="before")
+    @classmethod
+    def _of_environment(cls, value: Any) -> Any:
+        # Virtual nodes have the cores of whatever machine they run on. A plan needs no such machine.
+        if not isinstance(value, str) or not (name := VARIABLE.fullmatch(value)):
+            return value
+        return os.environ.get(name[1] or name[2]) or None
 
     @field_validator("exclude")
     @classmethod

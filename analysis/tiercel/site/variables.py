@@ -8,7 +8,7 @@ import re
 from tiercel.errors import UserError
 
 #: ``$NAME``, ``${NAME}``, and ``$$`` for a dollar sign that is part of the text.
-_VARIABLE = re.compile(r"\$\$|\$(\w+)|\$\{(\w+)\}")
+VARIABLE = re.compile(r"\$\$|\$(\w+)|\$\{(\w+)\}")
 
 
 def expand(text: str, what: str) -> str:
@@ -23,4 +23,4 @@ def expand(text: str, what: str) -> str:
             raise UserError(f"{what} {text}: environment variable {name} is not set: export {name}=...")
         return found
 
-    return _VARIABLE.sub(value, text)
+    return VARIABLE.sub(value, text)
