@@ -39,7 +39,8 @@ class FileLock:
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        # Whom the umask lets write: a group that shares a project shares its locks.
+        self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         deadline = time.monotonic() + self._patience
         told = False
         while True:

@@ -78,15 +78,22 @@ def results_folder(root: Path, site: str) -> Path:
     return root / "results" / site
 
 
+_NOT_YOURS = (
+    ": this is not yours to write to: let whose it is give it to your group (chmod g+w), or make a project"
+    " of your own (`tiercel init`)"
+)
+_NO_ROOM = ": make room there; nothing is lost, and the same command goes on"
+_TO_DO = {
+    errno.EACCES: _NOT_YOURS, errno.EPERM: _NOT_YOURS, errno.ENOSPC: _NO_ROOM, errno.EDQUOT: _NO_ROOM,
+    errno.EROFS: ": make a project of your own where you can write (`tiercel init`)",
+}  # fmt: skip
+
+
 def unwritable(error: OSError) -> str:
-    """Return what to do about `error`, as the end of its line, where the project may only be read."""
-    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not isinstance(error.filename, str):
+    """Return what to do about `error`, as the end of its line, where the project takes no file."""
+    if not isinstance(error.filename, str) or not Path(error.filename).is_relative_to(project_root()):
         return ""
-    if not Path(error.filename).is_relative_to(project_root()):
-        return ""
-    if error.errno == errno.EROFS:
-        return ": make a project of your own where you can write (`tiercel init`)"
-    return ": this project is not yours to write to: make one of your own (`tiercel init`)"
+    return _TO_DO.get(error.errno or 0, "")
 
 
 def _checkout() -> Path | None:

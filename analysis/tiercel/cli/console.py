@@ -16,15 +16,25 @@ def print_json(answer: object) -> None:
 
 
 class Logged(TextIOBase):
-    """A stream whose lines go to a file too, but for those that a terminal shows only for a moment."""
+    """A stream whose lines go to a file too, but for those that a terminal shows only for a moment.
+
+    A file that takes no more, on a full disk, is told once: what is said in it ends, and nothing else.
+    """
 
     def __init__(self, stream: TextIO, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream, self._file = stream, path.open("w", encoding="utf-8", buffering=1)
+        self._stream, self._file = stream, path.open("wb", buffering=0)
+        self._full = False
 
     def write(self, text: str) -> int:
-        if "\r" not in text:
-            self._file.write(text)
+        if "\r" not in text and not self._full:
+            try:
+                self._file.write(text.encode(errors="replace"))
+            except OSError as error:
+                self._full = True
+                self._stream.write(
+                    f"tiercel: {self._file.name}: {error.strerror}: what follows is not in it\n"
+                )
         return self._stream.write(text)
 
     def flush(self) -> None:

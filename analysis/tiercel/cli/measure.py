@@ -63,6 +63,7 @@ def evaluate(
     from tiercel.site.profile import check_profile, profile_of
     from tiercel.site.simulated import is_simulated, simulated_name
     from tiercel.stack import prepare
+    from tiercel.workflow.writable import check_writable
 
     if minutes is not None and not decide:
         raise UserError("--minutes is for --decide: give both")
@@ -86,6 +87,7 @@ def evaluate(
     else:
         command += ["--profile", profile_of(site, root), "--quiet", "all", "--config", f"study={study}"]
     with EvaluationLock(results_folder(root, site)):
+        check_writable(root, site, study)
         if retry:
             retry_failed(project, results_folder(root, site))
         code = run_workflow([*command, "announce=false"], root)

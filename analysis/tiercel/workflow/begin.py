@@ -15,6 +15,7 @@ from tiercel.site.profile import check_executor
 from tiercel.site.simulated import is_simulated
 from tiercel.stack import prepare
 from tiercel.workflow.plan import WorkflowPlan
+from tiercel.workflow.writable import check_writable
 
 #: Set once Snakemake has started over: it does so once, whatever else changes.
 _ONCE = "TIERCEL_STARTED_OVER"
@@ -33,6 +34,7 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
     if prepare(plan.site, plan.study, root) and first:
         return True  # planned without the engines that there are now
     check_site(plan.project)
+    check_writable(root, plan.site, plan.study)
     site = plan.project.plan.site
     taken = take_over(site, root, results_folder(root, plan.site))
     if scheduler := scheduler_of(site):

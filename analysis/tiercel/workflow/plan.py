@@ -113,6 +113,7 @@ def workflow_plan(site: str, study: str, root: Path, make: bool) -> WorkflowPlan
         aside.write_text(json.dumps(_kept(found)))
         aside.replace(kept)
     except OSError as error:
+        error.filename = str(kept)  # of what could be opened, and not written, it has none
         raise UserError(f"{kept}: {error.strerror}{unwritable(error)}") from None
     return found
 
