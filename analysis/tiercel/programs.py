@@ -36,6 +36,12 @@ _PACKAGED = Path(__file__).resolve().parent / "builtin" / "bin"
 STACK_FILE = "programs.json"
 
 
+def modules_hint() -> str:
+    """Return what else to do about a missing program, as the end of its line, where there are modules."""
+    there = any(os.environ.get(name) for name in ("MODULEPATH", "MODULESHOME", "LMOD_CMD"))
+    return "; this machine has modules: `module load` the one that brings it" if there else ""
+
+
 def use_stack(stack: Path) -> list[str]:
     """Look for programs in the stack built in folder `stack` first; return the folders that are there.
 

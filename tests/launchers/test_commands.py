@@ -8,6 +8,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.launchers import launchers, mpich, mpiexec, resolve
+from tiercel.schedulers import schedulers
 
 ARGV = ["engine", "-o", "a file"]
 EXPECTED = {
@@ -145,3 +146,24 @@ def test_an_unset_variable_in_the_options_is_told(monkeypatch: pytest.MonkeyPatc
 def test_unknown_launcher_names_those_that_there_are() -> None:
     with pytest.raises(UserError, match=r"did you mean srun\?"):
         resolve("srunn")
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("", "no jsrun on PATH"),
+        ("MODULEPATH", "this machine has modules: `module load` the one that brings it"),
+    ],
+)
+def test_a_program_that_a_module_would_bring(
+    variable: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MODULEPATH", "MODULESHOME", "LMOD_CMD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if variable:
+        monkeypatch.setenv(variable, "/opt/modules")
+    assert (resolve("jsrun").missing() or "").endswith(words)
+    scheduler = schedulers.get("lsf")().missing() or ""
+    assert scheduler.startswith("no bsub, ")
+    assert scheduler.endswith(words if variable else "is this a login node of the site?")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tiercel.launchers import mpich
+from tiercel.programs import modules_hint
 from tiercel.registry import Registry
 from tiercel.site.variables import expand
 from tiercel.subjects import fill
@@ -37,7 +38,7 @@ class Launcher(ABC):
 
     def missing(self) -> str | None:
         """Return what is lacking to use this launcher, or None."""
-        return None if shutil.which(self.program) else f"no {self.program} on PATH"
+        return None if shutil.which(self.program) else f"no {self.program} on PATH{modules_hint()}"
 
     @abstractmethod
     def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:

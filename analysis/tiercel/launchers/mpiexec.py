@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from tiercel.launchers.base import Launcher, launchers
-from tiercel.programs import program
+from tiercel.programs import modules_hint, program
 
 
 @cache
@@ -25,7 +25,7 @@ class Mpiexec(Launcher):
     mpi = True
 
     def missing(self) -> str | None:
-        return None if program("mpiexec") else "no mpiexec beside Python or on PATH"
+        return None if program("mpiexec") else f"no mpiexec beside Python or on PATH{modules_hint()}"
 
     def command(self, argv: Sequence[str], nodes: int, processes_per_node: int) -> list[str]:
         head = [str(program("mpiexec") or "mpiexec"), "-n", str(nodes * processes_per_node)]

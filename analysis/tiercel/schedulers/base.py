@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
+from tiercel.programs import modules_hint
 from tiercel.registry import Registry
 from tiercel.site.model import Site
 from tiercel.site.scheduler import SchedulerSettings
@@ -61,7 +62,9 @@ class Scheduler(ABC):
     def missing(self) -> str | None:
         """Return what is lacking to submit jobs from here, or None."""
         lacking = [p for p in self.programs if not shutil.which(p)]
-        return f"no {', '.join(lacking)} on PATH: is this a login node of the site?" if lacking else None
+        if not lacking:
+            return None
+        return f"no {', '.join(lacking)} on PATH: is this a login node of the site?{modules_hint()}"
 
     @abstractmethod
     def resources(self, request: Request) -> dict[str, int | str]:
