@@ -24,6 +24,9 @@ sources = $(shell find $(addprefix native/,$(1)) \( -name build -o -name target 
 # For rules that write into the checkout, which may be somebody else's.
 WRITABLE = [ -w . ] || { echo 'tiercel: this checkout may only be read: make a clone of your own, or a project' \
   '(its `tiercel init`, if it is set up)' >&2; exit 2; }
+# A checkout that somebody else set up with a Python of their home folder.
+RUNNABLE = $(BIN)/python -c pass 2>/dev/null || { echo 'tiercel: the Python of $(VENV) does not run for you (whoever' \
+  'set this checkout up has it where you may not go): make a clone of your own' >&2; exit 2; }
 MPI_COMPILER = $$($(BIN)/python -m tiercel.launchers.mpicc)
 # Its cache is in the home folder, or here where that cannot be written.
 UV = UV_FALLBACK_CACHE="$(abspath $(VENV))/.uv-cache" tools/uv $(BIN)/uv
@@ -133,9 +136,11 @@ $(PARALLEL_HDF5)/.done: $(wildcard tools/parallel-hdf5/*) | $(PACKAGES)
 	@touch $@
 
 evaluate: setup
+	@$(RUNNABLE)
 	@$(BIN)/tiercel evaluate --site $(SITE) --study $(STUDY)
 
 plan: setup
+	@$(RUNNABLE)
 	@$(BIN)/tiercel plan --site $(SITE) --study $(STUDY)
 
 # Its pictures are of a small evaluation that it makes, its reference is made from the code.

@@ -111,3 +111,16 @@ def test_a_checkout_that_may_only_be_read_is_one_sentence(words: list[str]) -> N
     assert answer.returncode == 2
     said, *_ = answer.stderr.splitlines()
     assert said.startswith("tiercel: this checkout may only be read: make a clone of your own")
+
+
+@pytest.mark.parametrize("what", ["plan", "evaluate"])
+def test_a_python_in_somebody_elses_home_is_one_sentence(what: str, tmp_path: Path) -> None:
+    """Set up by a user whose Python nobody else may run: a shell said so, in words of its own."""
+    (tmp_path / "python").touch()  # not to be executed
+    answer = subprocess.run(
+        ["make", "-s", "-o", "setup", what, f"BIN={tmp_path}"],
+        cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert answer.returncode == 2
+    said, *_ = answer.stderr.splitlines()
+    assert said.startswith("tiercel: the Python of .venv does not run for you")
