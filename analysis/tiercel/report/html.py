@@ -65,7 +65,7 @@ def page(
     )
     later = packing.later(pictures)
     packed = {
-        **by_place(evidence or {"numbers": {}, "runs": {}}),
+        **by_place(evidence or {"numbers": {}, "runs": {}, "whole": True}),
         "rows": {
             name: unbroken(unturned(rows.render(t=found.rest)))
             for name, found in (("numbers", numbers), ("comparisons", comparisons))
