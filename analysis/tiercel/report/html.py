@@ -85,7 +85,7 @@ def page(
         counts=_counts(results),
         sampled=_sampled(results),
         audiences=_audiences(findings),
-        severities=SEVERITIES,
+        severities=SEVERITIES | ({"fact": "simulated"} if is_simulated(site.site) else {}),
         shown=_SHOWN,
         glance=glance,
         glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
