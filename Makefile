@@ -80,8 +80,11 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@$(BIN)/python tools/link-duplicates $(VENV)
 	@touch $@
 
-$(DEV_PACKAGES): requirements-dev.lock $(PACKAGES)
+# Dask apart, for its own tests: where xarray finds it, each command that writes a dataset loads it (1 s).
+$(DEV_PACKAGES): requirements-dev.lock requirements-cluster.lock $(PACKAGES)
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes --target $(VENV)/cluster \
+	  -r requirements-cluster.lock
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
@@ -202,6 +205,7 @@ lock: $(PACKAGES)
 	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
 	@$(COMPILE) --extra evaluate pyproject.toml -o requirements.lock
 	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
+	@$(COMPILE) requirements-cluster.in -c requirements.lock -o requirements-cluster.lock
 	@$(COMPILE) requirements-mutation.in -c requirements-dev.lock -o requirements-mutation.lock
 	@$(COMPILE) requirements-wheel.in -o requirements-wheel.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \

@@ -85,6 +85,20 @@ experiments:
 """
 
 
+#: Where it does not matter what is measured, only that it is: one run.
+ONE = """
+study: tiny
+title: One workload
+repetitions: {minimum: 1, maximum: 1}
+twins: false
+experiments:
+  scaling:
+    processes_per_node: [1]
+    workloads:
+      write: {operation: write, transfer_size: 64KiB, data_per_process: 1MiB}
+"""
+
+
 @pytest.fixture
 def checkout() -> Path:
     return CHECKOUT

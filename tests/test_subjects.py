@@ -11,7 +11,7 @@ import pytest
 from tiercel.columns import NUMBER, Column, Declared
 from tiercel.results.observations import load_observations
 
-from .conftest import Project
+from .conftest import ONE, Project
 
 LINKS = Path(__file__).parent / "data" / "subject"
 STUDY = """
@@ -56,6 +56,7 @@ def test_a_subject_in_a_folder_of_its_own_is_measured_and_reported(
     counted = project.tiercel("links", str(tmp_path), env=installed())
     assert counted.stdout == "1\n", counted.stderr
     # Gone again: other studies go on, and its results are not lost.
+    project.study("tiny", ONE)
     other = project.tiercel("evaluate", "--study", "tiny")
     assert other.returncode == 0, other.stderr
     again = project.tiercel("collect", "--study", "chains", env=installed())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,15 @@ class Document(BaseModel):
 
 
 D = TypeVar("D", bound=Document)
+
+
+class WrongDocument(UserError):
+    """What is wrong in a file of the user: its first problem as text, all of them in `problems`."""
+
+    def __init__(self, text: str, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__(text)
+        self.problems = problems
+        """(key, what is wrong with it)."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -91,7 +100,9 @@ def parse(model: type[D], content: Any, where: str, *, dumped: bool = False) -> 
         # The first is enough: later ones often follow from it, and one line is promised.
         first = _of_the_kind_given(problems)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise UserError(f"{where}: {_explain(first, model)}{more}") from None
+        told = [_explain(one, model) for one in problems]
+        text = ": ".join(_explain(first, model))
+        raise WrongDocument(f"{where}: {text}{more}", told) from None
 
 
 def _of_the_kind_given(problems: list[Any]) -> Any:
@@ -106,7 +117,8 @@ def _is_mapping(part: Any) -> bool:
     return str(part).startswith("dict[")
 
 
-def _explain(problem: Any, model: type[BaseModel]) -> str:
+def _explain(problem: Any, model: type[BaseModel]) -> tuple[str, str]:
+    """Return a problem's key, and what is wrong with it."""
     # Parts in brackets are tags of alternatives (see Workload), not keys of the file, as are kinds of values.
     kinds = ("[", "dict[", "constrained-float")
     location = [part for part in problem["loc"] if not str(part).startswith(kinds)]
@@ -115,13 +127,13 @@ def _explain(problem: Any, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         holder = _model_at(model, problem["loc"][:-1])
         known = holder.model_fields.keys() if holder else ()
-        return f"{key}: unknown key: {suggest(str(location[-1]), known)}"
+        return key, f"unknown key: {suggest(str(location[-1]), known)}"
     if kind == "missing":
-        return f"{key}: is required"
+        return key, "is required"
     message = str(problem["msg"]).removeprefix("Value error, ")
     shown = problem.get("input")
     given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {_short(shown)})"
-    return f"{key}: {message[0].lower() + message[1:]}{given}"
+    return key, f"{message[0].lower() + message[1:]}{given}"
 
 
 def _short(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -41,10 +42,16 @@ def unpacked(archive: Path, target: Path) -> Path:
     return folder
 
 
-def reproduce(folder: Path, *more: str) -> tuple[int, dict[str, Any]]:
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place for packed software, unpacked: Python compiles it once, not for each test."""
+    return tmp_path_factory.mktemp("software")
+
+
+def reproduce(folder: Path, shelf: Path, *more: str) -> tuple[int, dict[str, Any]]:
     """Make an unpacked artifact again with its own software, in an environment that knows nothing else."""
     (source,) = (folder / "software").iterdir()
-    software = folder.parent / "software"
+    software = shelf / hashlib.sha256(source.read_bytes()).hexdigest()
     if not software.exists():
         unpacked(source, software)
     (root,) = software.iterdir()
@@ -76,10 +83,10 @@ def packed(measured: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_made_again_elsewhere(packed: Path, tmp_path: Path) -> None:
+def test_made_again_elsewhere(packed: Path, shelf: Path, tmp_path: Path) -> None:
     folder = unpacked(packed, tmp_path / "there")
     assert folder.name == "mine"
-    code, answer = reproduce(folder, "--output", str(tmp_path / "again"))
+    code, answer = reproduce(folder, shelf, "--output", str(tmp_path / "again"))
     assert (code, answer["reproduced"], answer["different"], answer["missing"]) == (0, True, [], [])
     published = {
         p.relative_to(folder / "results").as_posix()
@@ -93,7 +100,7 @@ def test_made_again_elsewhere(packed: Path, tmp_path: Path) -> None:
     assert figures and figures == sorted(p.name for p in (folder / "results/report/figures").iterdir())
 
 
-def test_a_changed_raw_file_is_found(packed: Path, tmp_path: Path) -> None:
+def test_a_changed_raw_file_is_found(packed: Path, shelf: Path, tmp_path: Path) -> None:
     """First by its checksum; then, where somebody wrote that anew, by the tables and figures."""
     folder = unpacked(packed, tmp_path / "there")
     (path,) = (folder / "results" / "raw").glob("scaling.cold-read.main.*.r1-*/read.json")
@@ -101,10 +108,10 @@ def test_a_changed_raw_file_is_found(packed: Path, tmp_path: Path) -> None:
     content["tests"][0]["Results"][0]["totalTime"] *= 2
     path.write_text(json.dumps(content))
     name = path.relative_to(folder).as_posix()
-    code, answer = reproduce(folder)
+    code, answer = reproduce(folder, shelf)
     assert (code, answer["changed"], answer["same"]) == (1, [name], [])
     write_checksums(folder)
-    code, answer = reproduce(folder)
+    code, answer = reproduce(folder, shelf)
     assert (code, answer["changed"]) == (1, [])
     assert {"observations.parquet", "report/tables/numbers.csv", "report/index.html"} <= {
         *answer["different"]
@@ -147,7 +154,7 @@ def test_compared_as_an_archive(packed: Path, measured: Project) -> None:
     assert done.returncode == 2 and "are the same 24 runs" in done.stderr  # so both were read
 
 
-def test_slim_is_made_again_too(measured: Project, tmp_path: Path) -> None:
+def test_slim_is_made_again_too(measured: Project, shelf: Path, tmp_path: Path) -> None:
     project = copy_of(measured, tmp_path / "project", "metadata.*")
     assert len(list((project.results / "raw").rglob("*.pfw.gz"))) >= 2
     target = tmp_path / "slim.tar.gz"
@@ -158,7 +165,7 @@ def test_slim_is_made_again_too(measured: Project, tmp_path: Path) -> None:
     # One engine alone: a list of one would be no compact JSON-LD.
     graph = json.loads((folder / "ro-crate-metadata.json").read_text())["@graph"]
     assert not [(e["@id"], key) for e in graph for key, v in e.items() if isinstance(v, list) and len(v) == 1]
-    code, answer = reproduce(folder)
+    code, answer = reproduce(folder, shelf)
     assert (code, answer["different"], answer["missing"], answer["added"]) == (0, [], [], [])
 
 

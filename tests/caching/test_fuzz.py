@@ -13,7 +13,7 @@ from tiercel.caching.fuzz.run import SETTINGS, fuzz
 
 from .conftest import needs_connector
 
-CASES = 25 * len(SETTINGS)  # every settings once
+CASES = 12 * len(SETTINGS)  # every settings once
 
 
 @needs_connector

@@ -59,6 +59,31 @@ checkpoint: {steps_between_checkpoints: 2}
     assert "too short" not in answer.stdout
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ("checkpoint.steps_between_checkpoints=6", "steps_between_checkpoints: 6, and an epoch has 5"),
+        ("checkpoint.checkpoint_after_epoch=2", "checkpoint.checkpoint_after_epoch: 2, of 1 epochs"),
+    ],
+)
+def test_what_a_run_does_not_reach_is_told(tmp_path: Path, stated: str, told: str) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text("""
+framework: pytorch
+model: {name: w, model_size_bytes: 1000}
+workflow: {train: true, checkpoint: true, evaluation: true}
+dataset: {format: npz, num_files_train: 20, num_files_eval: 2, record_length_bytes: 4096}
+reader: {batch_size: 2}
+train: {computation_time: 0.001, total_training_steps: 10}
+evaluation: {eval_after_epoch: 3}
+""")
+    answer = tiercel("run", str(file), "-n", "2", "--folder", str(tmp_path / "d"), "--set", stated)
+    assert answer.returncode == 0, answer.stderr
+    assert f"no checkpoint was written: checkpoint.{told.removeprefix('checkpoint.')}" in answer.stdout
+    assert "no evaluation: evaluation.eval_after_epoch: 3, of 1 epochs" in answer.stdout
+    assert "total_training_steps: 10, of which each process has samples for 5" in answer.stdout
+
+
 def test_generate_goes_on(tmp_path: Path) -> None:
     arguments = ("generate", "resnet50-vast", "--scale", "0.02", "--folder", str(tmp_path / "d"), "--json")
     first, second = (json.loads(tiercel(*arguments).stdout) for _ in range(2))

@@ -132,6 +132,26 @@ def test_memory_is_read_once_and_that_is_no_fault(tmp_path: Path) -> None:
     assert [row["opens"] for row in rows(tmp_path)] == [12, 0]
 
 
+def test_a_stream_reads_little_ahead_of_its_steps(tmp_path: Path) -> None:
+    """As tf.data: two reads wait in a slot, however many small samples each of them brings."""
+    batch, size, piece, steps, prefetch, shuffled = 40, 250, 16_384, 2, 1, 100
+    answer = run(
+        tmp_path, 1,
+        dataset={"format": "tfrecord", "num_files_train": 1, "num_samples_per_file": 8000,
+                 "record_length_bytes": size},
+        reader={"batch_size": batch, "read_threads": 1, "transfer_size": piece, "prefetch_size": prefetch,
+                "sample_shuffle": "seed", "shuffle_size": shuffled},
+        train={"total_training_steps": steps, "computation_time": 0.2},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    (row,) = rows(tmp_path)
+    assert row["samples"] == batch * steps
+    # Those trained on, batches that wait or are being made, the shuffle buffer; of reads the one in hand, two
+    # that wait and one that found no room. A record is some bytes more than its sample.
+    taken = batch * (steps + prefetch + 2) + shuffled
+    assert row["bytes"] <= 1.5 * taken * size + 4 * piece < 8000 * size / 4
+
+
 class _Silent:
     """A loader that gives batches and has read less than they hold."""
 

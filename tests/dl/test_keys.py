@@ -190,6 +190,26 @@ def test_what_mlpstorage_states_beside_its_file_is_taken(tmp_path: Path) -> None
         assert answer.returncode == 2 and told in " ".join((answer.stdout + answer.stderr).split())
 
 
+def test_check_names_every_key_that_is_wrong(tmp_path: Path) -> None:
+    """As in MLPerf Storage's test_local_train.yaml: none of them one after the other."""
+    text = """
+dataset: {num_files_train: 10, record_length: 102400, shuffle: [1]}
+reader: {storage_library: s3dlio, data_loader_root: file:///mnt, shuffle: false}
+storage: {storage_type: s3dlio}
+"""
+    every = ["dataset.shuffle", "reader.data_loader_root", "reader.shuffle", "reader.storage_library",
+             "storage.storage_type"]  # fmt: skip
+    file = written(tmp_path, text=text)
+    answer = tiercel("check", file, "--json")
+    assert answer.returncode == 2
+    rows = json.loads(answer.stdout)
+    assert sorted(row["key"] for row in rows) == every
+    assert {row["outcome"] for row in rows} == {"refused"}
+    assert "(and 4 more)" in answer.stderr
+    shown = tiercel("check", file)
+    assert all(key in shown.stdout for key in every)
+
+
 def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
     overrides = ["--set", "reader.transformed_record_dims=[2,2]", "--set", "dataset.generation_buffer_size=9"]
     file, place = written(tmp_path), str(tmp_path / "d")

@@ -110,6 +110,29 @@ def test_every_epoch_reads_footers_and_row_groups(tmp_path: Path, readers: int, 
     assert len(shares) == 2
 
 
+@needs_strace
+@pytest.mark.parametrize(("count", "requests"), [(None, 1), (2, 2)])
+def test_s3dlio_joins_row_groups_and_keeps_footers(tmp_path: Path, count: int | None, requests: int) -> None:
+    """As MLPerf Storage's reader with s3dlio (parquet_reader_s3dlio.py): eight groups at once, or as many as
+    the file says; a footer is read in the first epoch only."""
+    options = {"storage_library": "s3dlio", **({"coalesce_rgs": count} if count else {})}
+    seen = traced(
+        tmp_path, 2, dataset=dataset(parquet={"columns": COLUMNS, "row_group_size": 20}),
+        train={"epochs": 2, "computation_time": 0.001}, reader={"batch_size": 7, "read_threads": 2},
+        storage={"storage_options": options},
+    )  # fmt: skip
+    assert len(files(tmp_path)) == 6
+    groups = {str(p.resolve()): sum(span(p, n) for n in range(3)) for p in files(tmp_path)}
+    for row in rows(tmp_path):
+        both = [seen[row["epoch"]][rank] for rank in (0, 1)]
+        first = row["epoch"] == 1  # of which a footer is all of such a small file
+        assert both[0].bytes + both[1].bytes == {
+            path: size + first * Path(path).stat().st_size for path, size in groups.items()
+        }
+        assert set((both[0].opens + both[1].opens).values()) == {requests + first}
+        assert (row["opens"], row["samples"]) == (6 * (requests + first), 2 * 21 * 7)
+
+
 def test_stated_steps_end_an_epoch_early(tmp_path: Path) -> None:
     answer = run(tmp_path, 1, dataset=dataset(), reader={"batch_size": 10, "read_threads": 1},
                  storage={"storage_options": {"prefetch_window": 1}},
@@ -205,6 +228,26 @@ def test_what_is_not_carried_out_is_refused_by_its_name(
     answer = tiercel("check", written(tmp_path, text=json.dumps(content)), *words)
     assert answer.returncode == 2
     assert message in " ".join((answer.stdout + answer.stderr).split())
+
+
+@needs_gateway
+@pytest.mark.parametrize(("library", "requests"), [("minio", 3), ("s3dlio", 1)])
+def test_a_row_group_is_one_request_however_large(
+    gateway: Gateway, tmp_path: Path, library: str, requests: int
+) -> None:
+    """Files are read in pieces; of an object a client asks for all of a group, and s3dlio for several."""
+    below = f"large-{library}"
+    options = ["--data", f"s3://data/{below}/dataset", "--checkpoints", f"s3://data/{below}/checkpoints"]
+    given = {"format": "parquet", "num_files_train": 1, "num_samples_per_file": 12,
+             "record_length_bytes": 2_000_000, "parquet": {"row_group_size": 4}}  # fmt: skip
+    answer = run(tmp_path, 1, *options, env=gateway.environment, dataset=given,
+                 reader={"batch_size": 2, "transfer_size": 1_000_000},
+                 storage={"storage_options": {"storage_library": library}})  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    (row,) = rows(tmp_path)
+    assert row["bytes"] >= 12 * 2_000_000
+    # One for the size, one for the footer; then those of groups.
+    assert row["requests"] == 2 + requests
 
 
 @needs_gateway

@@ -51,6 +51,25 @@ def test_every_process_keeps_steps(name: str) -> None:
     assert steps >= min(10, whole.dataset.samples_train // whole.reader.batch_size // 4)
 
 
+def test_every_process_that_a_checkpoint_takes_keeps_steps(tmp_path: Path) -> None:
+    """Megatron's of DLIO: 32 ranks, of which each had one step of the ten, and no checkpoint came."""
+    file = tmp_path / "w.yaml"
+    file.write_text("""
+framework: pytorch
+model: {type: megatron, num_layers: 8, layer_parameters: [1000], optimization_groups: [1000],
+        parallelism: {tensor: 4, pipeline: 8, zero_stage: 1}}
+workflow: {train: true, checkpoint: true}
+dataset: {format: mmap_indexed_binary, num_files_train: 1, num_samples_per_file: 277203535,
+          record_length_bytes: 2048}
+reader: {batch_size: 16}
+train: {total_training_steps: 1000}
+checkpoint: {steps_between_checkpoints: 1000}
+""")
+    small, _ = scaled(load_workload(str(file)), 1e-6, processes=4)
+    assert small.train.total_training_steps == small.checkpoint.steps_between_checkpoints == 10
+    assert small.dataset.samples_train // small.reader.batch_size // 32 == 10
+
+
 def test_numbers_of_one_case() -> None:
     # UNet3D, 1 %: 168 files are needed for 10 steps of 7 samples for 4 processes (280), so all stay, and
     # each sample becomes 1 % of 146,600,628 bytes; so does a step's 0.323 s.

@@ -104,6 +104,24 @@ def test_a_mark_says_its_number_and_leads_to_its_runs(build_page, tmp_path):
     assert (said["hidden"], said["count"]) == (2, "2 of 4 numbers")
 
 
+def test_the_processes_of_a_number_are_drawn(measured, tmp_path):
+    """Of a real study: two processes in each of three runs, slowest and fastest also as a table."""
+    said = asked(
+        (measured.results / "report" / "index.html").read_text(), tmp_path, """
+        const rows = [...document.querySelectorAll('tr[id^="number-"]')];
+        rows.find((r) => r.textContent.includes("cold-read")).querySelector("button.ask").click();
+        const dots = [...document.querySelectorAll("#evidence circle.dot")];
+        const at = (name) => dots.map((d) => Number(d.getAttribute(name)));
+        const figure = dots[0].closest("figure"), body = figure.querySelector("tbody");
+        return { dots: dots.length, places: new Set(at("cx")).size, rows: body.rows.length,
+          inside: at("cy").every((y) => y >= 20 && y <= 150), said: body.rows[0].textContent,
+          label: figure.querySelector("svg").getAttribute("aria-label") };
+        """,
+    )  # fmt: skip
+    assert (said["dots"], said["places"], said["rows"], said["inside"]) == (6, 3, 3, True)
+    assert said["label"].startswith("Speed of each process: up to ") and "B/s" in said["said"]
+
+
 def test_an_axis_becomes_logarithmic_and_back(whole, tmp_path):
     said = asked(
         whole.html, tmp_path, f"""

@@ -39,9 +39,18 @@ def test_a_small_table_is_a_booktabs_table_with_hand_computed_medians(tmp_path):
     assert row == r"Node-local NVMe & 1 process & 3 & 101 MiB/s & 100--102 MiB/s (75 \%) \\"
 
 
-def test_a_table_of_many_rows_goes_over_pages(tmp_path):
-    folder = _built(Synthetic().whole(), tmp_path) / "latex"
-    text = (folder / "numbers.tex").read_text()
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The report of the whole study, made where a figure of an earlier one lies."""
+    folder = tmp_path_factory.mktemp("whole")
+    old = folder / "results" / "report" / "latex" / "figures" / "old.pdf"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"")
+    return _built(Synthetic().whole(), folder)
+
+
+def test_a_table_of_many_rows_goes_over_pages(report):
+    text = (report / "latex" / "numbers.tex").read_text()
     assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 1
     body = text.partition(r"\endfoot")[2].partition(r"\end{longtable}")[0].strip().splitlines()
     # 4 workloads x 3 storages x 4 scales, and 7 metadata operations x 3 storages x 2 scales.
@@ -52,10 +61,7 @@ def test_a_table_of_many_rows_goes_over_pages(tmp_path):
     assert sum(line.endswith(r"\\*") for line in body) == 4 + 7
 
 
-def test_every_figure_is_there_as_pdf_and_old_ones_are_gone(tmp_path):
-    report = _built(Synthetic().whole(), tmp_path)
-    (report / "latex" / "figures" / "old.pdf").write_bytes(b"")
-    report = _built(Synthetic().whole(), tmp_path)
+def test_every_figure_is_there_as_pdf_and_old_ones_are_gone(report):
     drawn = {path.stem for path in (report / "figures").glob("*.svg")}
     printed = list((report / "latex" / "figures").glob("*.pdf"))
     assert {path.stem for path in printed} == drawn

@@ -3,10 +3,12 @@
 import pytest
 from tests.report.synthetic import MIB, Synthetic, study
 
+from tiercel.engines.within import Within
 from tiercel.report.data import Results
-from tiercel.report.evidence import evidence
+from tiercel.report.evidence import evidence, spread
 from tiercel.report.findings.for_engineers_within import busy_clients, pauses, stragglers
 from tiercel.results.validity import FLAGS
+from tiercel.study.load import load_study
 
 
 def results(tmp_path, runs, storage="nvme", processes=4):
@@ -93,3 +95,30 @@ def test_each_run_of_a_number_says_what_its_aggregate_hides(tmp_path):
         "its processes computed 30 % of the time",
         "",
     ]
+
+
+def test_each_run_has_the_speeds_of_its_processes(measured):
+    """Of a real run: two processes, and the slowest of them is as slow as the table says."""
+    told = Results.from_folder(measured.results, load_study("small", measured.root), FLAGS)
+    found = evidence(told, measured.results)
+    (one, *_) = [n for n in found["numbers"].values() if n["of"] == "read" and n["title"] == "cold-read"]
+    table = told.observations.set_index(["run", "operation"])
+    for run in one["runs"]:
+        slowest, fastest = found["runs"][run]["speeds"]["read"]
+        # Of two, the median of the others is the other one; three digits are kept.
+        assert slowest / fastest == pytest.approx(table.loc[(run, "read"), "slowest_process"], rel=0.02)
+        assert slowest * 2 == pytest.approx(table.loc[(run, "read"), "bandwidth"], rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("count", "points", "shown"),
+    [
+        (0, 10, []),
+        (1, 10, []),  # nothing to compare
+        (3, 10, [1, 2, 3]),
+        (101, 3, [1, 51, 101]),  # both ends, and evenly between them
+    ],
+)
+def test_of_many_processes_some_are_drawn_the_slowest_always(count, points, shown):
+    speeds = {rank: float(count - rank) for rank in range(count)}
+    assert spread(Within("read", True, 0.1, (), speeds), points) == shown

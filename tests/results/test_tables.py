@@ -200,6 +200,16 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert dataset["transfer_size"].item() == 65536
     assert str(dataset["workload"].item()) == "e/w"
     assert dataset.attrs["site"] == runs[0].configuration.site
+    # Nothing was trained, nor behind a layer: neither is there, as a column of nothing.
+    assert not {"au", "samples_per_second", "hit_share", "batch_size"} & set(dataset.variables)
+
+
+def test_the_dataset_of_nothing(measured: tuple[Path, list[Run]]) -> None:
+    results, _ = measured
+    observations, _ = collect(results)
+    dataset = write_dataset(observations[:0], results / "dataset.nc")
+    assert dict(xr.open_dataset(results / "dataset.nc").sizes) == dict(dataset.sizes)
+    assert set(dataset.sizes.values()) == {0}
 
 
 def test_a_disk_that_is_full_is_an_error_and_not_the_end_of_the_process(

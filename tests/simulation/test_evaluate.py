@@ -116,6 +116,7 @@ def test_every_record_says_that_it_is_simulated(far: tuple[Project, str]) -> Non
     assert b"simulated" in (results / "dataset.nc").read_bytes()
     page = (results / "report" / "index.html").read_text()
     assert "simulated, not measured" in page and "(simulated)</h1>" in page
+    assert ">measured</span>" not in page and "<li></li>" not in page
     assert "local-simulated: simulated by its topology" in said
     shown = project.tiercel("show", "--site", "local-simulated", "--study", "far", "--json")
     answer = json.loads(shown.stdout)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,17 @@ Event = dict[str, Any]
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the tests out of the user's cache, and from each other's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Return a Dask cluster of two workers. Dask has a folder of its own (Makefile), or is the user's."""
+    if (own := str(Path(sys.prefix) / "cluster")) not in sys.path:
+        sys.path.append(own)  # and stays: what loads Dask loads more of it later
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install distributed)")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
+        yield connected
 
 
 def call(

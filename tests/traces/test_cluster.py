@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,6 @@ import pytest
 from tiercel.traces import open_trace
 
 from .conftest import call, compute, hashed, write
-
-distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install distributed)")
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
-        yield connected
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -686,14 +686,6 @@ def test_times_choose_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # -- on a cluster --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def client() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install distributed)")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as connected:
-        yield connected
 
 
 def test_the_same_rows_on_dask(tmp_path: Path, client: Any) -> None:

@@ -19,7 +19,7 @@ import yaml
 from tiercel.results.raw import RawStore, read_json
 from tiercel.study.looks import read_looks, write_look
 
-from ..conftest import Project, needs_iokernel
+from ..conftest import ONE, Project, needs_iokernel
 
 pytestmark = needs_iokernel
 
@@ -288,9 +288,9 @@ def test_an_unknown_profile_or_study(project: Project) -> None:
     assert answer.returncode == 2
 
 
-@pytest.mark.parametrize("name", ["with blank and 'quote\"", "new\nline"])
-def test_a_scratch_folder_with_an_odd_name(new_project: Callable[[str], Project], name: str) -> None:
-    project = new_project(name)
+def test_a_scratch_folder_with_an_odd_name(new_project: Callable[[str], Project]) -> None:
+    project = new_project("with blank, 'quote\" and a new\nline")
+    project.study("tiny", ONE)
     answer = project.tiercel("evaluate", "--study", "tiny")
     assert answer.returncode == 0, answer.stderr
     runs = pd.read_parquet(project.results / "runs.parquet")

@@ -10,19 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import Project, needs_iokernel
-
-STUDY = """
-study: tiny
-title: One workload
-repetitions: {minimum: 1, maximum: 1}
-twins: false
-experiments:
-  scaling:
-    processes_per_node: [1]
-    workloads:
-      write: {operation: write, transfer_size: 64KiB, data_per_process: 1MiB}
-"""
+from ..conftest import ONE, Project, needs_iokernel
 
 
 def read_only(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +38,7 @@ def read_only(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     "words", [["tiercel", "evaluate", "--study", "tiny"], ["snakemake", "--profile", "local", "-n"]]
 )
 def test_somebody_elses_checkout_is_told_in_a_line(project: Project, words: list[str]) -> None:
-    project.study("tiny", STUDY)
+    project.study("tiny", ONE)
     if words[0] == "snakemake":
         words = [*words, "--config", "study=tiny"]
     answer = read_only(project.root, sys.executable, "-m", *words)
@@ -64,7 +52,7 @@ def test_somebody_elses_checkout_is_told_in_a_line(project: Project, words: list
 @needs_iokernel
 def test_an_account_without_a_home_folder_measures(project: Project) -> None:
     """/proc takes no folders, not from root either; Snakemake keeps a cache there unless told otherwise."""
-    project.study("tiny", STUDY)
+    project.study("tiny", ONE)
     environment = {k: v for k, v in os.environ.items() if k != "XDG_CACHE_HOME"} | {"HOME": "/proc/home"}
     answer = subprocess.run(
         [sys.executable, "-m", "tiercel", "evaluate", "--study", "tiny"],

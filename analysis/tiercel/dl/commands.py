@@ -132,9 +132,9 @@ def check(
 ) -> None:
     """Say what dlkernel makes of each key of a workload file; exit code 2 where it refuses one."""
     from rich.console import Console
-    from rich.table import Table
 
     from tiercel.dl.workload import KEYS, load_workload, markdown, outcome_of, overrides_of, refusals, stated
+    from tiercel.documents import WrongDocument
 
     if workload is None:
         rows = [{"key": key, "outcome": k.outcome, "note": k.note} for key, k in KEYS.items()]
@@ -143,7 +143,12 @@ def check(
         else:
             print(markdown(), end="")
         return
-    found = load_workload(workload, overrides_of(overrides or []))
+    try:
+        found = load_workload(workload, overrides_of(overrides or []))
+    except WrongDocument as wrong:  # the error's line names the first key only
+        rows = [{"key": k, "value": "", "outcome": "refused", "note": note} for k, note in wrong.problems]
+        _print_checked(rows, as_json)
+        raise
     refused = refusals(found)
     rows = []
     for key, value in stated(found):
@@ -151,18 +156,32 @@ def check(
         outcome = "refused" if key in refused else here.outcome
         note = refused.get(key, here.note)
         rows.append({"key": key, "value": f"{value}", "outcome": outcome, "note": note})
-    if as_json:
-        print_json(rows)
-    else:
-        table = Table("key", "value", "", "")
-        for row in rows:
-            table.add_row(row["key"], row["value"], row["outcome"], row["note"])
-        out = Console()
-        out.print(table)
+    _print_checked(rows, as_json)
+    if not as_json:
         words = [f"{key}: {reason}" for key, reason in refused.items()]
-        out.print("refused: " + "; ".join(words) if refused else "runs as it is", markup=False)
+        Console().print("refused: " + "; ".join(words) if refused else "runs as it is", markup=False)
     if refused:
         raise typer.Exit(2)
+
+
+def _print_checked(rows: list[dict[str, Any]], as_json: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("key", "value", "", "")
+    for row in rows:
+        # The allowed keys of a group are many, and the error's own line has them.
+        note = (
+            row["note"].partition("allowed: ")[0].rstrip(" (:")
+            if "unknown key" in row["note"]
+            else row["note"]
+        )
+        table.add_row(*map(escape, (row["key"], row["value"], row["outcome"], note)))
+    Console().print(table)
 
 
 @app.command()

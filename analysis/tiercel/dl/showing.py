@@ -18,7 +18,8 @@ def print_run(ran: Ran) -> None:
     """Print a heading, what is to be minded, and a line for each operation."""
     print(f"{ran.workload.workload} on {ran.engine} {ran.version}, processes: {ran.processes}, {ran.scale}")
     run = ran.details.get("run", {})
-    for line in (*_data(ran, run), *_utilisation(run.get("rows", []))):
+    rows = run.get("rows", [])
+    for line in (*_data(ran, run), *_not_done(ran, rows), *_utilisation(rows)):
         print(f"  {line}")
     for m in ran.measurements:
         print(f"  {m.operation:17} {', '.join(_parts(m))}")
@@ -32,6 +33,27 @@ def _data(ran: Ran, run: dict[str, Any]) -> Iterator[str]:
             yield f"{split}: the first {files['used']} of the {files['there']} files that are there"
     if ran.without_effect:
         yield f"without effect here: {', '.join(ran.without_effect)} (tiercel dl check says why)"
+
+
+def _not_done(ran: Ran, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Say what the workload states and its samples or epochs do not reach, as DLIO passes over it."""
+    workload, _ = ran.workload.resolved(1, ran.processes)
+    trained = [row for row in rows if row["kind"] == "train"]
+    if not trained:
+        return
+    steps, stated = min(row["steps"] for row in trained), workload.train.total_training_steps
+    if steps < stated:
+        yield f"train.total_training_steps: {stated}, of which each process has samples for {steps}"
+    kinds = {row["kind"] for row in rows}
+    if workload.workflow.evaluation and "eval" not in kinds:
+        first = workload.evaluation.eval_after_epoch
+        yield f"no evaluation: evaluation.eval_after_epoch: {first}, of {len(trained)} epochs"
+    point = workload.checkpoint
+    if workload.workflow.checkpoint and "checkpoint-write" not in kinds:
+        between, first = point.steps_between_checkpoints, point.checkpoint_after_epoch
+        by_steps = f"checkpoint.steps_between_checkpoints: {between}, and an epoch has {steps}"
+        by_epochs = f"checkpoint.checkpoint_after_epoch: {first}, of {len(trained)} epochs"
+        yield f"no checkpoint was written: {by_steps if between > 0 else by_epochs}"
 
 
 def _utilisation(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from tiercel.engines.measurement import Measurement, Role
-from tiercel.engines.within import Series
+from tiercel.engines.within import Within
 from tiercel.errors import UserError
 from tiercel.programs import Installation
 from tiercel.registry import Registry
@@ -112,8 +112,8 @@ class Engine(ABC):
         """
         return None
 
-    def series(self, task: Task, output: Path) -> list[Series]:
-        """Return the throughput over time of the measured phases of a finished run, where it was recorded.
+    def within(self, task: Task, output: Path) -> list[Within]:
+        """Return what went on within the measured phases of a finished run, where it was recorded.
 
         RunFailed as for `parse`.
         """

@@ -9,7 +9,7 @@ from typing import Any
 
 from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
-from tiercel.engines.within import Series, longest_pause, slowest_process
+from tiercel.engines.within import Within, longest_pause, slowest_process
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
@@ -22,6 +22,8 @@ _PHASES = {
 
 #: Of more processes the result would be mostly about single ones: some 400 bytes each.
 _PER_RANK = 4096
+#: So few intervals show nothing over time.
+_FEW = 2
 _MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
 
 
@@ -88,7 +90,7 @@ class IOKernel(Engine):
             found[-1].access = "RO"
         return found
 
-    def series(self, task: Task, output: Path) -> list[Series]:
+    def within(self, task: Task, output: Path) -> list[Within]:
         metadata = isinstance(task.workload, MetadataWorkload)
         names = ("metadata.json",) if metadata else ("read.json", "main.json")
         path = next((output / name for name in names if (output / name).is_file()), output / names[-1])
@@ -96,7 +98,7 @@ class IOKernel(Engine):
         if not metadata:
             results = results[-1:]  # the last phase is the measured one
         try:
-            return [_series(r) for r in results if len(r["timeSeries"]["operations"]) > 2]
+            return [_within(r) for r in results]
         except (KeyError, TypeError) as error:
             raise RunFailed(f"{path.name} lacks {error}") from None
 
@@ -191,25 +193,34 @@ def _results(path: Path) -> list[dict[str, Any]]:
         raise RunFailed(f"{path.name} lacks {error}") from None
 
 
-def _series(result: dict[str, Any]) -> Series:
+def _within(result: dict[str, Any]) -> Within:
     series = result["timeSeries"]
     moves = any(series["bytes"])
     amounts = tuple(map(float, series["bytes" if moves else "operations"]))
-    operation = result.get("key") or result["access"]
-    return Series(operation, float(series["intervalSeconds"]), amounts, bytes=moves)
+    return Within(
+        operation=result.get("key") or result["access"],
+        bytes=moves,
+        interval=float(series["intervalSeconds"]),
+        amounts=amounts if len(amounts) > _FEW else (),
+        speeds=_speeds(result),
+    )
 
 
-def _within(result: dict[str, Any]) -> dict[str, Any]:
-    """Return what a phase's aggregate hides, as far as it was recorded."""
-    found: dict[str, Any] = {}
-    if series := result.get("timeSeries"):
-        found["longest_pause"] = longest_pause(series["operations"], series["intervalSeconds"])
-    speeds = {
+def _speeds(result: dict[str, Any]) -> dict[int, float]:
+    """Return the bytes a second of each process, from its first open to its last close."""
+    return {
         each["rank"]: each["bytes"] / (each["closeStop"] - each["openStart"])
         for each in result.get("perRank") or []
         if each["closeStop"] > each["openStart"]
     }
-    if slowest := slowest_process(speeds):
+
+
+def _hidden(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a phase's aggregate hides, as far as it was recorded."""
+    found: dict[str, Any] = {}
+    if series := result.get("timeSeries"):
+        found["longest_pause"] = longest_pause(series["operations"], series["intervalSeconds"])
+    if slowest := slowest_process(_speeds(result)):
         found["slowest_rank"], found["slowest_process"] = slowest
     return found
 
@@ -222,7 +233,7 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
         "began": result.get("began"),
         "clock_skew": result.get("clockSkewSeconds"),
         "session_layout": result.get("sessionLayout"),
-        **_within(result),
+        **_hidden(result),
     }
     if latency and latency.get("count"):
         for name, key in (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),

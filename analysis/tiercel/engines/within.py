@@ -9,15 +9,18 @@ from statistics import median
 
 
 @dataclass(frozen=True)
-class Series:
-    """Throughput over the time of a phase: what ended in each interval after its start."""
+class Within:
+    """What went on within a phase, as far as it was recorded."""
 
     operation: str
+    bytes: bool
+    """Whether amounts are bytes; they are operations of phases that move none."""
     interval: float
     """Seconds."""
     amounts: tuple[float, ...]
-    """Bytes; operations of phases that move none."""
-    bytes: bool
+    """What ended in each interval after the start; empty where that was not recorded."""
+    speeds: Mapping[int, float]
+    """Amount a second of each process, by its number; empty where that was not recorded."""
 
 
 def slowest_process(speeds: Mapping[int, float]) -> tuple[int, float] | None:

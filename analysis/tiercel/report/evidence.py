@@ -17,13 +17,14 @@ from typing import Any
 
 import pandas as pd
 
+from tiercel.engines.within import Within
 from tiercel.errors import RunFailed, UserError
 from tiercel.pages.secured import unturned
 from tiercel.pages.words import seconds
 from tiercel.privacy import private
 from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, records
-from tiercel.results.measured import series_of
+from tiercel.results.measured import within
 from tiercel.results.raw import RECORD, RawStore, read_json
 
 #: Stands for a run's own name in its command lines: what repeats is not packed ten thousand times.
@@ -33,7 +34,8 @@ QUANTILES = (
     ("latency_p50", 50.0), ("latency_p90", 90.0), ("latency_p99", 99.0), ("latency_p999", 99.9),
     ("latency_max", 100.0),
 )  # fmt: skip
-#: Points of throughput over time of one run, and of all together: beyond that neighbours are added.
+#: Points of throughput over time of one run, and of all together: beyond that neighbours are added. As many
+#: processes: of more, some. Where a run had fewer than the least, a page has none of either.
 _LEAST, _MOST, _POINTS = 10, 100, 60_000
 #: What is shown of the conditions of a run: column, words.
 _CONDITIONS = (("load1_before", "load before"), ("others_cpu", "processors used by others"))
@@ -42,16 +44,18 @@ _CONDITIONS = (("load1_before", "load before"), ("others_cpu", "processors used 
 def evidence(results: Results, folder: Path) -> dict[str, Any]:
     """Return each number with its runs, and each of these runs, as plain values.
 
-    `folder` is the site's results. Latencies are seconds; everything else is words.
+    `folder` is the site's results. Latencies are seconds, `series` and `speeds` amounts a second; everything
+    else is words. `whole`: whether there was room for what went on within the runs.
     """
     latencies, hidden = _latencies(results), _hidden(results)
     numbers = {n.anchor: _number(results, n, latencies, hidden) for n in results.numbers}
     known = {str(row["run"]): row for row in records(results.runs)}
     needed = dict.fromkeys(run for n in results.numbers for run in n.runs)
     store = RawStore(folder)
-    points = max(_LEAST, min(_MOST, _POINTS // max(1, len(needed))))
+    points = min(_MOST, _POINTS // max(1, len(needed)))
+    points = points if points >= _LEAST else 0
     runs = {run: _run(run, known.get(run, {}), store, points) for run in needed}
-    return {"numbers": numbers, "runs": runs}
+    return {"numbers": numbers, "runs": runs, "whole": points > 0}
 
 
 def by_place(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +63,7 @@ def by_place(found: Mapping[str, Any]) -> dict[str, Any]:
     shorter, for its hash, is there once."""
     places = {run: i for i, run in enumerate(found["runs"])}
     numbers = {key: {**n, "runs": [places[run] for run in n["runs"]]} for key, n in found["numbers"].items()}
-    return {"numbers": numbers, "runs": list(found["runs"].items())}
+    return {**found, "numbers": numbers, "runs": list(found["runs"].items())}
 
 
 def pack(content: Mapping[str, Any]) -> str:
@@ -138,23 +142,35 @@ def _hides(row: Record) -> str:
     return "; ".join(said)
 
 
-def _over_time(run: str, store: RawStore, points: int) -> dict[str, list[float]]:
-    """Return, of each measured operation, [seconds of an interval, amount a second in each ...].
-
-    At most so many points, neighbours added together. Nothing where the engine records none, or is damaged.
-    """
+def _within(run: str, store: RawStore) -> list[Within]:
+    """Return what went on within a run's phases; nothing where its engine records none, or it is damaged."""
     try:
         raw = store.read(run)
-        found = series_of(raw) if raw else []
+        return within(raw) if raw else []
     except (RunFailed, UserError):
-        return {}
-    said = {}
-    for series in found:
-        wide = -(-len(series.amounts) // points)
-        width = wide * series.interval
-        sums = [sum(series.amounts[i : i + wide]) for i in range(0, len(series.amounts), wide)]
-        said[series.operation] = [width, *(float(f"{amount / width:.3g}") for amount in sums)]
-    return said
+        return []
+
+
+def _over_time(phase: Within, points: int) -> list[float]:
+    """Return [seconds of an interval, amount a second in each ...]: so many at most, neighbours added."""
+    wide = -(-len(phase.amounts) // points)
+    width = wide * phase.interval
+    sums = [sum(phase.amounts[i : i + wide]) for i in range(0, len(phase.amounts), wide)]
+    return [width, *(_short(amount / width) for amount in sums)]
+
+
+def spread(phase: Within, points: int) -> list[float]:
+    """Return the speeds of a phase's processes (amount a second), the slowest first.
+
+    At most so many, evenly chosen with both ends; none of a single one.
+    """
+    ordered = sorted(phase.speeds.values())
+    last, steps = len(ordered) - 1, min(len(ordered), points) - 1
+    return [_short(ordered[place * last // steps]) for place in range(steps + 1)] if steps > 0 else []
+
+
+def _short(rate: float) -> float:
+    return float(f"{rate:.3g}")
 
 
 def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int) -> Record:
@@ -165,13 +181,15 @@ def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int) -> Reco
         value = row.get(column)
         if value is not None and pd.notna(value):
             said.append(f"{meaning} {float(value):.2f}")
+    phases = _within(run, store) if points and path.is_file() else []
     started, duration = (float(row.get(name) or math.nan) for name in ("started", "duration"))
     return {
         "when": f"{datetime.fromtimestamp(started, UTC):%Y-%m-%d %H:%M:%S} UTC" if started > 0 else "",
         "took": seconds(duration) if duration > 0 else "",
         "conditions": "; ".join(said),
         "folder": f"../raw/{run}/" if path.is_file() else "",
-        "series": _over_time(run, store, points) if path.is_file() else {},
+        "series": {p.operation: _over_time(p, points) for p in phases if p.amounts},
+        "speeds": {p.operation: found for p in phases if (found := spread(p, points))},
         "commands": [_command(step).replace(run, _SELF) for step in steps],
     }
 

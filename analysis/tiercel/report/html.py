@@ -65,7 +65,7 @@ def page(
     )
     later = packing.later(pictures)
     packed = {
-        **by_place(evidence or {"numbers": {}, "runs": {}}),
+        **by_place(evidence or {"numbers": {}, "runs": {}, "whole": True}),
         "rows": {
             name: unbroken(unturned(rows.render(t=found.rest)))
             for name, found in (("numbers", numbers), ("comparisons", comparisons))
@@ -85,7 +85,7 @@ def page(
         counts=_counts(results),
         sampled=_sampled(results),
         audiences=_audiences(findings),
-        severities=SEVERITIES,
+        severities=SEVERITIES | ({"fact": "simulated"} if is_simulated(site.site) else {}),
         shown=_SHOWN,
         glance=glance,
         glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),

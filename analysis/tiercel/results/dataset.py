@@ -2,7 +2,8 @@
 
 Dimensions: origin, storage, layer, engine, workload (``experiment/name``), nodes, processes_per_node,
 operation, twin, repetition. Configuration values that follow from the workload (transfer_size, pattern,
-api...) are coordinates along it. Traced runs and setup phases are not in it; the table has them.
+api...) are coordinates along it. What no result has (samples a second where nothing is trained) is not in it,
+and neither are traced runs and setup phases; the table has them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
     if len(studies) > 1:
         raise UserError(f"one study at a time makes a dataset (given: {', '.join(studies)})")
     table = measured.assign(workload=measured["experiment"] + "/" + measured["workload"])
-    numbers = [c for c in (*schema.NUMBERS, *schema.CONTEXT) if c.kind == NUMBER]
+    every = (c for c in (*schema.NUMBERS, *schema.CONTEXT) if c.kind == NUMBER)
+    numbers = [c for c in every if table[c.name].notna().any()]
     sizes = [table[d].nunique() for d in DIMENSIONS]
     if math.prod(sizes) * len(numbers) > LARGEST:
         raise UserError("too many configurations for one array: read observations.parquet instead")
@@ -54,6 +56,8 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
         feature = features[name].reindex(dataset["workload"].values)
         if name in schema.AMOUNTS:  # where it follows from the storage it is no property of the workload
             feature = feature.where(features["phase_time"].reindex(dataset["workload"].values).isna())
+        if feature.isna().all():
+            continue
         values = feature.astype("float64" if pd.api.types.is_integer_dtype(feature) else "string")
         filled = values if values.dtype == "float64" else values.fillna("").astype(object)
         dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tiercel.engines import Engine, Measurement, Task, engines
-from tiercel.engines.within import Series
+from tiercel.engines.within import Within
 from tiercel.errors import RunFailed
 from tiercel.results.raw import RawRun
 from tiercel.study.any_workload import AnyWorkload
@@ -35,11 +35,11 @@ def measurements_of(raw: RawRun) -> list[Measurement]:
     return engine.parse(task, raw.folder)
 
 
-def series_of(raw: RawRun) -> list[Series]:
-    """Return the throughput over time of a run's measured phases, where its engine records it; RunFailed as
+def within(raw: RawRun) -> list[Within]:
+    """Return what went on within a run's measured phases, where its engine records it; RunFailed as
     `measurements_of`."""
     engine, task = _read_by(raw)
-    return engine.series(task, raw.folder) if raw.ok else []
+    return engine.within(task, raw.folder) if raw.ok else []
 
 
 def _read_by(raw: RawRun) -> tuple[Engine, Task]:

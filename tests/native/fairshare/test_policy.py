@@ -18,7 +18,7 @@ def run_crate_tests(crate: str) -> None:
     if cargo is None:
         pytest.skip("cargo is not installed: install Rust (https://rustup.rs) to build and test fairshare")
     done = subprocess.run(
-        [str(cargo), "test", "--quiet", "--locked", "--package", crate],
+        [str(cargo), "test", "--quiet", "--locked", "--lib", "--bins", "--tests", "--package", crate],
         cwd=SOURCE,
         capture_output=True,
         text=True,

@@ -44,10 +44,19 @@ def switched_off(workload: DLWorkload, key: str) -> str | None:
 def _dataset(workload: DLWorkload) -> Iterator[tuple[str, str]]:
     data, options = workload.dataset, "storage.storage_options."
     if data.format != "parquet":
-        for key in ("columns", "prefetch_workers", "prefetch_window"):
+        for key in ("columns", "prefetch_workers", "coalesce_rgs"):
             yield options + key, f"of format: parquet (here: {data.format})"
+        ahead = (
+            "; a reader asks for one object after the other" if workload.storage.storage_type == "s3" else ""
+        )
+        yield options + "prefetch_window", f"of format: parquet (here: {data.format}{ahead})"
+        yield options + "storage_library", "there is one client of S3 here"
         for key in ("row_group_size", "generation_batch_size"):
             yield f"dataset.parquet.{key}", f"of format: parquet (here: {data.format})"
+    elif workload.storage.storage_options.storage_library == "s3dlio":
+        yield options + "prefetch_window", "s3dlio: prefetch_workers says it"
+    else:
+        yield options + "coalesce_rgs", "of storage_library: s3dlio"
     if data.format not in ("hdf5", "hdf5_opt"):
         yield "dataset.hdf5.num_dset_per_record", f"of format: hdf5 (here: {data.format})"
     if (data.format, data.compression) not in _WITH_LEVELS:

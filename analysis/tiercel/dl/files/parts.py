@@ -180,6 +180,10 @@ class Model(Document):
         return stated + self.parameters * (weights + states)
 
 
+#: Threads that ask for row groups where the file says nothing, in MLPerf Storage's DLIO.
+_OF_S3DLIO, _OF_OTHERS = 32, 64
+
+
 #: Stands for a credential of a file: it is never kept, and so never in results.
 NOT_KEPT = "(not kept)"
 Credential = Annotated[str, BeforeValidator(lambda value: NOT_KEPT if value else "")]
@@ -197,11 +201,26 @@ class StorageOptions(Document):
         default="s3", description="of names of objects, for the client s3dlio"
     )
     columns: list[str] = Field(default=[], description="of Parquet files, that are read; default: all")
-    prefetch_workers: Positive = Field(default=64, description="reads of row groups at once, of a reader")
+    prefetch_workers: Positive | None = Field(
+        default=None, description="reads of row groups at once, of a reader; default: 64, of s3dlio 32"
+    )
     prefetch_window: Positive = Field(default=64, description="row groups on their way, of a reader")
+    coalesce_rgs: Positive = Field(default=8, description="row groups that s3dlio asks for at once")
     secure: bool | None = Field(default=None, description="of the client minio: TLS or not")
     access_key_id: Credential = ""
     secret_access_key: Credential = ""
+
+    @property
+    def joined(self) -> int:
+        """Return the row groups of one request."""
+        return self.coalesce_rgs if self.storage_library == "s3dlio" else 1
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Return the threads that ask for row groups, and the requests on their way."""
+        if self.storage_library == "s3dlio":
+            return (self.prefetch_workers or _OF_S3DLIO,) * 2
+        return self.prefetch_workers or _OF_OTHERS, self.prefetch_window
 
 
 #: Of `StorageOptions`: what `mlpstorage` and its files state beside them.

@@ -61,14 +61,15 @@ def _share(share: float) -> str:
 def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLWorkload, Scale]:
     """Return `workload` with about `factor` of its bytes and computation, and the factors really used.
 
-    `processes` is the number of ranks that will run it: each keeps some steps. Checkpoints shrink by
-    `factor` too. UserError unless 0 < factor <= 1.
+    `processes` is the number of ranks that will run it: each keeps some steps, and as many do as a checkpoint
+    of the model takes. Checkpoints shrink by `factor` too. UserError unless 0 < factor <= 1.
     """
     if not 0 < factor <= 1:
         raise UserError(f"scale {factor:g}: must be above 0 and at most 1")
     if factor == 1:
         return workload, Scale()
     data, steps = workload.dataset, workload.train.total_training_steps
+    processes = max(processes, _ranks_of_a_model(workload))
     fewer = max(min(LEAST_STEPS, steps), round(steps * factor)) if steps > 0 else steps
     files, per_file = _counts(workload, factor, processes, fewer)
     samples = files * per_file / data.samples_train
@@ -105,6 +106,13 @@ def scaled(workload: DLWorkload, factor: float, processes: int = 1) -> tuple[DLW
         return changed, Scale(factor, 1.0, 1.0, share, factor, "checkpoints")
     content = smaller.sample_bytes / data.sample_bytes
     return changed, Scale(factor, samples, record, done * content, done * time)
+
+
+def _ranks_of_a_model(workload: DLWorkload) -> int:
+    """Return the ranks without which the workload cannot write its checkpoints."""
+    parallel = workload.model.parallelism
+    whole = workload.workflow.checkpoint and workload.checkpoint.mode != "subset"
+    return parallel.tensor * parallel.pipeline if whole else 1
 
 
 def _checkpoint(workload: DLWorkload, done: float, factor: float) -> Checkpoint:

@@ -156,13 +156,30 @@ class ObjectIO(IO):
     def fsync(self, descriptor: int, path: str) -> None:
         """Nothing is left to do: an object is durable when its server has said so."""
 
-    def _range(self, held: _Ranges, path: str, buffer: memoryview, offset: int) -> int:
+    def skim(self, descriptor: int, path: str, buffer: memoryview, offset: int, length: int) -> int:
+        """Ask for a range by one request, however small the buffer."""
+        held = self._held[descriptor]
+        assert isinstance(held, _Ranges)
         began = now()
-        body = self._client.get(_key(path), offset, len(buffer), held.etag)
-        if body.status != 206 or (body.size or 0) > len(buffer):
+        body = self._part(held, path, offset, length)
+        done = body.size or 0
+        while body.left:
+            self._fill(path, body, buffer)
+        self._client.done(body)
+        self._requested("GET", began, path, done, offset=offset)
+        return done
+
+    def _part(self, held: _Ranges, path: str, offset: int, length: int) -> Body:
+        body = self._client.get(_key(path), offset, length, held.etag)
+        if body.status != 206 or (body.size or 0) > length:
             body.connection.close()
             raise S3Error(f"GET {path}: the server does not give parts of objects")
         held.etag = held.etag or body.headers.get("etag", "").strip('"')
+        return body
+
+    def _range(self, held: _Ranges, path: str, buffer: memoryview, offset: int) -> int:
+        began = now()
+        body = self._part(held, path, offset, len(buffer))
         got = body.size or 0
         self._fill(path, body, buffer[:got])
         self._client.done(body)

@@ -88,7 +88,8 @@ class _Place:
                 )
         elif size % group:
             raise Failure(
-                f"model.parallelism: {size} processes are no multiple of tensor * pipeline = {group}"
+                f"model.parallelism: {size} processes are no multiple of tensor * pipeline = {group}: start "
+                "that many, or write the part of fewer (checkpoint.mode: subset)"
             )
         else:
             replicas = size // group

@@ -41,6 +41,8 @@ class Spec:
     group_batch: int
     group_threads: int
     group_window: int
+    groups_joined: int
+    footers_kept: bool
     compression: str
     compression_level: int
     keep_files: bool

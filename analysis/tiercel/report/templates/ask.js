@@ -16,7 +16,7 @@
   };
   unpack().then(begin);
 
-  function begin({ numbers, runs: listed, rows, figures }) {
+  function begin({ numbers, runs: listed, whole, rows, figures }) {
     const runs = Object.fromEntries(listed);
     for (const n of Object.values(numbers)) n.runs = n.runs.map((place) => listed[place][0]);
     // Marks of numbers: "figure-<name>-number-<n>".
@@ -206,7 +206,8 @@
         ...(n.flags.length ? [make("p", { class: "flagged" }, `Checks: ${n.flags.join(", ")}`)] : []),
         make("p", { class: "only" }, ...only),
         ...(n.latencies.some((l) => l.length) ? [curves(n)] : []),
-        ...overTime(n),
+        ...overTime(n), ...spread(n),
+        ...(whole ? [] : [make("p", { class: "note" }, "What went on within the runs has no room in a page of so many; their folders have it.")]),
         make("h3", {}, "Runs"), list,
       );
       dialog.showModal();
@@ -231,27 +232,56 @@
       if (text) made.textContent = text;
       return made;
     };
+    // An empty figure of rates: from none to the highest, with its lines and their words.
+    function rates(n, values, label) {
+      const most = Math.max(...values) || 1;
+      const units = n.metric !== "operation_rate"
+        ? [[2 ** 30, "GiB/s"], [2 ** 20, "MiB/s"], [2 ** 10, "KiB/s"], [1, "B/s"]] : [[1e6, "Mop/s"], [1e3, "kop/s"], [1, "op/s"]];
+      const [divisor, unit] = units.find(([d]) => most >= d) ?? units.at(-1);
+      const said = (v) => `${+(v / divisor).toPrecision(3)} ${unit}`;
+      const y = (v) => 150 - 130 * v / most;
+      const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": label(said(most)) });
+      for (const share of [0, 0.5, 1]) {
+        svg.append(draw("line", { x1: 62, x2: 460, y1: y(share * most), y2: y(share * most), class: "grid" }),
+          draw("text", { x: 60, y: y(share * most) + 4, "text-anchor": "end" }, said(share * most)));
+      }
+      return { svg, y, said };
+    }
+    // The speed of each process: a column of dots for each run, the median as a line.
+    function spread(n) {
+      const columns = n.runs.map((id, i) => [i + 1, runs[id]?.speeds?.[n.of]]).filter(([, speeds]) => speeds);
+      if (!columns.length) return [];
+      const middle = (l) => (l[(l.length - 1) >> 1] + l[l.length >> 1]) / 2;
+      const { svg, y, said } = rates(n, columns.flatMap(([, speeds]) => speeds), (most) => `Speed of each process: up to ${most}`);
+      const wide = 390 / columns.length, x = (at) => 70 + (at + 0.5) * wide, arm = Math.min(12, wide * 0.35);
+      const every = Math.ceil(columns.length / 12);
+      columns.forEach(([run, speeds], at) => {
+        svg.append(draw("line", { x1: x(at) - arm, x2: x(at) + arm, y1: y(middle(speeds)), y2: y(middle(speeds)), class: "middle" }));
+        for (const v of speeds) svg.append(draw("circle", { cx: x(at), cy: y(v), r: 2.5, class: "dot" }));
+        if (at % every === 0) svg.append(draw("text", { x: x(at), y: 172, "text-anchor": "middle" }, `run ${run}`));
+      });
+      const body = make("tbody");
+      for (const [run, speeds] of columns) {
+        body.append(make("tr", {}, make("td", {}, `${run}`),
+          ...[speeds[0], middle(speeds), speeds.at(-1)].map((v) => make("td", { class: "number" }, said(v)))));
+      }
+      const heads = ["Run", "Slowest process", "Median", "Fastest"].map((h) => make("th", { scope: "col" }, h));
+      return [make("figure", {}, svg, make("figcaption", {}, "The speed of each process, from its first open to its last close: a dot for each, a line at their median. The whole waits for the slowest."),
+        folded(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
+    }
     // Each run's throughput over the time of its phase: a line each, stepped, as what ended in each interval.
     function overTime(n) {
       const lines = n.runs.map((id) => runs[id]?.series?.[n.of]).filter(Boolean);
       if (!lines.length) return [];
-      const bytes = n.metric !== "operation_rate";
-      const most = Math.max(...lines.flatMap((l) => l.slice(1))) || 1, end = Math.max(...lines.map((l) => l[0] * (l.length - 1)));
-      const units = bytes ? [[2 ** 30, "GiB/s"], [2 ** 20, "MiB/s"], [2 ** 10, "KiB/s"], [1, "B/s"]] : [[1e6, "Mop/s"], [1e3, "kop/s"], [1, "op/s"]];
-      const [divisor, unit] = units.find(([d]) => most >= d) ?? units.at(-1);
-      const said = (v) => `${+(v / divisor).toPrecision(3)} ${unit}`;
-      const x = (t) => 70 + 390 * t / end, y = (v) => 150 - 130 * v / most;
-      const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": `Throughput over time: up to ${said(most)} in ${seconds(end)}` });
-      for (const share of [0, 0.5, 1]) {
-        svg.append(draw("line", { x1: 62, x2: 460, y1: y(share * most), y2: y(share * most), class: "grid" }),
-          draw("text", { x: 60, y: y(share * most) + 4, "text-anchor": "end" }, said(share * most)),
-          draw("text", { x: x(share * end), y: 172, "text-anchor": "middle" }, seconds(share * end)));
-      }
-      for (const [width, ...rates] of lines) {
-        svg.append(draw("polyline", { class: "curve", points: rates.map((v, i) => `${x(i * width)},${y(v)} ${x((i + 1) * width)},${y(v)}`).join(" ") }));
+      const end = Math.max(...lines.map((l) => l[0] * (l.length - 1)));
+      const { svg, y, said } = rates(n, lines.flatMap((l) => l.slice(1)), (most) => `Throughput over time: up to ${most} in ${seconds(end)}`);
+      const x = (t) => 70 + 390 * t / end;
+      for (const share of [0, 0.5, 1]) svg.append(draw("text", { x: x(share * end), y: 172, "text-anchor": "middle" }, seconds(share * end)));
+      for (const [width, ...steps] of lines) {
+        svg.append(draw("polyline", { class: "curve", points: steps.map((v, i) => `${x(i * width)},${y(v)} ${x((i + 1) * width)},${y(v)}`).join(" ") }));
       }
       const body = make("tbody");
-      lines.forEach(([width, ...rates], i) => rates.forEach((v, k) => body.append(make("tr", {}, make("td", {}, `${i + 1}`),
+      lines.forEach(([width, ...steps], i) => steps.forEach((v, k) => body.append(make("tr", {}, make("td", {}, `${i + 1}`),
         make("td", { class: "number" }, seconds(k * width)), make("td", { class: "number" }, said(v))))));
       const heads = ["Run", "From", "Throughput"].map((h) => make("th", { scope: "col" }, h));
       return [make("figure", {}, svg, make("figcaption", {}, "Throughput over the time of the phase, a line for each run: what ended in each interval. A gap is a pause; what still writes out at the end ends nothing."),

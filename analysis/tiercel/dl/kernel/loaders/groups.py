@@ -3,7 +3,8 @@
 Each of `read_threads` readers has files of its own. It reads their footers, then their row groups in order,
 up to `group_window` of them at once by `group_threads` threads, and cuts what comes into batches. The
 training loop takes a batch of each reader in turn; what is left over of one reader's files makes batches with
-that of the others. All row groups are read, unless the workload states the steps of an epoch.
+that of the others. All row groups are read, unless the workload states the steps of an epoch. s3dlio's reader
+joins `groups_joined` of them to one request, and keeps the footers it has read.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Groups(Loader):
         self._handler = work.handler
         self._lanes: list[Lane[Batch]] = []
         self._remembered: set[int] = set()
+        self._footers: dict[int, list[Group]] = {}
         self._buffers = threading.local()
         spec = work.spec
         self._preprocess = drawing(spec.preprocess, f"{spec.seed}:preprocess:{work.comm.rank}")
@@ -139,6 +141,8 @@ class Groups(Loader):
         work, path = self.work, self.work.split.paths[file]
         if file in self._remembered:
             return [Group(work.split.per_file, 0, 0)]
+        if file in self._footers:
+            return self._footers[file]
         try:
             found = list(self._handler.groups(path, work.spec, work.calls))
         except OSError as error:
@@ -149,6 +153,9 @@ class Groups(Loader):
                 f"{path}: holds {samples} samples where dataset.num_samples_per_file says "
                 f"{work.split.per_file}"
             )
+        found = _joined(found, work.spec.groups_joined)
+        if work.spec.footers_kept:
+            self._footers[file] = found
         return found
 
     def _fetch(self, file: int, group: Group) -> int:
@@ -160,17 +167,15 @@ class Groups(Loader):
         try:
             descriptor = calls.open(path, way="ranges")
             try:
-                place, end = group.offset, group.offset + group.bytes
                 buffer = self._buffer(min(piece, group.bytes))
-                while place < end and (got := calls.pread(descriptor, path, buffer[: end - place], place)):
-                    place += got
+                got = calls.skim(descriptor, path, buffer, group.offset, group.bytes)
             finally:
                 with suppress(OSError):
                     calls.close(descriptor, path)
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
-        if place < end:
-            raise Failure(f"{path}: damaged: ends {end - place} bytes before its footer says")
+        if got < group.bytes:
+            raise Failure(f"{path}: damaged: ends {group.bytes - got} bytes before its footer says")
         return group.bytes
 
     def _buffer(self, size: int) -> memoryview:
@@ -179,6 +184,16 @@ class Groups(Loader):
         if len(known) < size:
             known = self._buffers.held = bytearray(size)
         return memoryview(known)[:size]
+
+
+def _joined(groups: Sequence[Group], count: int) -> list[Group]:
+    """Return so many groups of a file together as one, from the first byte to the last."""
+    found = []
+    for n in range(0, len(groups), count):
+        part = groups[n : n + count]
+        first, end = part[0].offset, part[-1].offset + part[-1].bytes
+        found.append(Group(sum(one.samples for one in part), first, end - first))
+    return found
 
 
 def _in_turn(lanes: Sequence[Lane[Batch]]) -> Generator[Batch]:

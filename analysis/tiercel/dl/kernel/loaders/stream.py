@@ -21,6 +21,10 @@ from tiercel.dl.kernel.loaders.lane import Ended, Lane
 
 _Run = tuple[int, int]  # samples, bytes of each
 
+#: Reads that wait in a slot: tf.data keeps two elements of each open file ready. A batch of small samples
+#: would be as many reads as it has samples, and a run of few steps read several times what it trains on.
+_AHEAD = 2
+
 
 class Stream(Loader):
     def __init__(self, work: Work) -> None:
@@ -87,9 +91,7 @@ class Stream(Loader):
         files = files_of(self.work.spec, self.work.split, number, self.work.nonce, self.work.comm)
         slots = min(self.work.spec.read_threads, len(files))
         todo, lock = iter(files), threading.Lock()
-        # So much may wait in a slot: what makes a batch, or two reads.
-        room = max(2, -(-self.work.batch // slots))
-        lanes: list[Lane[_Run]] = [Lane(room) for _ in range(slots)]
+        lanes: list[Lane[_Run]] = [Lane(_AHEAD) for _ in range(slots)]
         self._lanes, self._slots = lanes, []
         for lane in lanes:
             body = guarded(partial(self._slot, lane, todo, lock), lane.fail)
