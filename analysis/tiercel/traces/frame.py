@@ -423,6 +423,8 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
     if not paths:
         raise UserError(f"{path}: no .parquet file in this folder")
     for file in paths:
+        if file.exists() and not file.is_file():  # who opens a pipe that nobody writes to waits for ever
+            raise UserError(f"{file}: not a Parquet file: neither a file nor a folder of files")
         try:
             there = set(pq.read_schema(file).names)
         except (OSError, pa.ArrowInvalid) as error:
