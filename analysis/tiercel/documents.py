@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Tag, ValidationError, ValidationInfo
 
 from tiercel.errors import UserError, suggest
 from tiercel.quantities import WRITTEN
+from tiercel.whole import read_text
 
 
 class Document(BaseModel):
@@ -67,15 +68,30 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
+#: Lists and mappings inside each other; libyaml composes them by recursion in C, which ends the process some
+#: ten thousand deep, and no shorter text can be as deep.
+_DEEPEST, _SHORT = 100, 5000
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader) if len(text) > _SHORT else ():
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError(f"more than {_DEEPEST} lists and mappings inside each other")
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in `path`; UserError that names file and line otherwise."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     try:
+        _check_depth(text)
         content = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark

@@ -1,9 +1,11 @@
-"""Files that are written whole or not at all, also when two write the same one at a time."""
+"""Files that are read and written whole or not at all, also when two write the same one at a time."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -41,3 +43,15 @@ def write_text(path: Path, text: str, errors: str = "strict") -> Path:
     with drafted(path) as draft:
         draft.write_text(text, encoding="utf-8", errors=errors)
     return path
+
+
+def read_text(path: Path) -> str:
+    """Return the text (UTF-8) of a file that a user names.
+
+    OSError also for a pipe or a device: who opens a pipe that nobody writes to waits for ever, and what is
+    read from one is not there for the next process of a study.
+    """
+    kind = stat.S_IFMT(path.stat().st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):  # of a folder reading it tells
+        raise OSError(errno.EINVAL, "neither a file nor a folder", str(path))
+    return path.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -243,8 +244,13 @@ def test_the_good_study_is_good(tmp_path: Path) -> None:
         b"{",
         b"a: &a [*a]",
         b"study: " + b"[" * 5000,
+        b"study: " + b"[" * 100_000,  # libyaml went so deep by recursion, and the process ended
+        b"- " * 100_000,
+        b"x" * 1_000_000 + b": 1",
+        b"a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + b"".join(b"%c: &%c [%b]\n" % (n + 1, n + 1, b", ".join([b"*%c" % n] * 10)) for n in b"abcdefghi"),
     ],
-    ids=repr,
+    ids=lambda content: repr(content[:40]),
 )
 def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(content)
@@ -354,3 +360,117 @@ def test_an_unknown_study_is_told_once_where_there_are_results(
     project.results.mkdir(parents=True)
     monkeypatch.chdir(project.root)
     refused(["report", "--study", "nowhere"])
+
+
+# -- what is there and cannot be read as a file --------------------------------------------------------------
+
+
+def a_pipe(folder: Path, ending: str) -> Path:
+    os.mkfifo(folder / f"pipe{ending}")  # who opens it waits for one who writes
+    return folder / f"pipe{ending}"
+
+
+def a_link_to_itself(folder: Path, ending: str) -> Path:
+    (folder / f"loop{ending}").symlink_to(f"loop{ending}")
+    return folder / f"loop{ending}"
+
+
+def a_link_to_nothing(folder: Path, ending: str) -> Path:
+    (folder / f"dead{ending}").symlink_to("nowhere")
+    return folder / f"dead{ending}"
+
+
+def a_folder(folder: Path, ending: str) -> Path:
+    (folder / f"folder{ending}").mkdir()
+    return folder / f"folder{ending}"
+
+
+def noise(folder: Path, ending: str) -> Path:
+    return Path(written(f"noise{ending}", bytes(range(256)) * 16)(folder))
+
+
+@pytest.mark.parametrize("thing", [a_pipe, a_link_to_itself, a_link_to_nothing, a_folder, noise])
+@pytest.mark.parametrize(
+    ("words", "ending"),
+    [
+        (["check", "--study"], ".yaml"), (["evaluate", "--study"], ".yaml"), (["dl", "check"], ".yaml"),
+        (["dl", "rules"], ".yaml"), (["share", "policy", "fair", "--jobs"], ".yaml"),
+        (["share", "calibrate"], ".yaml"), (["share", "calibrate"], ".json"), (["reproduce"], ".zip"),
+        (["trace", "summary"], ".pfw"), (["trace", "summary"], ".parquet"),
+        (["place", "plan"], ".parquet"), (["compare", "local"], ".zip"),
+        (["cache", "inspect", "--storage"], ""),
+        (["share", "status", "--socket"], ""), (["clean", "--study"], ".yaml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)  # fmt: skip
+def test_what_is_no_file(words: list[str], ending: str, thing: Any, tmp_path: Path) -> None:
+    if thing is a_folder and words == ["cache", "inspect", "--storage"]:
+        return  # that is what it wants
+    refused([*words, str(thing(tmp_path, ending))])
+
+
+@pytest.mark.parametrize(
+    "words", [["advise", "-o", "LOOP", "--", "true"], ["trace", "survey", "LOOP"]], ids=" ".join
+)
+def test_a_link_that_leads_to_itself(words: list[str], tmp_path: Path) -> None:
+    """Python's Path.resolve raises what is no OSError."""
+    loop = str(a_link_to_itself(tmp_path, ""))
+    assert "loop" in refused([loop if word == "LOOP" else word for word in words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "--site", "x" * 1_000_000], ["plan", "--study", "x" * 1_000_000],
+        ["x" * 1_000_000], ["trace", "summary", str(STRACE), "--filter", "x" * 1_000_000],
+        ["dl", "check", "unet3d", "--set", "x" * 1_000_000 + "=1"], ["claims", "x" * 1_000_000],
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)  # fmt: skip
+def test_a_word_of_a_megabyte_is_not_shown_whole(words: list[str]) -> None:
+    assert len(refused(words)) < 5000
+
+
+@pytest.mark.parametrize("condition", ["(" * 5000, "(" * 200 + "1 = 1" + ")" * 200])
+def test_a_filter_of_parentheses_alone(condition: str) -> None:
+    """DuckDB's parser took minutes for it."""
+    assert "parentheses" in refused(["trace", "summary", str(STRACE), "--filter", condition])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "--jobs", "99999999999999999999999"], ["status", "--study", "a\nb"],
+        ["show", "--site", "lo\x1b[31mcal"], ["show", "--site", "\udcff"],
+        ["evaluate", "--minutes", "-1"], ["evaluate", "--minutes", "nan"],
+        ["evaluate", "--simulate", "--set", "="], ["evaluate", "--simulate", "--set", "a.b.c=nan"],
+        ["init", "/dev/null/x"], ["init", "/proc/x"], ["compare", "local", "local", "--margin", "nan"],
+        ["compare", "local", "local", "--storage-map", "a=b=c"], ["compare", "local@2099", "local"],
+        ["compare", ":", ":"], ["papers", "-1"], ["claims", ""], ["advise", "--runs", "-3", "--", "true"],
+        ["advise", "--tracer", "nope", "--", "true"], ["artifact", "--date", "2024-02-30"],
+        ["artifact", "--doi", "no doi"], ["reproduce", "/dev/zero"], ["site", "new", "\u00e9t\u00e9"],
+        ["site", "calibrate", "local", "--seconds", "1e308"], ["site", "whatif", "--set", "\0"],
+        ["stack", "mirror", "--to", ""], ["stack", "install", "--packages", "a;b"],
+        ["trace", "summary", str(STRACE), "--rank", "99999999999999999999999"],
+        ["trace", "summary", str(STRACE), "--memory", "1B"],
+        ["trace", "summary", str(STRACE), "--filter", "size > 1; DROP TABLE events"],
+        ["trace", "summary", str(STRACE), "--filter", "(SELECT 1 FROM read_csv('/etc/passwd'))"],
+        ["trace", "explain", str(STRACE), "--stripe", "-4MiB"],
+        ["trace", "convert", str(STRACE), "/dev/null/x.parquet"], ["trace", "convert", str(STRACE), ""],
+        ["cache", "run", "--size", "nan", "--", "true"], ["cache", "bench", "--rate", "-1"],
+        ["dl", "rules", "unet3d", "--hosts", "3", "--processes", "2"],
+        ["dl", "run", "unet3d", "--scale", "1e308"],
+        ["dl", "check", "unet3d", "--set", "reader.batch_size=nan"],
+        ["dl", "generate", "unet3d", "--start-limit", "nan"],
+        ["place", "plan", str(STRACE), "--capacity", "main=nan"],
+        ["place", "train", "--seed", "-1"], ["share", "policy", "size-fair", "--job", "a:nan"],
+        ["share", "simulate", "--lambda", "nan"], ["share", "ticket", "--job", "j", "--for", "-1h"],
+        ["share", "drop", "j", "--minutes", "nan"], ["share", "bench", "--servers", "0"],
+        ["batch", "--name", "x"], ["site", "check-job", "--nodes", "0"], ["--site", "local", "show"],
+        ["", "show"],
+        ["show", "--json=maybe"], ["show", "--", "--json"],
+    ],
+    ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
+)  # fmt: skip
+def test_odd_words(words: list[str]) -> None:
+    refused(words)

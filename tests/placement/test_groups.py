@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tiercel.errors import UserError
 from tiercel.placement.groups import bundles_of, groups_of, pattern_of
 
 
@@ -43,3 +44,9 @@ def test_the_user_may_keep_files_together() -> None:
     groups = groups_of(["/d/mesh.bin", "/d/state.bin", "/d/notes.txt"])
     bundles = bundles_of(groups, together=["*.bin"])
     assert bundles["/d/mesh.bin"] == bundles["/d/state.bin"] != bundles["/d/notes.txt"]
+
+
+def test_a_pattern_that_no_file_has_keeps_nothing_together() -> None:
+    """It was passed over: whoever misspelt it had his files apart."""
+    with pytest.raises(UserError, match=r"--together \*\.hdf: no file of the trace"):
+        bundles_of(groups_of(["/d/mesh.bin"]), together=["*.bin", "*.hdf"])

@@ -320,3 +320,19 @@ def test_the_cache_forgets_what_nobody_asks_for(tmp_path: Path) -> None:
     forget(tmp_path, now)
     assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in kept) and (tmp_path / ("9" * 32) / "report.json").exists()
+
+
+def test_a_filter_that_raises_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that it had chosen stayed in the temporary folder for ever."""
+    frame = open_trace(
+        Path(__file__).parents[1] / "data" / "traces" / "strace" / "dd.strace", cache=tmp_path / "cache"
+    )
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+
+    def wrong(_row: object) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        frame.select(filter=wrong)
+    assert not list((tmp_path / "temporary").glob("tiercel-filter-*"))

@@ -139,6 +139,9 @@ def run(command: Callable[..., object]) -> int:
     except ModuleNotFoundError as error:
         said = missing(error.name)
         return _end(said, MISTAKE) if said else _defect()
+    except RuntimeError as error:  # of Path.resolve, until Python 3.13
+        loop = str(error).startswith("Symlink loop")
+        return _end(f"{one_line(str(error))}: a link that leads to itself", MISTAKE) if loop else _defect()
     except (MemoryError, ImportError) as error:
         out = isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM)
         return _end(_OUT_OF_MEMORY, MISTAKE) if out else _defect()
@@ -159,7 +162,13 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+#: Letters of a sentence, which names what it was given: a word of a megabyte is shown by both ends.
+_LONGEST = 4000
+
+
 def _end(sentence: str, code: int) -> int:
+    if len(sentence) > _LONGEST:
+        sentence = f"{sentence[: _LONGEST // 2]}...{sentence[-_LONGEST // 2 :]}"
     print(f"tiercel: {sentence}", file=sys.stderr)
     return code
 

@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 
 import pandas as pd
 
+from tiercel.errors import UserError
+
 #: Runs of digits, and long hexadecimal words.
 _NUMBER = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{8,}(?![0-9a-zA-Z])|\d+")
 #: Names of temporary files that end in letters drawn at random.
@@ -91,7 +93,12 @@ def bundles_of(groups: pd.Series, renamed: Iterable[str] = (), together: Iterabl
             members.append(by_name[file])
         join(list(dict.fromkeys(members)))
     for pattern in together:
-        join(list(dict.fromkeys(g for f, g in by_name.items() if fnmatchcase(f, pattern))))
+        matching = list(dict.fromkeys(g for f, g in by_name.items() if fnmatchcase(f, pattern)))
+        if not matching:
+            raise UserError(
+                f"--together {pattern}: no file of the trace has such a name: '*/name', or its path"
+            )
+        join(matching)
     numbers: dict[str, int] = {}
     return pd.Series(
         {g: numbers.setdefault(find(g), len(numbers)) for g in parent}, name="bundle", dtype="int64"

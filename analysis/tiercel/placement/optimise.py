@@ -25,6 +25,9 @@ _EXACT = 1e-9
 #: Share of a capacity by which a solver's answer may exceed it.
 _TOLERANCE = 1e-6
 
+#: Searches in which what exceeds a capacity by less than that is ruled out.
+_TRIES = 4
+
 _Floats = npt.NDArray[np.float64]
 _Choice = npt.NDArray[np.int64]
 
@@ -162,15 +165,16 @@ def _search(
     everyone = np.arange(len(cost))
     found: list[_Choice] = [] if known is None else [known]
     bound = -np.inf
-    for limit in (1.0, 1.0 - _TOLERANCE):
+    covers: list[LinearConstraint] = []
+    for limit in (*(1.0,) * _TRIES, 1.0 - 10 * _TOLERANCE):
         answer = milp(
             price,
             integrality=np.ones(len(price)),
-            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(held, -np.inf, limit)],
+            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(held, -np.inf, limit), *covers],
             options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": 0.0},
         )
-        if bound == -np.inf and answer.mip_dual_bound is not None:
-            bound = float(answer.mip_dual_bound)
+        if limit == 1.0 and answer.mip_dual_bound is not None:
+            bound = max(bound, float(answer.mip_dual_bound))
         if answer.x is None:
             break
         choice = np.zeros(len(cost), dtype=np.int64)
@@ -179,7 +183,13 @@ def _search(
         if problem.fits(choice):
             found.append(choice)
             break
-        # Over a capacity by less than the solver can see: once more with that much less of it.
+        # Over a capacity by less than the solver can see: once more, not all of these on that system, which
+        # rules out nothing that fits; at last with that much less of each capacity, which may.
+        for full in np.flatnonzero(
+            np.bincount(choice, problem.size, len(problem.capacity)) > problem.capacity
+        ):
+            together = taken & (system == full)
+            covers.append(LinearConstraint(together.astype(float)[None, :], -np.inf, together.sum() - 1))
     if not found:
         raise _nothing_fits()
     best = min(found, key=lambda one: float(cost[everyone, one].sum()))

@@ -249,6 +249,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
     title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
     at = {(n.stack, n.origin, n.operation): n for n in numbers}
+    firsts = [at[k] for k in _firsts(at, lines)]
     height = 0.8 / len(lines)
 
     def draw(axes: Axes, log: bool) -> None:
@@ -275,12 +276,11 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
         if not log:
             axes.set_xlim(left=0)
         axes.set_xlabel(f"operations per second, {unit}" if unit else "operations per second")
-        _legend(gallery, axes, [at[k] for k in _firsts(at, lines)])
+        _legend(gallery, axes, firsts)
 
     axis = " Logarithmic axis." if wide(numbers) else ""
     caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
     name = _file_name(first.experiment, first.workload, "metadata", first.engine)
-    firsts = [at[k] for k in _firsts(at, lines)]
     tall = 1.5 + max(0.3, 0.2 * len(lines)) * len(operations)
     size = (6.2, tall + _beyond(gallery, firsts, 6.2))
     gallery.add_numbers(name, title, caption, size, draw, numbers)

@@ -144,7 +144,7 @@ def _contestants(names: list[str] | None, launcher: Launcher, notes: list[str]) 
     """Return what can be compared, iokernel first."""
     found: list[_Contestant] = []
     probe = DataWorkload(operation="write", segments=1)
-    for name in names or list(engines):
+    for name in dict.fromkeys(names or engines):
         engine = engines.get(name)()
         reason = engine.unsupported(probe, 1) if engine.measures else "it does no I/O"
         if reason:

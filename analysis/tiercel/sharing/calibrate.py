@@ -13,6 +13,7 @@ from tiercel.errors import UserError
 from tiercel.quantities import Size
 from tiercel.sharing.scenario import LinkModel, Operation, ServerModel
 from tiercel.sharing.simulator import run_simulator
+from tiercel.whole import read_text
 
 
 class Measurement(Document):
@@ -53,8 +54,8 @@ def read_measurements(path: Path) -> Measurements:
     if path.suffix != ".json":
         return parse(Measurements, read_yaml(path), str(path))
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     if isinstance(content, dict) and "solo" in content:
         content = _of_bench(content, path)

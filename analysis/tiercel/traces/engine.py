@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,17 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+#: Parentheses inside each other in a condition.
+_DEEPEST = 100
+
+
 def check_expression(expression: str) -> None:
     """Raise UserError when `expression` is no condition on the columns of a trace."""
     if not expression.strip():
         raise UserError("filter: is empty")
+    depths = accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in expression)
+    if max(depths) > _DEEPEST:  # thousands keep DuckDB's parser busy for minutes
+        raise UserError(f"filter: more than {_DEEPEST} parentheses inside each other")
     columns = ", ".join(f"NULL::{_SQL_TYPES[name]} AS {quoted_name(name)}" for name in NAMES)
     with connection(64 << 20) as db:
         try:

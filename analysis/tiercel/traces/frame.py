@@ -423,6 +423,8 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
     if not paths:
         raise UserError(f"{path}: no .parquet file in this folder")
     for file in paths:
+        if file.exists() and not file.is_file():  # who opens a pipe that nobody writes to waits for ever
+            raise UserError(f"{file}: not a Parquet file: neither a file nor a folder of files")
         try:
             there = set(pq.read_schema(file).names)
         except (OSError, pa.ArrowInvalid) as error:
@@ -461,6 +463,7 @@ def _to_parquet(frame: IOFrame, path: Path) -> Path:
 def _filtered(frame: IOFrame, filter: Callable[[Any], Any]) -> IOFrame:
     """Write the rows that `filter` chooses to a temporary file and return a frame on it."""
     folder = Path(tempfile.mkdtemp(prefix="tiercel-filter-"))
+    keeper = _Folder(folder)  # goes with this function too, where the filter raises
     path = folder / "events.parquet"
     with pq.ParquetWriter(path, store.SCHEMA) as chosen:
         for batch in frame.batches("SELECT * FROM events"):
@@ -469,7 +472,6 @@ def _filtered(frame: IOFrame, filter: Callable[[Any], Any]) -> IOFrame:
             if mask.any():
                 kept = pa.Table.from_batches([batch.filter(pa.array(mask))])
                 chosen.write_table(kept.cast(store.SCHEMA))
-    keeper = _Folder(folder)
     return replace(
         frame,
         paths=(path,),

@@ -125,7 +125,7 @@ def open_recorder(folder: Path) -> RecorderTrace:
         return RecorderTrace(folder, _header(folder))
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror or error}") from None
-    except (Damaged, struct.error, UnicodeDecodeError, ValueError) as error:
+    except (struct.error, ValueError) as error:  # Damaged is one
         raise UserError(f"{folder}: not a readable Recorder trace: {error}") from None
 
 
