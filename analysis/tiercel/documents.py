@@ -30,6 +30,8 @@ class Document(BaseModel):
 
 
 D = TypeVar("D", bound=Document)
+#: So many further keys does a line about mistakes name.
+_NAMED = 3
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -90,7 +92,7 @@ def parse(model: type[D], content: Any, where: str, *, dumped: bool = False) -> 
         problems = error.errors(include_url=False)
         # The first is enough: later ones often follow from it, and one line is promised.
         first = _of_the_kind_given(problems)
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        more = f" (and {len(problems) - 1} more{_others(problems, first)})" if len(problems) > 1 else ""
         raise UserError(f"{where}: {_explain(first, model)}{more}") from None
 
 
@@ -102,15 +104,28 @@ def _of_the_kind_given(problems: list[Any]) -> Any:
     return next(inside, first) if isinstance(first.get("input"), dict) else first
 
 
+def _others(problems: list[Any], first: Any) -> str:
+    """Name the other keys that are unknown or missing: those are not consequences of the first mistake."""
+    keys = [_key(p) for p in problems if p is not first and p["type"] in ("extra_forbidden", "missing")]
+    return f": {', '.join(keys[:_NAMED])}" if keys else ""
+
+
 def _is_mapping(part: Any) -> bool:
     return str(part).startswith("dict[")
 
 
-def _explain(problem: Any, model: type[BaseModel]) -> str:
+def _location(problem: Any) -> list[Any]:
     # Parts in brackets are tags of alternatives (see Workload), not keys of the file, as are kinds of values.
     kinds = ("[", "dict[", "constrained-float")
-    location = [part for part in problem["loc"] if not str(part).startswith(kinds)]
-    key = ".".join(str(part) for part in location) or "(top)"
+    return [part for part in problem["loc"] if not str(part).startswith(kinds)]
+
+
+def _key(problem: Any) -> str:
+    return ".".join(map(str, _location(problem))) or "(top)"
+
+
+def _explain(problem: Any, model: type[BaseModel]) -> str:
+    location, key = _location(problem), _key(problem)
     kind = problem["type"]
     if kind == "extra_forbidden":
         holder = _model_at(model, problem["loc"][:-1])
@@ -118,6 +133,10 @@ def _explain(problem: Any, model: type[BaseModel]) -> str:
         return f"{key}: unknown key: {suggest(str(location[-1]), known)}"
     if kind == "missing":
         return f"{key}: is required"
+    if kind == "model_type":
+        holder = _model_at(model, problem["loc"])
+        keys = f" ({', '.join(holder.model_fields)})" if holder else ""
+        return f"{key}: must be a mapping of keys to values{keys} (given: {_short(problem.get('input'))})"
     message = str(problem["msg"]).removeprefix("Value error, ")
     shown = problem.get("input")
     given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {_short(shown)})"
