@@ -46,7 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Path
 
 
 def _empty(output: Any) -> bool:
-    """Return whether an output is a table without a row: one lost all to NaN in columns that it did not show."""
+    """Return whether an output is a table without a row: NaN in columns not shown once emptied one."""
     return re.search(r"<tbody>\s*</tbody>", output.get("data", {}).get("text/html", "")) is not None
 
 
