@@ -39,9 +39,13 @@ def study(**workload: Any) -> dict[str, Any]:
         (study(segments=0), ["w.segments", "greater than or equal to 1"]),
         ({**study(), "sed": 3}, ["sed: unknown key", "did you mean seed?"]),
         ({**study(), "repetitions": {"minimum": 5, "maximum": 3}}, ["maximum must not be less than minimum"]),
+        (
+            {**study(), "repetitions": 3},
+            ["repetitions: must be a mapping", "minimum, maximum, target", "given: 3"],
+        ),
         ({**study(), "repetitions": {"minimun": 5}}, ["repetitions.minimun", "did you mean minimum?"]),
         ({**study(), "study": "Quick Study"}, ["'Quick Study' must be lower-case"]),
-        ({"title": "t"}, ["is required"]),
+        ({"title": "t"}, ["study: is required (and 1 more: experiments)"]),
     ],
 )
 def test_mistakes_are_named(content: dict[str, Any], words: list[str]) -> None:

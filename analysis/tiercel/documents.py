@@ -31,6 +31,8 @@ class Document(BaseModel):
 
 
 D = TypeVar("D", bound=Document)
+#: So many further keys does a line about mistakes name.
+_NAMED = 3
 
 
 class WrongDocument(UserError):
@@ -115,10 +117,9 @@ def parse(model: type[D], content: Any, where: str, *, dumped: bool = False) -> 
         problems = error.errors(include_url=False)
         # The first is enough: later ones often follow from it, and one line is promised.
         first = _of_the_kind_given(problems)
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        told = [_explain(one, model) for one in problems]
-        text = ": ".join(_explain(first, model))
-        raise WrongDocument(f"{where}: {text}{more}", told) from None
+        more = f" (and {len(problems) - 1} more{_others(problems, first)})" if len(problems) > 1 else ""
+        told = [(_key(one), _explain(one, model)) for one in problems]
+        raise WrongDocument(f"{where}: {_key(first)}: {_explain(first, model)}{more}", told) from None
 
 
 def _of_the_kind_given(problems: list[Any]) -> Any:
@@ -129,27 +130,43 @@ def _of_the_kind_given(problems: list[Any]) -> Any:
     return next(inside, first) if isinstance(first.get("input"), dict) else first
 
 
+def _others(problems: list[Any], first: Any) -> str:
+    """Name the other keys that are unknown or missing: those are not consequences of the first mistake."""
+    keys = [_key(p) for p in problems if p is not first and p["type"] in ("extra_forbidden", "missing")]
+    return f": {', '.join(keys[:_NAMED])}" if keys else ""
+
+
 def _is_mapping(part: Any) -> bool:
     return str(part).startswith("dict[")
 
 
-def _explain(problem: Any, model: type[BaseModel]) -> tuple[str, str]:
-    """Return a problem's key, and what is wrong with it."""
+def _location(problem: Any) -> list[Any]:
     # Parts in brackets are tags of alternatives (see Workload), not keys of the file, as are kinds of values.
     kinds = ("[", "dict[", "constrained-float")
-    location = [part for part in problem["loc"] if not str(part).startswith(kinds)]
-    key = ".".join(str(part) for part in location) or "(top)"
+    return [part for part in problem["loc"] if not str(part).startswith(kinds)]
+
+
+def _key(problem: Any) -> str:
+    return ".".join(map(str, _location(problem))) or "(top)"
+
+
+def _explain(problem: Any, model: type[BaseModel]) -> str:
+    """Return what is wrong with a problem's key."""
     kind = problem["type"]
     if kind == "extra_forbidden":
         holder = _model_at(model, problem["loc"][:-1])
         known = holder.model_fields.keys() if holder else ()
-        return key, f"unknown key: {suggest(str(location[-1]), known)}"
+        return f"unknown key: {suggest(str(_location(problem)[-1]), known)}"
     if kind == "missing":
-        return key, "is required"
+        return "is required"
+    if kind == "model_type":
+        holder = _model_at(model, problem["loc"])
+        keys = f" ({', '.join(holder.model_fields)})" if holder else ""
+        return f"must be a mapping of keys to values{keys} (given: {_short(problem.get('input'))})"
     message = str(problem["msg"]).removeprefix("Value error, ")
     shown = problem.get("input")
     given = "" if isinstance(shown, dict | list) or kind == "value_error" else f" (given: {_short(shown)})"
-    return key, f"{message[0].lower() + message[1:]}{given}"
+    return f"{message[0].lower() + message[1:]}{given}"
 
 
 def _short(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,27 @@ def test_copying_can_cost_more_than_is_saved() -> None:
         results_of(measured(Terms(runs=100.0), home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS),
         NOT_VOLATILE, 0.5,
     )  # fmt: skip
-    assert often is not None and often.way.name == "all on fast"
+    assert often is not None and often.way.name == "all on fast" and often.copied is None
+
+
+def test_how_many_runs_must_share_a_copy() -> None:
+    fast = [replace(t, copy_out=0.1) for t in trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=2.0)]
+    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast)
+    v = verdict(results_of(found, UNITS), {**NOT_VOLATILE, "fast": True}, 0.5)
+    assert v is not None and v.way is v.home and v.copied is not None and v.copied.name == "all on fast"
+    # 2 s in, 0.1 s out, for about 0.9 s at least: two runs may not pay, three do. Asked so, it is advised.
+    runs = v.copied.pays_from
+    assert runs == 3
+    found.terms = Terms(runs=float(runs))
+    shared = verdict(results_of(found, UNITS), {**NOT_VOLATILE, "fast": True}, 0.5)
+    assert shared is not None and shared.way.name == "all on fast" and shared.way.pays_from == runs
+
+
+def test_no_number_of_runs_pays_for_what_is_copied_out_after_each() -> None:
+    fast = trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=2.0)
+    ways = results_of(measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS)
+    v = verdict(ways, NOT_VOLATILE, 0.5)
+    assert v is not None and v.copied is not None and v.copied.pays_from is None
 
 
 def test_the_script_costs_something_too() -> None:

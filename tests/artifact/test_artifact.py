@@ -21,7 +21,8 @@ from tiercel.artifact.checksums import write_checksums
 
 from ..conftest import Project
 
-PACK = ("artifact", "--study", "small", "--date", "2026-01-31", "--licence", "MIT", "--author", "Doe, Ada")
+PACK = ("artifact", "--study", "small", "--date", "2026-01-31", "--licence", "MIT", "--author", "Doe, Ada",
+        "--repository", "https://example.org/us/study/")  # fmt: skip
 
 
 def copy_of(measured: Project, folder: Path, *patterns: str) -> Project:
@@ -125,6 +126,7 @@ def test_described_for_programs(packed: Path, tmp_path: Path) -> None:
     assert "https://w3id.org/ro/wfrun/workflow/0.5" in {each["@id"] for each in root["conformsTo"]}
     assert root["mainEntity"] == action["instrument"] == {"@id": "workflow/Snakefile"}
     assert root["datePublished"] == "2026-01-31" and graph[root["author"]["@id"]]["name"] == "Ada Doe"
+    assert graph["workflow/Snakefile"]["url"] == "https://example.org/us/study"
     parts = {each["@id"] for each in root["hasPart"]}
     assert all((folder / part).exists() for part in parts)
     # Everything but what describes it is described: raw files by their folder.

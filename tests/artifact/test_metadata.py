@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +19,8 @@ CFF = f"""
 cff-version: 1.2.0
 title: My measurements
 license: CC-BY-4.0
-doi: 10.5281/zenodo.42
+doi: https://doi.org/10.5281/zenodo.42
+repository-code: https://example.org/us/study/
 keywords: [storage, I/O]
 authors:
   - given-names: Ada
@@ -54,8 +56,9 @@ def test_options_win(tmp_path: Path) -> None:
     metadata = found(tmp_path, given)
     bob = Author("Bob Roe", "Roe", "Bob", ORCID, "Example Lab", "https://lab.example")
     assert metadata == Metadata(
-        "Other", (bob, Author("Somebody")), "MIT", "2026-01-31", "Said.", "10.1234/x", ("one",)
-    )
+        "Other", (bob, Author("Somebody")), "MIT", "2026-01-31", "Said.", "10.1234/x", ("one",),
+        repository="https://example.org/us/study",
+    )  # fmt: skip
 
 
 def test_of_tiercel_only_who_and_under_what(tmp_path: Path) -> None:
@@ -73,7 +76,10 @@ def test_of_tiercel_only_who_and_under_what(tmp_path: Path) -> None:
         (Given(authors=["; me"]), "Family, Given"),
         (Given(licence="all rights reserved"), "SPDX"),
         (Given(published="31.1.2026"), "year-month-day"),
-        (Given(doi="zenodo 42"), "no DOI"),
+        (Given(doi="zenodo 42"), "--doi: .* no DOI"),
+        (Given(doi=""), "--doi: .* no DOI"),
+        (Given(authors=["Doe, Ada; 0000-0002-1825-009"]), "no ORCID"),
+        (Given(repository="git@example.org:us/study"), "--repository: .* no address"),
     ],
 )
 def test_wrong_options_are_refused(given: Given, said: str, tmp_path: Path) -> None:
@@ -90,6 +96,12 @@ def test_wrong_options_are_refused(given: Given, said: str, tmp_path: Path) -> N
         ("authors: [{affiliation: A}]\nlicense: MIT", "number 1 has no name"),
         ("authors: [{name: A, orcid: x}]\nlicense: MIT", "no ORCID"),
         ("authors: [{name: A}]\nlicense: 3", "license: must be a word"),
+        ("authors: [{name: A}]\nlicense: MIT\ndoi: 42", "doi: must be a word"),
+        ("authors: [{name: A}]\nlicense: MIT\ndoi: zenodo.42", "CITATION.cff: doi: 'zenodo.42' is no DOI"),
+        (
+            "authors: [{name: A}]\nlicense: MIT\nrepository-code: here",
+            "repository-code: 'here' is no address",
+        ),
     ],
 )
 def test_wrong_files_are_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -120,4 +132,14 @@ def test_what_archives_read(tmp_path: Path) -> None:
     }
     # Read again, it says the same.
     again = found(tmp_path, Given(published="2026-01-31"), citation(metadata))
-    assert (again.title, again.authors, again.doi) == (metadata.title, metadata.authors, metadata.doi)
+    assert again == replace(metadata, references=again.references)
+    assert again.repository == "https://example.org/us/study"
+
+
+def test_where_the_sources_are(tmp_path: Path) -> None:
+    """The option wins over the project's file; that of tiercel itself names tiercel's."""
+    assert found(tmp_path, Given(repository="https://example.org/other")).repository == (
+        "https://example.org/other"
+    )
+    assert found(tmp_path, Given(), own=CFF).repository == "https://example.org/us/study"
+    assert found(tmp_path, Given(), CFF.replace("repository-code", "url")).repository == ""

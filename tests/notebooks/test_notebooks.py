@@ -4,9 +4,11 @@ tree."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,8 +40,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Path
             notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
         )
         client.execute(env=dict(os.environ))  # raises CellExecutionError with the cell and its traceback
+        assert [cell.source for cell in notebook.cells if any(map(_empty, cell.get("outputs", ())))] == []
 
     return execute
+
+
+def _empty(output: Any) -> bool:
+    """Return whether an output is a table without a row: NaN in columns not shown once emptied one."""
+    return re.search(r"<tbody>\s*</tbody>", output.get("data", {}).get("text/html", "")) is not None
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda p: p.stem)

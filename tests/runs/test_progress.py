@@ -57,3 +57,19 @@ def test_the_time_left_is_reckoned_only_for_lines_that_are_shown(
         "FAILED: broken",
         "about 1 min 32 s left",
     ]
+
+
+def test_runs_beyond_the_certain_ones_are_told_as_such(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stood as [2/2], [3/3]: each as if it were the last, with time left, and a line for each."""
+    project.study("tiny", STUDY)
+    run = make_plan("local", "tiny", project.root).plan.runs[0]
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    stream = io.StringIO()
+    progress = Progress(0, 1, stream)
+    for number in range(9):
+        now = float(number)
+        progress.end(Outcome(run, "ok", "", 0.1, 0.1, []), lambda: 3.0, number == 0)
+    assert [line.split("]")[0] for line in stream.getvalue().splitlines()] == ["[1/1", "[ 6/6+"]

@@ -84,6 +84,13 @@ def _verdict(advice: Advice) -> dict[str, Any] | None:
         "if_files_lived_there": None
         if v.living is None or advice.refused
         else {"way": v.living.name, "saved_seconds": _span(v.living.saved)},
+        "but_for_copying": None
+        if v.copied is None or advice.refused
+        else {
+            "way": v.copied.name,
+            "saved_seconds": _span(v.copied.saved),
+            "pays_from_runs": v.copied.pays_from,
+        },
     }
 
 

@@ -7,6 +7,7 @@ the number of ways agrees, and it is more than `WORTH` of the run. Everything el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,9 @@ class WayResult:
     """Of home's time against this way's, copying counted; None for home itself."""
     living: Comparison | None
     """The same without copying: if the files lived there."""
+    pays_from: int | None = None
+    """How many runs must share what was copied in, so that even the least of `saved` pays; None: no number
+    does."""
 
     @property
     def name(self) -> str:
@@ -81,13 +85,15 @@ class WayResult:
 @dataclass(frozen=True)
 class Verdict:
     """`way`: the one to take (home where nothing else is surely better). `living`: which would be best if its
-    files lived there (their own storage otherwise), None where none is surely better."""
+    files lived there (their own storage otherwise), None where none is surely better. `copied`: where files
+    stay at home, which is surely better but for copying."""
 
     way: WayResult
     home: WayResult
     decided: bool
     living: WayResult | None
     reason: str
+    copied: WayResult | None = None
 
 
 def results_of(found: Measured, units: Sequence[Unit]) -> list[WayResult]:
@@ -144,13 +150,14 @@ def verdict(
     near = min(others, key=lambda w: w.run.median + w.copies)
     c = near.comparison
     assert c is not None
+    gains = [w for w in others if _better(w.living) and w.saved.median > WORTH * home.run.median]
+    copied = min(gains, key=lambda w: w.run.median, default=None)
     if c.verdict == "lower" or (c.low > 1 - WORTH and c.high < 1 + WORTH):
-        return Verdict(home, home, True, living, f"{near.name}, the best of the others, is no faster")
+        return Verdict(home, home, True, living, f"{near.name}, the best of the others, is no faster", copied)
     if c.verdict == "higher":
-        return Verdict(
-            home, home, True, living, f"{near.name} gains less than {format_share(WORTH)} of a run"
-        )
-    return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}")
+        reason = f"{near.name} gains less than {format_share(WORTH)} of a run"
+        return Verdict(home, home, True, living, reason, copied)
+    return Verdict(home, home, False, living, f"{near.name} against home: {c.reason}", copied)
 
 
 def decided(found: Measured, units: Sequence[Unit]) -> bool:
@@ -218,6 +225,12 @@ def _copying(found: Measured, way: str, units: Sequence[Unit]) -> tuple[float, f
     return (copy_in + script) / runs, copy_out + script / runs
 
 
+def _pays_from(saved: Span, copies: tuple[float, float], runs: float) -> int | None:
+    """Return how many runs must share what is copied in. `copies`: of one run, when `runs` share it."""
+    each = saved.low - copies[1]
+    return math.ceil(copies[0] * runs / each) if each > 0 else None
+
+
 def _saved(own: Floats, walls: Floats, fidelity: float, noise: float) -> Span:
     """Return seconds saved, as wide as its three sources of doubt: the trials' spread, how well the replay at
     home repeats the trace's own I/O time, and how much the program itself varies from run to run."""
@@ -237,7 +250,7 @@ def _result(
     run, io = summarize(walls + offset), summarize(found.values(name, "io"))
     return WayResult(
         found.ways[name], len(walls), Span(run.median, run.low, run.high), Span(io.median, io.low, io.high),
-        *copies, saved, comparison, living,
+        *copies, saved, comparison, living, _pays_from(saved, copies, found.terms.runs),
     )  # fmt: skip
 
 

@@ -91,6 +91,8 @@ def _verdict_sentences(advice: Advice) -> list[str]:
             f"Not decided, so leave the files where they are ({label(advice, advice.home)}): "
             f"{_reason(advice)}."
         )
+    if v.copied is not None and v.copied.copies > 0:
+        said.append(_copying_sentence(advice, v.copied))
     if v.living is not None and v.living.name != v.way.name:
         said.append(
             f"If they lived there instead of being copied for each run, "
@@ -98,6 +100,17 @@ def _verdict_sentences(advice: Advice) -> list[str]:
             f"save {_span(v.living.saved)}."
         )
     return said
+
+
+def _copying_sentence(advice: Advice, way: WayResult) -> str:
+    """Say what a way would save but for copying, and after how many runs that pays."""
+    said = (
+        f"But for copying, {way_title(advice, way)} makes a run {_span(way.saved)} shorter; copying in and "
+        f"out adds {format_latency(way.copies)} to each"
+    )
+    if way.pays_from is None:
+        return f"{said}, and may cost more however many runs share what was copied in."
+    return f"{said}. Copied in once for {way.pays_from} runs it pays: ask again with --runs {way.pays_from}."
 
 
 def _reason(advice: Advice) -> str:

@@ -19,6 +19,7 @@ from rocrate.rocrate import ROCrate
 
 import tiercel
 from tiercel.artifact import layout
+from tiercel.artifact.identifiers import doi_address
 from tiercel.artifact.metadata import Author, Metadata
 from tiercel.artifact.software import Software
 from tiercel.study.model import Study
@@ -146,7 +147,7 @@ def _describe_root(crate: ROCrate, metadata: Metadata) -> None:
     authors = [_author(crate, author, n) for n, author in enumerate(metadata.authors, 1)]
     root["author"] = authors if len(authors) > 1 else authors[0]
     if metadata.doi:
-        root["identifier"] = f"https://doi.org/{metadata.doi}"
+        root["identifier"] = doi_address(metadata.doi)
     if metadata.doi.startswith(_ZENODO_DOI):
         about = {"@type": "Organization", "name": "Zenodo", "url": _ZENODO}
         root["publisher"] = crate.add(ContextEntity(crate, _ZENODO, about))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from tiercel.artifact import identifiers
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 
-_ORCID = re.compile(r"(?:https?://orcid\.org/)?(\d{4}-\d{4}-\d{4}-\d{3}[\dX])")
-_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:)?(10\.\d{4,9}/\S+)")
 #: SPDX: a licence's short name.
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
 
@@ -46,6 +45,8 @@ class Metadata:
     keywords: tuple[str, ...] = ()
     references: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Of CITATION.cff, as they are."""
+    repository: str = ""
+    """Where the sources can be had, as an address; empty: nobody said."""
     borrowed: bool = False
     """The authors are tiercel's own."""
 
@@ -61,6 +62,7 @@ class Given:
     description: str | None = None
     doi: str | None = None
     keywords: Sequence[str] = ()
+    repository: str | None = None
 
 
 def find_metadata(given: Given, citation: Path | None, own: Path, title: str, description: str) -> Metadata:
@@ -84,9 +86,12 @@ def find_metadata(given: Given, citation: Path | None, own: Path, title: str, de
         licence=licence,
         published=_date(given.published),
         description=given.description or _word(said, "abstract", citation) or description,
-        doi=_doi(given.doi or _word(said, "doi", citation)),
+        doi=_identifier(identifiers.doi, "doi", given.doi, said, citation),
         keywords=tuple(given.keywords) or tuple(_words(said, "keywords", citation)),
         references=tuple(r for r in content.get("references") or () if isinstance(r, dict)),
+        repository=_identifier(
+            identifiers.repository, "repository-code", given.repository, content, citation, "--repository"
+        ),
         borrowed=of_tiercel and not given.authors,
     )
 
@@ -99,8 +104,8 @@ def _author(text: str) -> Author:
         )
     orcid = affiliation = website = ""
     for part in more:
-        if match := _ORCID.fullmatch(part):
-            orcid = _checked_orcid(match[1], f"--author {text!r}")
+        if identifiers.meant_as_orcid(part):
+            orcid = identifiers.orcid(part, f"--author {text!r}")
         elif part.startswith(("http://", "https://")):
             website = part
         elif part:
@@ -121,23 +126,10 @@ def _authors(content: dict[str, Any], citation: Path | None) -> tuple[Author, ..
         name = str(row.get("name") or f"{given} {family}".strip())
         if not name:
             raise UserError(f"{citation}: authors: number {number} has no name")
-        orcid = _ORCID.fullmatch(str(row.get("orcid") or ""))
-        if row.get("orcid") and not orcid:
-            raise UserError(f"{citation}: authors: {name}: {row['orcid']!r} is no ORCID")
-        checked = _checked_orcid(orcid[1], str(citation)) if orcid else ""
+        orcid = str(row.get("orcid") or "")
+        checked = identifiers.orcid(orcid, f"{citation}: authors: {name}") if orcid else ""
         found.append(Author(name, family, given, checked, str(row.get("affiliation") or "")))
     return tuple(found)
-
-
-def _checked_orcid(orcid: str, where: str) -> str:
-    """Return `orcid`; UserError where its last digit, ISO 7064's check of the others, is not right."""
-    total = 0
-    for digit in orcid.replace("-", "")[:-1]:
-        total = (total + int(digit)) * 2
-    check = (12 - total % 11) % 11
-    if orcid[-1] != ("X" if check == 10 else str(check)):
-        raise UserError(f"{where}: {orcid} is no ORCID: its last digit does not fit the others")
-    return orcid
 
 
 def _word(content: dict[str, Any], key: str, citation: Path | None) -> str:
@@ -156,11 +148,19 @@ def _words(content: dict[str, Any], key: str, citation: Path | None) -> list[str
     return [str(each) for each in value]
 
 
-def _doi(text: str) -> str:
-    match = _DOI.fullmatch(text)
-    if text and not match:
-        raise UserError(f"{text!r} is no DOI (such as 10.5281/zenodo.1234567)")
-    return match[1] if match else ""
+def _identifier(
+    check: Callable[[str, str], str],
+    key: str,
+    given: str | None,
+    content: dict[str, Any],
+    citation: Path | None,
+    option: str = "",
+) -> str:
+    """Return what the option says, else what the file does, in its one form; empty where neither does."""
+    if given is not None:
+        return check(given, option or f"--{key}")
+    word = _word(content, key, citation)
+    return check(word, f"{citation}: {key}") if word else ""
 
 
 def _date(text: str | None) -> str:

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ def pack(
     known, results = load_study(study, root), measured_folder(site, root)
     software = find_software(sources)
     metadata = _metadata(given, citation_file, root, software, known, site)
+    software = replace(software, url=metadata.repository or software.url)
     with (
         _room(target),
         temporary_folder(_PREFIX, target.parent.resolve()) as scratch,

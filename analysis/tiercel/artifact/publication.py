@@ -48,6 +48,7 @@ def citation(metadata: Metadata) -> str:
         "license": metadata.licence,
         "date-released": metadata.published,
         "doi": metadata.doi,
+        "repository-code": metadata.repository,
         "keywords": list(metadata.keywords),
         "references": [
             {"type": "software", "title": SOFTWARE, "version": tiercel.__version__,

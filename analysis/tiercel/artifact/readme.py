@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import tiercel
 from tiercel.artifact import layout
 from tiercel.artifact.crate import Measured
+from tiercel.artifact.identifiers import doi_address
 from tiercel.artifact.metadata import Metadata
 from tiercel.artifact.software import Software
 from tiercel.study.model import Study
@@ -42,6 +43,7 @@ def write_readme(folder: Path, facts: Facts) -> None:
         "facts": facts, "layout": layout, "version": tiercel.__version__, "python": python,
         "size": format_size(facts.size),
         "began": _day(facts.measured.started), "ended": _day(facts.measured.ended),
+        "doi_address": doi_address,
     }  # fmt: skip
     for name in (layout.README, *layout.SCRIPTS):
         text = made.get_template(f"{name}.j2").render(known)

@@ -41,6 +41,7 @@ def artifact(
     description: Annotated[str | None, typer.Option(help="What the results are, in a sentence.")] = None,
     keyword: Annotated[list[str] | None, typer.Option(help="Once for each.")] = None,
     doi: Annotated[str | None, typer.Option(help="Where an archive has reserved one.")] = None,
+    repository: Annotated[str | None, typer.Option(help="Where the sources can be had: https://...")] = None,
     date: Annotated[str | None, typer.Option(help="Of publication; default: today.")] = None,
     citation: Annotated[Path | None, typer.Option(help="A CITATION.cff; default: the project's.")] = None,
     sources: Annotated[
@@ -56,7 +57,7 @@ def artifact(
     from tiercel.artifact.metadata import Given
     from tiercel.artifact.pack import default_name
 
-    given = Given(title, author or (), licence, date, description, doi, keyword or ())
+    given = Given(title, author or (), licence, date, description, doi, keyword or (), repository)
     target = output or Path(default_name(site, study))
     packed = pack(site, study, project_root(), target, given, citation, slim, sources)
     if as_json:

@@ -60,7 +60,13 @@ def circumstances(sides: Sequence[Side], stacks: Sequence[Stacks]) -> list[Circu
     for storage in sides[0].names("storage"):
         found += _of_storage(storage, sides, stacks)
     found += [
-        _number("load before a run", sides, "load1_before", lambda v: f"{v:.2g}", absolute=0.5),
+        _number(
+            "load before a run",
+            sides,
+            "load1_before",
+            lambda v: f"{v:.1f}" if v < 10 else f"{v:.0f}",
+            absolute=0.5,
+        ),
         _number("cores used by others", sides, "others_cpu", _percent, absolute=0.05),
         _number("waiting for a core (PSI)", sides, "psi_cpu_during", _percent, absolute=0.1),
         _number("waiting for I/O before a run (PSI)", sides, "psi_io_before", _percent, absolute=0.1),

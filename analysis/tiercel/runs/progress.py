@@ -28,6 +28,7 @@ class Progress:
         self._live = self._stream.isatty()
         self._last = float("-inf")
         self._left, self._estimated = "", float("-inf")
+        self._growing = False
 
     def start(self, run: Run) -> None:
         if self._live:
@@ -40,12 +41,13 @@ class Progress:
         """
         self._done += 1
         self._total += not expected
+        self._growing |= not expected
         line = f"{describe(outcome.run)}  {result_of(outcome)}"
         if outcome.status == "failed":
             self._keep(line)
         elif self._live:
             self._show(line + self._time_left(time_left))
-        elif time.monotonic() - self._last >= QUIET_S or self._done == self._total:
+        elif time.monotonic() - self._last >= QUIET_S or (self._done == self._total and not self._growing):
             self._keep(line + self._time_left(time_left))
 
     def skip(self, expected: bool) -> None:
@@ -76,8 +78,9 @@ class Progress:
         self._last = time.monotonic()
 
     def _count(self) -> str:
-        digits = len(str(self._total))
-        return f"[{self._done:{digits}}/{self._total}]"
+        # More repetitions than the fewest are decided one after the other: nobody knows yet how many.
+        total = f"{self._total}{'+' if self._growing else ''}"
+        return f"[{self._done:{len(total)}}/{total}]"
 
     def _width(self) -> int:
         return shutil.get_terminal_size().columns - 1

@@ -33,7 +33,9 @@ def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = 
         raise UserError(f"site {name}: names with {SUFFIX} are of simulated sites: name it otherwise")
     folder, link = root / "site-configs" / name, root / name
     if folder.exists() or link.is_symlink() or link.exists():
-        raise UserError(f"{folder if folder.exists() else link}: is there already: name another site")
+        raise UserError(
+            f"{folder if folder.exists() else link}: is there already: remove it, or name another site"
+        )
     if not folder.parent.exists() and os.access(root, os.W_OK):
         folder.parent.mkdir()
     for place in (folder.parent, root):

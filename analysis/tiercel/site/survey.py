@@ -112,7 +112,7 @@ def _slurm(found: Survey) -> None:
     if chosen is None:
         found.questions.append(
             "sinfo named no partition: partition, nodes and cores are guesses (is this machine its own? then"
-            " `tiercel site new --scheduler none`)"
+            " remove this site and write it again with `--scheduler none`)"
         )
     else:
         found.partition = chosen[0].rstrip("*")
