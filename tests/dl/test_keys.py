@@ -205,7 +205,7 @@ storage: {storage_type: s3dlio}
     rows = json.loads(answer.stdout)
     assert sorted(row["key"] for row in rows) == every
     assert {row["outcome"] for row in rows} == {"refused"}
-    assert "(and 4 more)" in answer.stderr
+    assert "(and 4 more: " in answer.stderr
     shown = tiercel("check", file)
     assert all(key in shown.stdout for key in every)
 
