@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -259,7 +260,7 @@ def test_a_full_disk(measured: Project, tmp_path: Path) -> None:
     project = copy_of(measured, tmp_path / "project", "metadata.*.r?-*")
     small = tmp_path / "small"
     small.mkdir()
-    words = f"{sys.executable} -m tiercel {' '.join(PACK[:-1])} Doe --output {small}/x.tar.gz; code=$?"
+    words = f"{sys.executable} -m tiercel {shlex.join(PACK)} --output {small}/x.tar.gz; code=$?"
     script = f"mount -t tmpfs -o size=1m none {small} || exit 77; {words}; ls -A {small}; exit $code"
     unshare = ["unshare", "--mount"] + ([] if os.getuid() == 0 else ["--user", "--map-root-user"])
     try:

@@ -201,7 +201,7 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert str(dataset["workload"].item()) == "e/w"
     assert dataset.attrs["site"] == runs[0].configuration.site
     # Nothing was trained, nor behind a layer: neither is there, as a column of nothing.
-    assert not {"au", "samples_per_second", "hit_share", "batch_size"} & set(dataset.variables)
+    assert not {"au", "samples_per_second", "hit_share"} & set(dataset.variables)
 
 
 def test_the_dataset_of_nothing(measured: tuple[Path, list[Run]]) -> None:

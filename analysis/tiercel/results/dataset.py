@@ -56,8 +56,6 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
         feature = features[name].reindex(dataset["workload"].values)
         if name in schema.AMOUNTS:  # where it follows from the storage it is no property of the workload
             feature = feature.where(features["phase_time"].reindex(dataset["workload"].values).isna())
-        if feature.isna().all():
-            continue
         values = feature.astype("float64" if pd.api.types.is_integer_dtype(feature) else "string")
         filled = values if values.dtype == "float64" else values.fillna("").astype(object)
         dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})
