@@ -39,7 +39,10 @@ def copy_of(measured: Project, folder: Path, *patterns: str) -> Project:
 
 def unpacked(archive: Path, target: Path) -> Path:
     with tarfile.open(archive) as opened:
-        opened.extractall(target, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            opened.extractall(target, filter="data")
+        else:  # Python before 3.11.4, as Debian 12 has it
+            opened.extractall(target)
     (folder,) = target.iterdir()
     return folder
 
