@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 from tiercel.artifact.checksums import write_checksums
 
+from ..archives import unpacked
 from ..conftest import Project
 
 PACK = ("artifact", "--study", "small", "--date", "2026-01-31", "--licence", "MIT", "--author", "Doe, Ada",
@@ -35,16 +35,6 @@ def copy_of(measured: Project, folder: Path, *patterns: str) -> Project:
         if patterns and path not in kept:
             shutil.rmtree(path)
     return project
-
-
-def unpacked(archive: Path, target: Path) -> Path:
-    with tarfile.open(archive) as opened:
-        if hasattr(tarfile, "data_filter"):
-            opened.extractall(target, filter="data")
-        else:  # Python before 3.11.4, as Debian 12 has it
-            opened.extractall(target)
-    (folder,) = target.iterdir()
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import ast
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +14,7 @@ import pytest
 import tiercel as tc
 from tiercel.notebook.tables import html
 
+from ..archives import unpacked
 from ..conftest import Project
 
 #: A name that goes breaks somebody's notebook; one that comes is for good.
@@ -139,8 +139,7 @@ def test_results_of_an_artifact(here: Project, tmp_path: Path, monkeypatch: pyte
         str(tmp_path / "x.tar.gz"),
     )
     assert here.tiercel(*words).returncode == 0
-    with tarfile.open(tmp_path / "x.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpacked(tmp_path / "x.tar.gz", tmp_path)
     monkeypatch.chdir(os.sep)
     r = tc.results(tmp_path / "x")
     monkeypatch.chdir(here.root)
