@@ -137,6 +137,7 @@ def test_unknown_scheduler_names_those_that_there_are(tmp_path: Path) -> None:
         ("nodes", "16**5000", "(given: about 2**20000)"),
         ("processes_per_node", 10**18, "less than or equal to 100000"),
         ("cores_per_node", 10**18, "less than or equal to 100000"),
+        ("cores_per_node", "$$", "cores_per_node: input should be a valid integer"),
         ("memory_per_node", 0, "memory_per_node: input should be greater than 0"),
         ("limits", {"core_hours": float("inf")}, "limits.core_hours: input should be a finite number"),
         (

@@ -172,9 +172,9 @@ class Site(Document):
     @classmethod
     def _of_environment(cls, value: Any) -> Any:
         # Virtual nodes have the cores of whatever machine they run on. A plan needs no such machine.
-        if not isinstance(value, str) or not (name := VARIABLE.fullmatch(value)):
-            return value
-        return os.environ.get(name[1] or name[2]) or None
+        found = VARIABLE.fullmatch(value) if isinstance(value, str) else None
+        name = (found[1] or found[2]) if found else None  # none of `$$`, which stands for a dollar sign
+        return (os.environ.get(name) or None) if name else value
 
     @field_validator("exclude")
     @classmethod
