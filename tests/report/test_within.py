@@ -121,4 +121,4 @@ def test_each_run_has_the_speeds_of_its_processes(measured):
 )
 def test_of_many_processes_some_are_drawn_the_slowest_always(count, points, shown):
     speeds = {rank: float(count - rank) for rank in range(count)}
-    assert spread(Within("read", True, 0.1, (), speeds), points) == shown
+    assert spread(Within("read", 0.1, (), speeds), points) == shown

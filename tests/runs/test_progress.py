@@ -10,40 +10,45 @@ from tiercel.runs import progress as module
 from tiercel.runs.execute import Outcome
 from tiercel.runs.planning import make_plan
 from tiercel.runs.progress import Progress
+from tiercel.study.plan import Run
 
-from ..conftest import Project
-
-STUDY = """
-study: tiny
-title: One workload
-repetitions: {minimum: 1, maximum: 1}
-twins: false
-experiments:
-  scaling:
-    processes_per_node: [1]
-    workloads:
-      write: {operation: write, transfer_size: 1MiB, data_per_process: 1MiB}
-"""
+from ..conftest import ONE, Project
 
 
-def test_the_time_left_is_reckoned_only_for_lines_that_are_shown(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It looks at every run of the plan: after each of thousands it cost more than the runs."""
-    project.study("tiny", STUDY)
-    run = make_plan("local", "tiny", project.root).plan.runs[0]
+class Clock:
+    """The time that `Progress` sees."""
+
     now = 0.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module.time, "monotonic", made)
+    return made
+
+
+@pytest.fixture
+def run(project: Project) -> Run:
+    project.study("tiny", ONE)
+    return make_plan("local", "tiny", project.root).plan.runs[0]
+
+
+def test_the_time_left_is_reckoned_only_for_lines_that_are_shown(run: Run, clock: Clock) -> None:
+    """It looks at every run of the plan: after each of thousands it cost more than the runs."""
     asked = []
 
     def time_left() -> float:
-        asked.append(now)
-        return 100.0 - now
+        asked.append(clock.now)
+        return 100.0 - clock.now
 
     stream = io.StringIO()
     progress = Progress(0, 1000, stream)
     for number in range(100):  # a run every eighth of a second: the last one ends at 12.375 s
-        now = number / 8
+        clock.now = number / 8
         status = "failed" if number == 20 else "ok"
         progress.end(
             Outcome(run, status, "broken" if status == "failed" else "", 0.1, 0.1, []), time_left, True
@@ -59,17 +64,11 @@ def test_the_time_left_is_reckoned_only_for_lines_that_are_shown(
     ]
 
 
-def test_runs_beyond_the_certain_ones_are_told_as_such(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_beyond_the_certain_ones_are_told_as_such(run: Run, clock: Clock) -> None:
     """They stood as [2/2], [3/3]: each as if it were the last, with time left, and a line for each."""
-    project.study("tiny", STUDY)
-    run = make_plan("local", "tiny", project.root).plan.runs[0]
-    now = 0.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
     stream = io.StringIO()
     progress = Progress(0, 1, stream)
     for number in range(9):
-        now = float(number)
+        clock.now = float(number)
         progress.end(Outcome(run, "ok", "", 0.1, 0.1, []), lambda: 3.0, number == 0)
     assert [line.split("]")[0] for line in stream.getvalue().splitlines()] == ["[1/1", "[ 6/6+"]

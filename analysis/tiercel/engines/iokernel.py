@@ -195,11 +195,9 @@ def _results(path: Path) -> list[dict[str, Any]]:
 
 def _within(result: dict[str, Any]) -> Within:
     series = result["timeSeries"]
-    moves = any(series["bytes"])
-    amounts = tuple(map(float, series["bytes" if moves else "operations"]))
+    amounts = tuple(map(float, series["bytes" if any(series["bytes"]) else "operations"]))
     return Within(
         operation=result.get("key") or result["access"],
-        bytes=moves,
         interval=float(series["intervalSeconds"]),
         amounts=amounts if len(amounts) > _FEW else (),
         speeds=_speeds(result),

@@ -13,14 +13,13 @@ class Within:
     """What went on within a phase, as far as it was recorded."""
 
     operation: str
-    bytes: bool
-    """Whether amounts are bytes; they are operations of phases that move none."""
     interval: float
     """Seconds."""
     amounts: tuple[float, ...]
-    """What ended in each interval after the start; empty where that was not recorded."""
+    """Bytes (operations of phases that move none) that ended in each interval after the start; empty where
+    that was not recorded."""
     speeds: Mapping[int, float]
-    """Amount a second of each process, by its number; empty where that was not recorded."""
+    """Bytes a second of each process, by its number; empty where that was not recorded."""
 
 
 def slowest_process(speeds: Mapping[int, float]) -> tuple[int, float] | None:

@@ -44,8 +44,8 @@ _CONDITIONS = (("load1_before", "load before"), ("others_cpu", "processors used 
 def evidence(results: Results, folder: Path) -> dict[str, Any]:
     """Return each number with its runs, and each of these runs, as plain values.
 
-    `folder` is the site's results. Latencies are seconds, `series` and `speeds` amounts a second; everything
-    else is words. `whole`: whether there was room for what went on within the runs.
+    `folder` is the site's results. Latencies are seconds, `series` amounts and `speeds` bytes a second;
+    everything else is words. `whole`: whether there was room for what went on within the runs.
     """
     latencies, hidden = _latencies(results), _hidden(results)
     numbers = {n.anchor: _number(results, n, latencies, hidden) for n in results.numbers}
@@ -160,7 +160,7 @@ def _over_time(phase: Within, points: int) -> list[float]:
 
 
 def spread(phase: Within, points: int) -> list[float]:
-    """Return the speeds of a phase's processes (amount a second), the slowest first.
+    """Return the speeds of a phase's processes (bytes a second), the slowest first.
 
     At most so many, evenly chosen with both ends; none of a single one.
     """

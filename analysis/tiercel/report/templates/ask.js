@@ -223,8 +223,14 @@
       return done;
     }
     const seconds = (v) => (v >= 1 ? `${+v.toPrecision(3)} s` : v >= 1e-3 ? `${+(v * 1e3).toPrecision(3)} ms` : `${+(v * 1e6).toPrecision(3)} µs`);
-    const folded = (table) => make("details", {}, make("summary", {}, "As a table"),
-      make("div", { class: "scroll", role: "group", "aria-label": "As a table", tabindex: "0" }, table));
+    // A figure with its words, and what it shows as a table: lists of cells, of which the first names the row.
+    const figured = (svg, caption, heads, rows) => {
+      const row = (cells, name, first, others) => make("tr", {}, ...cells.map((c, i) => make(name, i ? others : first, c)));
+      const table = make("table", {}, make("thead", {}, row(heads, "th", { scope: "col" }, { scope: "col", class: "number" })),
+        make("tbody", {}, ...rows.map((cells) => row(cells, "td", {}, { class: "number" }))));
+      return make("figure", {}, svg, make("figcaption", {}, caption), make("details", {}, make("summary", {}, "As a table"),
+        make("div", { class: "scroll", role: "group", "aria-label": "As a table", tabindex: "0" }, table)));
+    };
     const space = svgOf("<svg></svg>").namespaceURI;
     const draw = (name, attributes, text) => {
       const made = document.createElementNS(space, name);
@@ -260,14 +266,9 @@
         for (const v of speeds) svg.append(draw("circle", { cx: x(at), cy: y(v), r: 2.5, class: "dot" }));
         if (at % every === 0) svg.append(draw("text", { x: x(at), y: 172, "text-anchor": "middle" }, `run ${run}`));
       });
-      const body = make("tbody");
-      for (const [run, speeds] of columns) {
-        body.append(make("tr", {}, make("td", {}, `${run}`),
-          ...[speeds[0], middle(speeds), speeds.at(-1)].map((v) => make("td", { class: "number" }, said(v)))));
-      }
-      const heads = ["Run", "Slowest process", "Median", "Fastest"].map((h) => make("th", { scope: "col" }, h));
-      return [make("figure", {}, svg, make("figcaption", {}, "The speed of each process, from its first open to its last close: a dot for each, a line at their median. The whole waits for the slowest."),
-        folded(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
+      return [figured(svg, "The speed of each process, from its first open to its last close: a dot for each, a line at their median. The whole waits for the slowest.",
+        ["Run", "Slowest process", "Median", "Fastest"],
+        columns.map(([run, speeds]) => [`${run}`, ...[speeds[0], middle(speeds), speeds.at(-1)].map(said)]))];
     }
     // Each run's throughput over the time of its phase: a line each, stepped, as what ended in each interval.
     function overTime(n) {
@@ -280,12 +281,9 @@
       for (const [width, ...steps] of lines) {
         svg.append(draw("polyline", { class: "curve", points: steps.map((v, i) => `${x(i * width)},${y(v)} ${x((i + 1) * width)},${y(v)}`).join(" ") }));
       }
-      const body = make("tbody");
-      lines.forEach(([width, ...steps], i) => steps.forEach((v, k) => body.append(make("tr", {}, make("td", {}, `${i + 1}`),
-        make("td", { class: "number" }, seconds(k * width)), make("td", { class: "number" }, said(v))))));
-      const heads = ["Run", "From", "Throughput"].map((h) => make("th", { scope: "col" }, h));
-      return [make("figure", {}, svg, make("figcaption", {}, "Throughput over the time of the phase, a line for each run: what ended in each interval. A gap is a pause; what still writes out at the end ends nothing."),
-        folded(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)))];
+      return [figured(svg, "Throughput over the time of the phase, a line for each run: what ended in each interval. A gap is a pause; what still writes out at the end ends nothing.",
+        ["Run", "From", "Throughput"],
+        lines.flatMap(([width, ...steps], i) => steps.map((v, k) => [`${i + 1}`, seconds(k * width), said(v)])))];
     }
     // Each run's time of one operation: what share of the operations took at most so long.
     function curves(n) {
@@ -303,12 +301,8 @@
       }
       shares.forEach((share, i) => svg.append(draw("text", { x: x(i), y: 172, "text-anchor": "middle" }, share)));
       some.forEach((line) => svg.append(draw("polyline", { points: line.map((v, i) => `${x(i)},${y(v)}`).join(" "), class: "curve" })));
-      const table = make("table", {}, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Run"), ...shares.map((s) => make("th", { scope: "col", class: "number" }, s)))));
-      const body = make("tbody");
-      n.latencies.forEach((line, i) => line.length && body.append(make("tr", {}, make("td", {}, `${i + 1}`), ...line.map((v) => make("td", { class: "number" }, said(v))))));
-      table.append(body);
-      return make("figure", {}, svg, make("figcaption", {}, "How long one operation took, a line for each run: what share of the operations took at most so long. Logarithmic axis."),
-        folded(table));
+      return figured(svg, "How long one operation took, a line for each run: what share of the operations took at most so long. Logarithmic axis.",
+        ["Run", ...shares], n.latencies.flatMap((line, i) => (line.length ? [[`${i + 1}`, ...line.map(said)]] : [])));
     }
 
     // Buttons in the table of numbers.
