@@ -52,10 +52,15 @@ static void make_room(struct phase *p)
     struct stat st;
     if (o->unique_dir) {
         char *folder = data_directory(o, p->target);
-        if (folder && mkdir(folder, 0700) == 0)
-            *mark |= MARK_DIRECTORY;
-        else if (!folder || errno != EEXIST)
-            failure_note(&run->failure, "mkdir", folder, errno, NULL);
+        bool ours = folder && !(*mark & MARK_DIRECTORY) && lstat(folder, &st) != 0;
+        if (ours)
+            *mark |= MARK_DIRECTORY; /* before it is made: a rank killed in between leaves no directory behind */
+        if (!folder || mkdir(folder, 0700) != 0) {
+            if (ours)
+                *mark &= (unsigned char)~MARK_DIRECTORY;
+            if (!folder || errno != EEXIST)
+                failure_note(&run->failure, "mkdir", folder, errno, NULL);
+        }
         free(folder);
     }
     bool exists = lstat(p->path, &st) == 0;

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -163,6 +164,31 @@ def test_a_stopped_run_cleans_up(iokernel, number, arguments):
     assert process.returncode == 128 + number and err.count("\n") == 1
     assert json.loads(out)["error"]["signal"] == number
     assert list(iokernel.directory.iterdir()) == []
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.parametrize("arguments", ["-n 2 -F -u -t 4k -b 8k -w -o f", "md --processes 2 -n 4 -F -d fd"])
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_rank_killed_in_the_moment_it_made_a_directory(iokernel, arguments, which):
+    # ended by a signal as mkdir returns: nothing can be noted after it
+    kill = f"strace -f -o /dev/null -e trace=mkdir -e inject=mkdir:signal=USR1:when={which}"
+    run = subprocess.run(
+        [*kill.split(), *iokernel.command, *iokernel.words([arguments])],
+        cwd=iokernel.directory,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    made = "-u" in arguments and which == 2  # counted by process: each of these makes one
+    assert run.returncode == (0 if made else 1), run.stderr
+    assert list(iokernel.directory.iterdir()) == []
+
+
+def test_a_directory_that_was_there_stays(iokernel):
+    iokernel.path("fd").mkdir()
+    assert iokernel("md --processes 2 -n 4 -F -d fd").status == 0
+    assert list(iokernel.directory.iterdir()) == [iokernel.path("fd")]
 
 
 def test_a_stopped_run_keeps_files_when_told_to(iokernel):
