@@ -24,11 +24,21 @@ _PROBE = """
   const find = (words) => [...document.querySelectorAll("table.sortable")]
     .find((t) => t.caption.textContent.startsWith(words));
   const said = await (async () => { PROBE })();
+  parent.postMessage(JSON.stringify(said), "*");
+})();
+</script>
+"""
+#: A headless window is 500 px wide at least, whatever it is asked for: a narrower page is a frame in it.
+_AROUND = """<!doctype html>
+<meta name="color-scheme" content="light dark">
+<iframe src="page.html" style="width: WIDTHpx; height: 900px; border: 0" allow="clipboard-write"></iframe>
+<script>
+addEventListener("message", (event) => {
   const place = document.createElement("pre");
   place.id = "probe";
-  place.textContent = JSON.stringify(said);
+  place.textContent = event.data;
   document.body.append(place);
-})();
+});
 </script>
 """
 
@@ -41,12 +51,13 @@ def asked(page, tmp_path, probe, width=1280, *, refused=False, dark=False):
     """
     # The policy lets only the page's own scripts run: the probe becomes one of them.
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>\n', "", page)
-    path = tmp_path / "page.html"
     text = bare.replace("</body>", f"{_PROBE.replace('PROBE', probe)}</body>")
-    path.write_text(secured(text), encoding="utf-8")
+    (tmp_path / "page.html").write_text(secured(text), encoding="utf-8")
+    path = tmp_path / "around.html"
+    path.write_text(_AROUND.replace("WIDTH", str(width)), encoding="utf-8")
     ended = subprocess.run(
         [
-            CHROMIUM, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900",
+            CHROMIUM, *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width + 20},920",
             f"--blink-settings=preferredColorScheme={0 if dark else 1}",
             "--virtual-time-budget=20000", "--dump-dom", path.as_uri(),
         ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tiercel.caching.section import Pair, _advice, _pairs, pays_from
 
 
@@ -40,6 +42,18 @@ def test_advice() -> None:
     ]
 
 
+def test_what_could_be_chance_is_no_advice() -> None:
+    write = replace(pair("hdf5-write", 100, 300), sure=False)
+    first, later = replace(pair("hdf5-read-first", 100, 50), sure=False), pair("hdf5-read-later", 100, 400)
+    assert list(_advice([write, first, later])) == [
+        "Disk, Shuffled: undecided; writes at 3.00 of plain HDF5's bandwidth could be chance.",
+        "Disk, Shuffled: worth turning on for many epochs, later ones 4.0 times plain HDF5; "
+        "what the first one costs is undecided, so from which epoch it pays, too.",
+    ]
+    (said,) = _advice([replace(first, sure=True), replace(later, sure=False)])
+    assert said.startswith("Disk, Shuffled: undecided; later epochs at 4.00")
+
+
 def test_pairs_need_both_sides() -> None:
     import pandas as pd  # noqa: PLC0415
 
@@ -53,5 +67,5 @@ def test_pairs_need_both_sides() -> None:
             {**row, "storage": "other", "layer": "none", "bandwidth": 1.0},
         ]
     )
-    (found,) = list(_pairs(rows))
+    (found,) = list(_pairs(rows, set()))
     assert (found.plain, found.cached) == (200.0, 400.0)  # the median of 100 and 300 is 200

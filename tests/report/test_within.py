@@ -5,7 +5,7 @@ from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.engines.within import Within
 from tiercel.report.data import Results
-from tiercel.report.evidence import evidence, spread
+from tiercel.report.evidence import SHARES, curve, evidence, spread
 from tiercel.report.findings.for_engineers_within import busy_clients, pauses, stragglers
 from tiercel.results.validity import FLAGS
 from tiercel.study.load import load_study
@@ -122,3 +122,14 @@ def test_each_run_has_the_speeds_of_its_processes(measured):
 def test_of_many_processes_some_are_drawn_the_slowest_always(count, points, shown):
     speeds = {rank: float(count - rank) for rank in range(count)}
     assert spread(Within("read", 0.1, (), speeds), points) == shown
+
+
+def test_the_curve_of_a_histogram_is_read_off_its_buckets():
+    # 99 operations of 1 to 2 ms, evenly; one of exactly 50 ms.
+    phase = Within("read", 0.1, (), {}, durations=((1e-3, 2e-3, 99), (50e-3, 50e-3, 1)))
+    found = curve(phase)
+    # Beyond 99 % there is no operation but the longest.
+    assert found[-1] == pytest.approx(50e-3) and len(found) == len([s for s in SHARES if s < 99]) + 1
+    assert found[SHARES.index(0)] == pytest.approx(1e-3)
+    assert found[SHARES.index(50)] == pytest.approx(1e-3 + 1e-3 * 50 / 99, rel=0.01)
+    assert curve(Within("read", 0.1, (), {})) == []

@@ -47,3 +47,10 @@ def test_a_number_stays_with_its_unit_and_figures_stay_as_they_are() -> None:
         '<a class="x" title="95\u00a0% of it">interval</a>'  # as in the list of words
     )
     assert unbroken("<p>2 storages, 1 system</p>") == "<p>2 storages, 1 system</p>"
+
+
+def test_scripts_and_styles_keep_their_blanks():
+    script = '<script>const f = (x) => "0 0 480 190"; x < 3</script>'
+    assert unbroken(f"<p>1 480 B</p>{script}<p>2 190 op/s</p>") == (
+        f"<p>1\u00a0480\u00a0B</p>{script}<p>2\u00a0190\u00a0op/s</p>"
+    )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from tiercel.pages.tables import table
+from tiercel.report.data import over_scales, stack_key
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth
 
@@ -28,6 +30,8 @@ class Pair:
     operation: str
     plain: float
     cached: float
+    sure: bool = True
+    """Whether the study's comparison of the two is decided: what could be chance is no advice."""
 
     @property
     def ratio(self) -> float:
@@ -40,13 +44,19 @@ def caching(context: Context) -> Section | None:
     everything = context.results.observations
     rows = everything[everything["operation"].isin(_OPERATIONS)]
     rows = rows[(rows["twin"] == "a") & (rows["origin"] == "measured") & ~rows["traced"].astype(bool)]
-    pairs = list(_pairs(rows))
+    decided = {
+        (row["experiment"], row["workload"], row["operation"], frozenset((row["stack_a"], row["stack_b"])))
+        for row in over_scales(context.results.comparisons)
+        if row["origin"] == "measured" and row["verdict"] != "undecided"
+    }
+    pairs = list(_pairs(rows, decided))
     if not pairs:
         return None
-    heads = ("Storage", "Workload", "What", "Plain HDF5", "With cachevol", "Ratio")
+    heads = ("Storage", "Workload", "What", "Plain HDF5", "With cachevol", "Ratio", "Sure")
     lines = [
         [p.storage, p.title, _WHAT[p.operation], (format_bandwidth(p.plain), p.plain),
-         (format_bandwidth(p.cached), p.cached), (f"{p.ratio:.2f}", p.ratio)]
+         (format_bandwidth(p.cached), p.cached), (f"{p.ratio:.2f}", p.ratio),
+         "decided" if p.sure else "undecided"]
         for p in pairs
     ]  # fmt: skip
     return Section(
@@ -65,7 +75,7 @@ def caching(context: Context) -> Section | None:
 _WHAT = {"hdf5-write": "write", "hdf5-read-first": "first epoch", "hdf5-read-later": "later epochs"}
 
 
-def _pairs(rows: pd.DataFrame) -> Iterator[Pair]:
+def _pairs(rows: pd.DataFrame, decided: set[Any]) -> Iterator[Pair]:
     keys = ["storage", "experiment", "workload", "operation", "processes"]
     for key, group in rows.groupby(keys, sort=True):
         plain = group[group["layer"] == "none"]["bandwidth"].median()
@@ -75,7 +85,9 @@ def _pairs(rows: pd.DataFrame) -> Iterator[Pair]:
             if plain > 0 and cached > 0:  # false for NaN: not run
                 where = f"{key[1]}/{key[2]}/{key[4]}/{options}"
                 shown = f"{title} ({options})" if options else title
-                yield Pair(label, where, shown, str(key[3]), plain, cached)
+                sides = frozenset((str(key[0]), stack_key(str(key[0]), str(layer))))
+                sure = (key[1], key[2], key[3], sides) in decided
+                yield Pair(label, where, shown, str(key[3]), plain, cached, sure)
 
 
 def pays_from(first: Pair, later: Pair) -> int | None:
@@ -96,7 +108,10 @@ def _advice(pairs: list[Pair]) -> Iterator[str]:
     reads = {(p.storage, p.workload, p.operation): p for p in pairs}
     for p in pairs:
         who = f"{p.storage}, {p.title}"
-        if p.operation == "hdf5-write":
+        if not p.sure and p.operation != "hdf5-read-first":
+            what = "later epochs" if p.operation == "hdf5-read-later" else "writes"
+            yield f"{who}: undecided; {what} at {p.ratio:.2f} of plain HDF5's bandwidth could be chance."
+        elif p.operation == "hdf5-write":
             if p.ratio >= WORTH:
                 yield f"{who}: worth turning on, {p.ratio:.1f} times the bandwidth of plain HDF5."
             else:
@@ -106,6 +121,11 @@ def _advice(pairs: list[Pair]) -> Iterator[str]:
             epoch = pays_from(first, p) if first else None
             if epoch is None or p.ratio < WORTH:
                 yield f"{who}: not worth turning on; later epochs {p.ratio:.2f} of plain HDF5."
+            elif first and not first.sure:
+                yield (
+                    f"{who}: worth turning on for many epochs, later ones {p.ratio:.1f} times plain HDF5; "
+                    "what the first one costs is undecided, so from which epoch it pays, too."
+                )
             else:
                 yield (
                     f"{who}: worth turning on, and it pays from epoch {epoch}; "

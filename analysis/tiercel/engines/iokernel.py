@@ -201,7 +201,15 @@ def _within(result: dict[str, Any]) -> Within:
         interval=float(series["intervalSeconds"]),
         amounts=amounts if len(amounts) > _FEW else (),
         speeds=_speeds(result),
+        durations=_durations(result.get("transferLatency") or result.get("latency") or {}),
     )
+
+
+def _durations(latency: dict[str, Any]) -> tuple[tuple[float, float, int], ...]:
+    """Return a histogram's buckets; the first and the last end at the shortest and the longest time."""
+    least, most = latency.get("min") or 0.0, latency.get("max") or 0.0
+    buckets = latency.get("buckets") or []
+    return tuple((max(low, least), min(high, most), many) for low, high, many in buckets)
 
 
 def _speeds(result: dict[str, Any]) -> dict[int, float]:

@@ -20,6 +20,23 @@ class Within:
     that was not recorded."""
     speeds: Mapping[int, float]
     """Bytes a second of each process, by its number; empty where that was not recorded."""
+    durations: tuple[tuple[float, float, int], ...] = ()
+    """The histogram of how long one operation took: from, to (s), how many, in order; empty where that
+    was not recorded."""
+
+
+def reached(durations: Sequence[tuple[float, float, int]], share: float) -> float:
+    """Return the time (s) that a share (0 to 1) of the operations of a histogram took at most.
+
+    Within a bucket it is taken to grow evenly.
+    """
+    count = sum(many for _, _, many in durations)
+    below = 0
+    for least, most, many in durations:
+        if below + many >= share * count:
+            return least + (most - least) * max(0.0, share * count - below) / many
+        below += many
+    return durations[-1][1]
 
 
 def slowest_process(speeds: Mapping[int, float]) -> tuple[int, float] | None:

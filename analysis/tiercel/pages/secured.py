@@ -8,6 +8,7 @@ import html
 import re
 
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_CODE = re.compile(r"(<script>.*?</script>|<style>.*?</style>)", re.DOTALL)
 #: A page within the page, which keeps to the policy of the one around it.
 _INNER = re.compile(r' srcdoc="([^"]*)"')
 _NONE = "'none'"
@@ -51,7 +52,9 @@ def unturned(text: str) -> str:
 
 def unbroken(text: str) -> str:
     """Return a text in which a line never ends within a number, or between it and its unit."""
-    return _READ.sub(lambda found: _WITHIN.sub("\u00a0", found[0]), text)
+    parts = _CODE.split(text)  # of code every second one: a blank there is no blank in a number
+    parts[::2] = [_READ.sub(lambda found: _WITHIN.sub("\u00a0", found[0]), part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _digest(text: str) -> str:

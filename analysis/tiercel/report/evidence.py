@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from tiercel.engines.within import Within
+from tiercel.engines.within import Within, reached
 from tiercel.errors import RunFailed, UserError
 from tiercel.pages.secured import unturned
 from tiercel.pages.words import seconds
@@ -33,6 +33,11 @@ _SELF = "\x01"
 QUANTILES = (
     ("latency_p50", 50.0), ("latency_p90", 90.0), ("latency_p99", 99.0), ("latency_p999", 99.9),
     ("latency_max", 100.0),
+)  # fmt: skip
+#: Shares (in percent) at which the curve of a recorded histogram is drawn; the longest of all follows them.
+SHARES = (
+    0.0, *range(10, 90, 10), 90.0, 93.0, 95.0, 97.0, 98.0, 99.0, 99.5, 99.7, 99.9, 99.95, 99.97,
+    99.99, 99.997, 99.999,
 )  # fmt: skip
 #: Points of throughput over time of one run, and of all together: beyond that neighbours are added. As many
 #: processes: of more, some. Where a run had fewer than the least, a page has none of either.
@@ -54,8 +59,9 @@ def evidence(results: Results, folder: Path) -> dict[str, Any]:
     store = RawStore(folder)
     points = min(_MOST, _POINTS // max(1, len(needed)))
     points = points if points >= _LEAST else 0
-    runs = {run: _run(run, known.get(run, {}), store, points) for run in needed}
-    return {"numbers": numbers, "runs": runs, "whole": points > 0}
+    drawn = points >= len(SHARES)
+    runs = {run: _run(run, known.get(run, {}), store, points, drawn=drawn) for run in needed}
+    return {"numbers": numbers, "runs": runs, "shares": SHARES, "whole": points > 0}
 
 
 def by_place(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,11 +175,18 @@ def spread(phase: Within, points: int) -> list[float]:
     return [_short(ordered[place * last // steps]) for place in range(steps + 1)] if steps > 0 else []
 
 
+def curve(phase: Within) -> list[float]:
+    """Return what one operation took at most (s): of each of SHARES beyond which there is one, and of all."""
+    count = sum(many for _, _, many in phase.durations)
+    shares = [share for share in SHARES if (100 - share) * count > 100]
+    return [_short(reached(phase.durations, share / 100)) for share in [*shares, 100.0]] if shares else []
+
+
 def _short(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int) -> Record:
+def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int, *, drawn: bool) -> Record:
     path = store.path(run) / RECORD
     steps = read_json(path)["steps"] if path.is_file() else []
     said = []
@@ -190,6 +203,7 @@ def _run(run: str, row: Mapping[str, Any], store: RawStore, points: int) -> Reco
         "folder": f"../raw/{run}/" if path.is_file() else "",
         "series": {p.operation: _over_time(p, points) for p in phases if p.amounts},
         "speeds": {p.operation: found for p in phases if (found := spread(p, points))},
+        "curves": {p.operation: found for p in phases if drawn and (found := curve(p))},
         "commands": [_command(step).replace(run, _SELF) for step in steps],
     }
 

@@ -144,11 +144,16 @@ def largest(numbers: Sequence[Number]) -> list[Number]:
     return [n for n in numbers if (n.nodes * n.processes_per_node, n.nodes) == most]
 
 
+def _place(n: Number) -> tuple[str, str, str, str]:
+    return n.experiment, n.workload, n.engine, n.metric
+
+
 def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
     first = panel[0]
     several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
     title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
-    if first.metric != "bandwidth":
+    beside = {n.operation for n in gallery.results.numbers if _place(n) == _place(first)}
+    if first.metric != "bandwidth" or len(beside) > 1:
         title += f": {words.operation(first.operation)}"
     quantity = words.capital(words.QUANTITIES[first.metric])
     name = _file_name(first.experiment, first.workload, first.operation, first.engine)
@@ -279,7 +284,10 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
         _legend(gallery, axes, firsts)
 
     axis = " Logarithmic axis." if wide(numbers) else ""
-    caption = f"Rate of metadata operations at {first.scale}.{axis} {INTERVALS}{_marks(numbers)}"
+    # Jobs that compete are rates, too, and each has processes of its own.
+    jobs = any(n.operation.startswith("job-") for n in numbers)
+    rate = "operations, of each job" if jobs else f"metadata operations at {first.scale}"
+    caption = f"Rate of {rate}.{axis} {INTERVALS}{_marks(numbers)}"
     name = _file_name(first.experiment, first.workload, "metadata", first.engine)
     tall = 1.5 + max(0.3, 0.2 * len(lines)) * len(operations)
     size = (6.2, tall + _beyond(gallery, firsts, 6.2))

@@ -35,7 +35,8 @@ def verdict_picture(
     if not rows:
         return None
     several = len({c.ranking.reference for c, _ in rows}) > 1
-    base = "the best storage that keeps files"
+    kept = any(c.ranking.reference not in results.memory for c, _ in rows)
+    base = f"the best storage{' that keeps files' if kept else ''}"
     if not several:
         base = results.name(rows[0][0].ranking.reference)
     most = max(len(points) for _, points in rows)

@@ -67,7 +67,10 @@ QUANTITIES = {
     "samples_per_second": "training speed",
 }
 #: Operations whose own names say too little.
-_OPERATIONS = {"train": "first epoch", "train-later": "later epochs", "evaluate": "evaluation"}
+_OPERATIONS = {
+    "train": "first epoch", "train-later": "later epochs", "evaluate": "evaluation",
+    "hdf5-write": "HDF5 write", "hdf5-read-first": "first epoch", "hdf5-read-later": "later epochs",
+}  # fmt: skip
 _LIFE = ("create", "write", "stat", "read", "rename", "remove")
 
 #: Levels of workload features, as parts of a sentence.

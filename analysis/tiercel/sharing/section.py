@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ _COLUMNS = (
 )  # fmt: skip
 _PER_ROW = 3
 _MOST_PANELS = 12
+#: Jobs are told apart by their lines, too, not by colour alone.
+_LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
 
 @sections.register("sharing")
@@ -74,7 +77,7 @@ def sharing(context: Context) -> Section | None:
             "through the layer in the units of its policy (bytes and a charge for each operation), on plain "
             "storage in bytes, or operations where a job moves no data. Entitled: the policy's share. A job "
             "that wants less than its share leaves the rest to others.",
-            "Deviation: standard deviation of the share over intervals (the workload's `interval`: 0.1 s "
+            "Deviation: standard deviation of the share over intervals (the workload's interval: 0.1 s "
             "unless it says otherwise). Slowdown: of the first job, against the same job alone (an "
             "application: alone before and after; noise is by how much these two differ). Allowed: what the "
             "policy's share lets an application lose to the others' I/O. That they take processor time is "
@@ -162,11 +165,24 @@ def _picture(context: Context, name: str, title: str, experiment: str, panels: P
     if not panels:
         return []
     caption = "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
+    if len(panels) > 1:
+        caption += " Each has its own axis of throughput."
     if any(not any(job["series"]) for _, document in panels for job in document["jobs"]):
         caption += " What an application moves on plain storage is not known."
     size = (8.4, 0.6 + 2.0 * math.ceil(len(panels) / _PER_ROW))
+    made = picture_of(context.figures, name, title, caption, size, partial(_draw, panels=panels), experiment)
+    return [replace(made, data=_data(panels))]
+
+
+def _data(panels: Panels) -> list[dict[str, Any]]:
+    """Return what a figure shows: a row for each job and interval in which something ended."""
     return [
-        picture_of(context.figures, name, title, caption, size, partial(_draw, panels=panels), experiment)
+        {"layer": label, "job": job["job"], "time": round((n + 0.5) * document["interval"], 6), unit: rate}
+        for label, document in panels
+        for unit in ("bytes_per_second" if document["unit"] == "B/s" else "operations_per_second",)
+        for job in document["jobs"]
+        for n, rate in enumerate(job["series"])
+        if rate
     ]
 
 
@@ -191,12 +207,13 @@ def _draw(figure: Figure, panels: Panels) -> None:
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
     jobs = list(dict.fromkeys(job["job"] for _, document in panels for job in document["jobs"]))
     colours = style.colours(jobs)
+    lines = {job: _LINES[n % len(_LINES)] for n, job in enumerate(jobs)}
     for place, ax in enumerate(axes.flat):
         if place >= len(panels):
             ax.remove()
             continue
         label, document = panels[place]
-        _panel(ax, document, colours)
+        _panel(ax, document, colours, lines)
         ax.set_title(label, fontsize=8.5)
         if place % columns == 0:
             ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
@@ -209,13 +226,14 @@ def _draw(figure: Figure, panels: Panels) -> None:
     )
 
 
-def _panel(ax: Axes, document: dict[str, Any], colours: dict[str, str]) -> None:
+def _panel(ax: Axes, document: dict[str, Any], colours: dict[str, str], lines: dict[str, Any]) -> None:
     scale = 1e9 if document["unit"] == "B/s" else 1e3
     for job in document["jobs"]:
         series = np.asarray(job["series"], dtype=float) / scale
         series[series == 0] = np.nan
         at = (np.arange(len(series)) + 0.5) * document["interval"]
-        ax.plot(at, series, color=colours[job["job"]], label=job["job"], linewidth=1.2)
+        name = job["job"]
+        ax.plot(at, series, color=colours[name], linestyle=lines[name], label=name, linewidth=1.2)
     start, end = document["contested"]
     ax.axvspan(start, end, color="#7f7f7f", alpha=0.12, linewidth=0)
     ax.set_ylim(bottom=0)

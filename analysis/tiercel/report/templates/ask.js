@@ -16,7 +16,7 @@
   };
   unpack().then(begin);
 
-  function begin({ numbers, runs: listed, whole, rows, figures }) {
+  function begin({ numbers, runs: listed, shares: drawn, whole, rows, figures }) {
     const runs = Object.fromEntries(listed);
     for (const n of Object.values(numbers)) n.runs = n.runs.map((place) => listed[place][0]);
     // Marks of numbers: "figure-<name>-number-<n>".
@@ -288,20 +288,32 @@
     // Each run's time of one operation: what share of the operations took at most so long.
     function curves(n) {
       const shares = ["50 %", "90 %", "99 %", "99.9 %", "all"];
-      const some = n.latencies.filter((l) => l.length);
-      const [least, most] = [Math.min(...some.flat()), Math.max(...some.flat())];
+      // Of each run [place, seconds] of its recorded histogram, else of the five points that its engine tells. Each
+      // nine more of the share is as wide as the one before; all is beyond the last of them.
+      const nines = (share) => -Math.log10(1 - share / 100);
+      const lines = n.latencies.map((line, i) => {
+        const recorded = runs[n.runs[i]]?.curves?.[n.of];
+        const at = recorded ? drawn.slice(0, recorded.length - 1) : line.length ? [50, 90, 99, 99.9] : [];
+        return (recorded ?? line).map((v, k) => [k < at.length ? nines(at[k]) : null, v]);
+      }).filter((l) => l.length);
+      const end = Math.max(1, ...lines.flat().map(([at]) => at ?? 0)) + 0.5;
+      const all = lines.flat().map(([, v]) => v);
+      const [least, most] = [Math.min(...all), Math.max(...all)];
       const said = seconds;
       const low = Math.log10(least), high = Math.max(Math.log10(most), low + 0.3);
-      const x = (i) => 70 + i * 95, y = (v) => 150 - 130 * (Math.log10(v) - low) / (high - low);
+      const x = (at) => 80 + 370 * (at ?? end) / end, y = (v) => 150 - 130 * (Math.log10(v) - low) / (high - low);
       const label = `Time of one operation: from ${said(least)} to ${said(most)}`;
       const svg = draw("svg", { viewBox: "0 0 480 190", role: "img", "aria-label": label });
       for (const share of [0, 0.5, 1]) {
         const v = 10 ** (low + share * (high - low));
         svg.append(draw("line", { x1: 62, x2: 460, y1: y(v), y2: y(v), class: "grid" }), draw("text", { x: 56, y: y(v) + 4, "text-anchor": "end" }, said(v)));
       }
-      shares.forEach((share, i) => svg.append(draw("text", { x: x(i), y: 172, "text-anchor": "middle" }, share)));
-      some.forEach((line) => svg.append(draw("polyline", { points: line.map((v, i) => `${x(i)},${y(v)}`).join(" "), class: "curve" })));
-      return figured(svg, "How long one operation took, a line for each run: what share of the operations took at most so long. Logarithmic axis.",
+      for (const share of [0, 50, 90, 99, 99.9, 99.99, 99.999]) {
+        if (nines(share) <= end - 0.4) svg.append(draw("text", { x: x(nines(share)), y: 172, "text-anchor": "middle" }, `${share} %`));
+      }
+      svg.append(draw("text", { x: x(null), y: 172, "text-anchor": "middle" }, "all"));
+      lines.forEach((line) => svg.append(draw("polyline", { points: line.map(([at, v]) => `${x(at)},${y(v)}`).join(" "), class: "curve" })));
+      return figured(svg, "How long one operation took, a line for each run: what share of the operations took at most so long, from the histogram where the run recorded one. Logarithmic axes.",
         ["Run", ...shares], n.latencies.flatMap((line, i) => (line.length ? [[`${i + 1}`, ...line.map(said)]] : [])));
     }
 
