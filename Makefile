@@ -160,8 +160,8 @@ lint: setup $(DEV_PACKAGES)
 # They start thousands of short programs: each would compile anew what it imports.
 test test-nightly: export PYTHONDONTWRITEBYTECODE :=
 
-# One worker more than cores: while a test waits for a Slurm, another one computes (tests/order.py).
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# Two workers more than cores: while some tests wait for a Slurm, others compute (tests/order.py).
+WORKERS ?= $(shell expr $$(nproc) + 2)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: layers lint

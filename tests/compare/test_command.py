@@ -305,7 +305,9 @@ def test_nothing_matched_is_exit_code_2_with_the_reasons(run, tmp_path):
     assert run("one", "two", "--storage-map", "gpfs=lustre")[0] == 0
 
 
-@pytest.mark.parametrize("value", [0.0, math.nan, -5.0, math.inf])
+@pytest.mark.parametrize(
+    "value", [0.0, math.nan, *(pytest.param(other, marks=pytest.mark.nightly) for other in (-5.0, math.inf))]
+)
 def test_a_side_without_rates_is_lost_and_that_fails(run, tmp_path, value):
     """No rate has no ratio; it is said first, not drawn, and no number of the answer is infinite."""
     write(tmp_path / "results" / "one", together([pair(), pair(operation="read")]))

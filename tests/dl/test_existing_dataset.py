@@ -115,8 +115,14 @@ def test_a_wrong_dataset_is_named_before_training(tmp_path: Path, own: bool) -> 
     assert "another dataset" in wrong.stderr if own else "where the workload" in wrong.stderr
 
 
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("folders", [0, 3])
+@pytest.mark.parametrize(
+    ("own", "folders"),
+    [
+        (True, 0),
+        (False, 3),
+        *(pytest.param(*both, marks=pytest.mark.nightly) for both in ((True, 3), (False, 0))),
+    ],
+)
 def test_of_a_larger_dataset_the_first_files_are_used(tmp_path: Path, own: bool, folders: int) -> None:
     file, place = written(tmp_path), tmp_path / "d"
     more = ("--set", f"dataset.num_subfolders_train={folders}")
@@ -264,7 +270,14 @@ def turned(path: Path, place: int) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("form", ["npy", "hdf5", "jpeg", "indexed_binary", "mmap_indexed_binary"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "npy",
+        "indexed_binary",
+        *(pytest.param(form, marks=pytest.mark.nightly) for form in ("hdf5", "jpeg", "mmap_indexed_binary")),
+    ],
+)
 def test_one_byte_that_changed_is_named_before_training(tmp_path: Path, form: str) -> None:
     # 100 files: every second is recorded (100 / 64, rounded up), so 46 is and 47 is not.
     text = FILE.replace("npz", form).replace("files_train: 12", "files_train: 100")

@@ -12,6 +12,7 @@ import yaml
 from tiercel.programs import STACK_FILE, program, use_stack
 from tiercel.stack import Environment, prepare
 from tiercel.stack.prepare import is_installed
+from tiercel.stack.spack import PATIENCE
 
 from .conftest import GOOD, Stack, Tiercel, lock_of
 
@@ -44,6 +45,31 @@ def test_install_resolves_builds_and_records_where_programs_are(
     finally:
         os.environ.pop("TIERCEL_STACK", None)
         program.cache_clear()
+
+
+def test_a_spack_that_gave_up_waiting_for_another_one_is_asked_again(
+    stack_project: Stack, tiercel: Tiercel
+) -> None:
+    """What Spack 1.1 said where two sites were resolved at once and neither's packages were indexed."""
+    stack_project.spack(
+        """
+        tries = folder / "tries"
+        tries.write_text((tries.read_text() if tries.exists() else "") + "x")
+        if len(tries.read_text()) < 3:
+            print("==> Error: Timed out waiting for a write lock after 120.148s."); sys.exit(3)
+        concretize()
+        """
+    )
+    code, _, err = tiercel("stack", "concretize", "--site", "small")
+    assert code == 0, err
+    assert stack_project.said() == ["small engines concretize --force"] * 3
+
+
+def test_a_spack_that_waits_for_ever_is_given_up(stack_project: Stack, tiercel: Tiercel) -> None:
+    stack_project.spack('print("==> Error: Timed out waiting for a read lock after 120.2s."); sys.exit(3)')
+    code, _, err = tiercel("stack", "concretize", "--site", "small")
+    assert code == 2 and err.splitlines()[-1].count("Timed out waiting for a read lock") == 1
+    assert len(stack_project.said()) == PATIENCE
 
 
 def test_the_lock_stays_while_nothing_changes_and_is_made_anew_when_something_does(

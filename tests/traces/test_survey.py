@@ -480,6 +480,8 @@ def test_mistakes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "survey of another folder" in said(tmp_path / "logs2", "-o", output)
     assert "--by nobody" in said(logs, "-o", output, "--by", "nobody")
     assert "--since soon" in said(logs, "-o", output, "--since", "soon")
+    for since in ("2026-12-01", "2026-12-02"):  # no job: as the last day is not in it
+        assert "is not before" in said(logs, "-o", output, "--since", since, "--until", "2026-12-01")
     assert "columns:" in said(logs, "-o", output, "--filter", "size > 3")
     real = os.scandir
 

@@ -58,6 +58,7 @@ def report(
     from tiercel.report.build import build
     from tiercel.report.printing import browser, write_pdf
     from tiercel.results.validity import FLAGS
+    from tiercel.runs.begun import check_begun
     from tiercel.site import load_site
     from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
@@ -66,6 +67,7 @@ def report(
     folder = measured_folder(site, root)
     program = browser() if pdf else ""  # before minutes are spent on the rest
     measured, asked = load_site(site, root), load_study(study, root)  # first: a mistake in them is one line
+    check_begun(folder, site, asked.study)
     missing = missing_of(site, study, root)
     page = build(folder, measured, asked, FLAGS, latex=latex, missing=missing)
     print(page)
@@ -79,12 +81,14 @@ def show(site: Site = "local", study: Study = "quick", as_json: Json = False) ->
     """Print the results in short, and the path of the report."""
     from tiercel.report.document import document
     from tiercel.report.terminal import print_summary
+    from tiercel.runs.begun import check_begun
     from tiercel.site import load_site
     from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
 
     root = project_root()
     asked = measured_folder(site, root), load_site(site, root), load_study(study, root)
+    check_begun(asked[0], site, asked[2].study)
     if as_json:
         print_json(document(*asked))
     else:

@@ -55,7 +55,8 @@ class Comparison:
         shown = self.rows
         kept = ["other", "experiment", "workload", "operation", "ratio", "low", "high", "outcome"]
         shown = shown[shown["kind"] == "verdict"][[c for c in kept if c in shown]] if len(shown) else shown
-        return html(" against ".join(side.name for side in self.answer.sides), self.summary, shown)
+        base, *others = (side.name for side in self.answer.sides)  # as its ratios and sentences have it
+        return html(f"{' and '.join(others)} against {base}", self.summary, shown)
 
 
 def compare(

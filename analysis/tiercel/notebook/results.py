@@ -24,6 +24,7 @@ from tiercel.results.dataset import to_dataset
 from tiercel.results.observations import load_runs
 from tiercel.results.raw import read_json
 from tiercel.results.validity import FLAGS
+from tiercel.runs.begun import check_begun
 from tiercel.site import load_site
 from tiercel.site.measured import measured_folder
 from tiercel.site.model import Site
@@ -181,7 +182,9 @@ def results(where: str | Path = "local", study: str | None = None) -> Results:
         raise UserError(f"{folder}: a file: unpack the artifact (tar -xzf) and name its folder")
     root, name = project_root(), str(where)
     folder = measured_folder(name, root)
-    return Results(folder, load_site(name, root), load_study(study or _latest(folder), root))
+    asked = load_study(study or _latest(folder), root)
+    check_begun(folder, name, asked.study)
+    return Results(folder, load_site(name, root), asked)
 
 
 def _of_artifact(folder: Path) -> Results:

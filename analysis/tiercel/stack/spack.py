@@ -15,6 +15,11 @@ from tiercel.errors import UserError
 #: The first release whose environments choose a site's scope by an environment variable.
 OLDEST = (1, 1)
 
+#: How often Spack is called where it gives up waiting for another one: its own patience is 2 minutes each.
+PATIENCE = 10
+
+_WAITED = re.compile(r"Timed out waiting for a (?:read|write) lock")
+
 _WITHOUT = (
     "no Spack: neither $SPACK_ROOT/bin/spack nor spack on PATH; load its module or set SPACK_ROOT "
     "(without it tiercel measures with the engines that are there: tiercel engines list)"
@@ -29,8 +34,24 @@ class Spack:
     def run(self, words: Sequence[str], variables: dict[str, str], line: Callable[[str], None]) -> int:
         """Run ``spack WORDS``, give every line of its output (both streams) to `line`, return its status.
 
-        Interrupted, it lets Spack end first: a build that is cut off cleans up after itself.
+        Interrupted, it lets Spack end first: a build that is cut off cleans up after itself. Where it gave up
+        waiting for another Spack of the user (the first one to meet its packages indexes them, which takes
+        longer than a second one waits), it is asked again, `PATIENCE` times.
         """
+        for _ in range(PATIENCE):
+            waited = False
+
+            def looked(text: str) -> None:
+                nonlocal waited
+                waited = waited or bool(_WAITED.search(text))
+                line(text)
+
+            status = self._run(words, variables, looked)
+            if not (status and waited):
+                break
+        return status
+
+    def _run(self, words: Sequence[str], variables: dict[str, str], line: Callable[[str], None]) -> int:
         process = subprocess.Popen(
             [str(self.program), "--color=never", *words],
             env={**os.environ, **variables},

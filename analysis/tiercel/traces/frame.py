@@ -115,7 +115,8 @@ class IOFrame:
             "SELECT api, kind, count(*) AS calls, sum(size)::BIGINT AS bytes, sum(duration) AS seconds "
             "FROM events GROUP BY api, kind ORDER BY api, kind"
         )
-        return f"<p>{escape(repr(self))}</p>{table.to_html(index=False, border=0)}"
+        table["bytes"] = table["bytes"].astype("Int64")  # with some missing: they were shown as 2097152.0
+        return f"<p>{escape(repr(self))}</p>{table.to_html(index=False, border=0, na_rep='–')}"
 
     @property
     def job_time(self) -> float:

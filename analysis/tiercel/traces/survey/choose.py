@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from pathlib import Path
 
@@ -41,10 +42,12 @@ def choose(
 
 
 def check_choice(since: str | None, until: str | None, where: str | None) -> None:
-    """UserError for what is no time, or an empty condition: known before thousands of traces are read."""
-    for option, text in (("--since", since), ("--until", until)):
-        if text is not None:
-            _seconds(option, text)
+    """UserError for what is no time, times that no job fits between, or an empty condition: known before
+    thousands of traces are read."""
+    first = _seconds("--since", since) if since is not None else -math.inf
+    end = _seconds("--until", until) if until is not None else math.inf
+    if first >= end:
+        raise UserError(f"--since {since} is not before --until {until}: no job begins between them")
     if where is not None and not where.strip():
         raise UserError("--filter: is empty")
 

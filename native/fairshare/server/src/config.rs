@@ -1,9 +1,11 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use policy::{CostModel, Policy, SchedulerKind, Settings};
+
+use crate::safe;
 
 pub const USAGE: &str = "\
 fairshare-server: shares a folder's storage among jobs by a policy
@@ -280,7 +282,7 @@ impl Config {
 
 /// The options that a file holds, as a command line has them.
 fn options_of_file(file: &str) -> Result<Vec<String>, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("--config {file}: {error}"))?;
+    let text = safe::text(Path::new(file)).map_err(|error| format!("--config {file}: {error}"))?;
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or("").trim();
@@ -337,6 +339,17 @@ mod tests {
     fn what_is_missing_or_out_of_range_is_refused() {
         assert!(parse(&[]).is_err());
         assert!(parse(&["--data", "x", "--parallel", "0"]).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_no_configuration() {
+        let pipe = std::env::temp_dir().join(format!("fairshare-pipe-{}", std::process::id()));
+        let name = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+        // SAFETY: a path that ends in a zero.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let error = parse(&["--config", pipe.to_str().unwrap()]).err().unwrap();
+        std::fs::remove_file(&pipe).unwrap();
+        assert!(error.ends_with("is not a file"), "{error}");
     }
 
     #[test]

@@ -108,6 +108,21 @@ pub fn secret(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+/// The text of a file that a user names. A pipe is none: who opens one that nobody writes to waits for ever.
+pub fn text(path: &Path) -> std::io::Result<String> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(std::io::Error::other("is not a file")); // of a folder reading it tells
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The file by which servers keep each other away, made where it is not there; None where another server holds it.
 /// Whatever else lies there is refused: a FIFO would keep the server waiting, and devices do things when opened.
 pub fn lock(path: &Path) -> Result<Option<File>, String> {
