@@ -63,7 +63,7 @@ LAYERS = {
         "budget",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
-        "scheduler": "queue hot strangers",
+        "scheduler": "queue hot arrivals strangers",
         "state": "server",
         "operations": "call ops ops::* control status",
         "front ends": "server::* inside fuse fuse::* metrics peers",

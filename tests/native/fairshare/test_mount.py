@@ -22,6 +22,7 @@ from .posix_checks import CHECKS
 from .test_posix import SCRIPT
 
 MIB = 1024**2
+CHARGE = 32 << 10  # of a request, beside its bytes: the server's --charge
 
 
 def needs_mount() -> None:
@@ -176,3 +177,79 @@ def test_a_tree_of_more_files_than_descriptors(programs: Programs, tmp_path: Pat
             assert os.readlink(f"/proc/{working.pid}/cwd") == str(place / "1")
             working.kill()
             working.wait()
+
+
+def test_a_write_is_one_request(mounted: Share) -> None:
+    """Before each the kernel asked whether the file gives rights to who runs it: a request of its own."""
+    job = f"user-{os.geteuid()}"
+    counts = []
+    fd = os.open(mount_of(mounted) / "f", os.O_RDWR | os.O_CREAT)
+    try:
+        for _ in range(2):
+            for block in range(200):
+                os.pwrite(fd, b"x" * 4096, block * 4096)
+            with Connection(mounted.server.socket) as connection:
+                [status] = [each for each in connection.status()["jobs"] if each["job"] == job]
+            counts.append(status["served"])
+    finally:
+        os.close(fd)
+    of_one = 4096 + CHARGE
+    assert 200 * of_one <= counts[1] - counts[0] < 220 * of_one
+
+
+WRITES_OF_ANOTHER = """
+import os, sys
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+fd = os.open(sys.argv[1], os.O_RDWR)
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "os.pwrite(fd, b'new', 0)",
+        "os.ftruncate(fd, 1)",
+        "os.truncate(sys.argv[1], 1)",
+        "os.close(os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC))",
+    ],
+)
+def test_who_changes_a_file_takes_the_rights_away_that_it_gives(
+    mounted: Share, tmp_path: Path, as_root: None, step: str
+) -> None:
+    """As on an ordinary folder, also where the kernel found before that there was nothing to take away."""
+    (ordinary := tmp_path / "ordinary").mkdir()
+    let_through(ordinary)
+    let_through(mount_of(mounted))
+    found = {}
+    for name, place, backing in [
+        ("ordinary", ordinary, ordinary),
+        ("mount", mount_of(mounted), mounted.tree),
+    ]:
+        (backing / "f").write_text("old old")
+        (backing / "f").chmod(0o777)
+        argv = [sys.executable, "-c", WRITES_OF_ANOTHER, str(place / "f")]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None and other.stdout is not None
+
+            def does(line: str, other: subprocess.Popen[str] = other) -> None:
+                assert other.stdin is not None and other.stdout is not None
+                other.stdin.write(line + "\n")
+                other.stdin.flush()
+                assert other.stdout.readline() == "done\n"
+
+            does("os.pwrite(fd, b'x', 0)")
+            (backing / "f").chmod(0o6777)
+            os.setxattr(
+                backing / "f",
+                "security.capability",
+                bytes.fromhex("0100000200040000000000000000000000000000"),
+            )
+            does(step)
+            other.stdin.close()
+        status = os.stat(place / "f")
+        found[name] = (oct(status.st_mode), status.st_size, os.listxattr(backing / "f"))
+    assert found["mount"] == found["ordinary"]
+    assert found["ordinary"][0] == "0o100777" and found["ordinary"][2] == []

@@ -82,7 +82,8 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
         if (head == tail) break;
         struct fs_reply last;
         // Nothing is to be done for the pieces of a write but to wait for them: one sleep, for the last one.
-        if (write && posted == size && fs_await(s, ring[(head - 1) % AHEAD].slot, &last) == LOST) return LOST;
+        if (write && posted == size && head - tail > 1 &&
+            fs_await(s, ring[(head - 1) % AHEAD].slot, false, &last) == LOST) return LOST;
         // A read that has to sleep sleeps until half of them are there: where both processes share a processor,
         // each sleep lets the other one go on, and one for every piece would cost more than the copies.
         unsigned pieces = head - tail;
@@ -91,7 +92,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
             return LOST;
         struct piece p = ring[tail++ % AHEAD];
         struct fs_reply reply;
-        if (fs_await(s, p.slot, &reply) == LOST) return LOST;  // all are repeated: offsets are fixed
+        if (fs_await(s, p.slot, size <= FS_SLOT_BYTES / 2, &reply) == LOST) return LOST;  // all are repeated: offsets are fixed
         if (!stop) {
             if (reply.result < 0) {
                 error = (ssize_t)reply.result;

@@ -54,13 +54,32 @@ bool fs_alive(struct session *s) {
     return !s->lost && !(REAL(poll)(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL));
 }
 
-bool fs_soon(struct session *s, int slot) {
+static bool looked(struct session *s, int slot, int looks) {
     atomic_uint *at = state(s, slot);
-    for (int look = 0; look < 200; look++) {
+    for (int look = 0; look < looks; look++) {
         if (atomic_load_explicit(at, memory_order_acquire) == FS_DONE) return true;
         __builtin_ia32_pause();
     }
     return false;
+}
+
+bool fs_soon(struct session *s, int slot) { return looked(s, slot, 200); }
+
+// The same for a request that is alone. Looking in vain costs as much as a few sleeps, and where the server has no
+// processor of its own, or the storage is slow, it is always in vain: so look as long as two of three looks find
+// something, and else once in a while, a few times: the first one may find the server asleep because we slept.
+static bool soon_alone(struct session *s, int slot) {
+    enum { LOOKS = 160, MOST_LUCK = 6, PAUSE = 128 };
+    if (looked(s, slot, 1)) return true;
+    unsigned luck = atomic_load_explicit(&s->luck, memory_order_relaxed);
+    if (luck == 0) {
+        if (atomic_fetch_add_explicit(&s->unlucky, 1, memory_order_relaxed) % PAUSE) return false;
+        luck = MOST_LUCK;
+    }
+    bool found = looked(s, slot, LOOKS);
+    luck = found ? luck + (luck < MOST_LUCK) : luck > 2 ? luck - 2 : 0;
+    atomic_store_explicit(&s->luck, luck, memory_order_relaxed);
+    return found;
 }
 
 int fs_sleep(struct session *s, int slot) {
@@ -76,8 +95,9 @@ int fs_sleep(struct session *s, int slot) {
     return 0;
 }
 
-int fs_await(struct session *s, int slot, struct fs_reply *reply) {
-    if (!fs_soon(s, slot) && fs_sleep(s, slot) == LOST) return LOST;
+int fs_await(struct session *s, int slot, bool alone, struct fs_reply *reply) {
+    bool soon = alone ? soon_alone(s, slot) : fs_soon(s, slot);
+    if (!soon && fs_sleep(s, slot) == LOST) return LOST;
     memcpy(reply, s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REPLY_AT, sizeof *reply);
     return 0;
 }
@@ -97,7 +117,7 @@ int64_t fs_over_segment(struct session *s, struct call *c) {
     if (r->path2_len) memcpy(data + r->path_len, c->path2, r->path2_len);
     if (c->payload_len) memcpy(data + r->path_len + r->path2_len, c->payload, c->payload_len);
     fs_post(s, slot, r);
-    if (fs_await(s, slot, &c->reply) == LOST) goto out;  // the slot is not ours any more
+    if (fs_await(s, slot, true, &c->reply) == LOST) goto out;  // the slot is not ours any more
     result = c->reply.result;
     size_t length = c->reply.data_len < c->out_len ? c->reply.data_len : c->out_len;
     if (c->out && length > 0) memcpy(c->out, data, length);

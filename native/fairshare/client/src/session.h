@@ -17,6 +17,7 @@ struct session {
     uint32_t stripe;            // bytes of a stripe of new files, or 0
     atomic_bool lost;
     atomic_uint slots;          // of this process's threads, one bit each
+    atomic_uint luck, unlucky;  // whether looking for an answer pays (segment.c)
     pthread_mutex_t talking;    // whoever expects something on the socket
 };
 
@@ -39,7 +40,8 @@ unsigned char *fs_slot_data(struct session *s, int slot);
 void fs_post(struct session *s, int slot, const struct fs_request *request);
 bool fs_soon(struct session *s, int slot);  // whether it is answered, or is so within a few microseconds
 int fs_sleep(struct session *s, int slot);  // until it is answered: 0, or LOST
-int fs_await(struct session *s, int slot, struct fs_reply *reply);  // the same, after a look
+// The same, after a look; `alone`: nothing else of this thread is under way.
+int fs_await(struct session *s, int slot, bool alone, struct fs_reply *reply);
 bool fs_alive(struct session *s);
 
 // copy.c

@@ -72,7 +72,7 @@ static bool together(struct stripes *s, bool write, char *buffer, size_t size, o
         if (head == tail) break;
         struct piece p = ring[tail++ % AHEAD];
         struct fs_reply reply;
-        if (fs_await(p.session, p.slot, &reply) == LOST) {
+        if (fs_await(p.session, p.slot, false, &reply) == LOST) {
             fs_lost(p.session);  // its slots are nobody's any more
             good = false;
             continue;
@@ -179,7 +179,7 @@ static int to_all(struct stripes *s, struct fs_request request) {
     }
     for (int i = 0; i < s->count; i++) {
         struct fs_reply reply = {.result = -EIO};
-        bool answered = on[i] && fs_await(on[i], slots[i], &reply) != LOST;
+        bool answered = on[i] && fs_await(on[i], slots[i], false, &reply) != LOST;
         if (answered) fs_release_slot(on[i], slots[i]);
         if (on[i] && !answered) fs_lost(on[i]);
         if (!answered) {  // not in shared memory, or the server went away: it is repeated where one can

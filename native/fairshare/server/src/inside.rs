@@ -187,7 +187,9 @@ impl Server {
                 place: Place::Inside { payload, then },
             }],
         );
-        self.nudge();
+        if self.arrivals.came() {
+            self.nudge();
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod area;
+mod arrivals;
 mod budget;
 mod call;
 mod cgroup;

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use policy::{Arbiter, JobId, Pace};
 
+use crate::arrivals::Arrivals;
 use crate::budget::Budgets;
 use crate::config::{Config, Live};
 use crate::connection::Connection;
@@ -77,6 +78,7 @@ pub struct Server {
     pub(crate) tcp: Option<TcpListener>,
     pub(crate) stop: OwnedFd,
     nudge: OwnedFd,
+    pub(crate) arrivals: Arrivals,
     pub(crate) stopping: AtomicBool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     strangers: Strangers,
@@ -139,6 +141,7 @@ impl Server {
             tcp,
             stop,
             nudge,
+            arrivals: Arrivals::default(),
             stopping: AtomicBool::new(false),
             connections: Mutex::default(),
             strangers: Strangers::new(budgets.strangers),

@@ -19,6 +19,8 @@ use crate::server::{about, Server};
 
 /// How long the listener looks at busy segments before it sleeps.
 const LOOK: Nanos = 8_000;
+/// Looks between two offers of the processor to others, each of which costs as much as some ten of them.
+const LOOKS_IN_A_ROW: u32 = 10;
 /// After this time without a request the server is at rest.
 const REST: Nanos = 10_000_000;
 const TICK: Duration = Duration::from_secs(1);
@@ -66,6 +68,7 @@ impl Workers {
     fn work(&self) {
         creds::lay_down();
         while !self.server.stopping.load(Ordering::SeqCst) {
+            let seen = self.server.arrivals.seen();
             self.server.scan();
             let (work, more) = self.server.queue.pop();
             match work {
@@ -79,9 +82,9 @@ impl Workers {
                     self.server.queue.done(&ticked);
                 }
                 Work::WaitUntil(when) => {
-                    self.rest(when);
+                    self.rest(when, seen);
                 }
-                Work::Empty => self.rest(Nanos::MAX),
+                Work::Empty => self.rest(Nanos::MAX, seen),
                 Work::Full => self.stand_by(),
             }
         }
@@ -89,10 +92,10 @@ impl Workers {
     }
 
     /// Nothing to do until then: listen, or leave that to the one who does.
-    fn rest(&self, until: Nanos) {
+    fn rest(&self, until: Nanos, seen: u64) {
         let left = until.saturating_sub(self.server.queue.now()).max(1);
         let at_most = Duration::from_nanos(left).min(TICK);
-        if !self.look(at_most) || !self.server.arm() {
+        if !self.look(at_most, seen) || !self.server.arm() || !self.server.arrivals.arm(seen) {
             return;
         }
         // Armed segments ring: whoever listens hears it, also when that is another worker.
@@ -141,14 +144,17 @@ impl Workers {
             .saturating_sub(self.last_request.load(Ordering::Relaxed))
     }
 
-    /// Look at busy segments for a few microseconds. False: something was posted.
-    fn look(&self, at_most: Duration) -> bool {
+    /// Look for what comes next for a few microseconds. False: something came.
+    fn look(&self, at_most: Duration, seen: u64) -> bool {
         let server = &self.server;
         if self.idle_time() < LOOK * 4 {
             let until = server.queue.now() + LOOK.min(at_most.as_nanos() as Nanos);
             while server.queue.now() < until {
-                if server.scan() > 0 {
-                    return false;
+                for _ in 0..LOOKS_IN_A_ROW {
+                    if server.scan() > 0 || server.arrivals.seen() != seen {
+                        return false;
+                    }
+                    std::hint::spin_loop();
                 }
                 thread::yield_now();
             }

@@ -40,6 +40,9 @@ fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
     }
 }
 
+/// Of Linux 5.11's interface; the crate knows that of 5.0.
+const FUSE_HANDLE_KILLPRIV_V2: u32 = 1 << 28;
+
 pub struct Mount {
     server: Arc<Server>,
     nodes: Arc<Nodes>,
@@ -194,8 +197,10 @@ impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
         let _ = config.set_max_write(1 << 20);
         // Whose write takes set-user-id bits away is decided where the file is written. Else the kernel would ask
-        // for a change of mode in the name of the writer, who may not.
+        // for a change of mode in the name of the writer, who may not; and, without the second, before each write
+        // whether there is anything to take away.
         let _ = config.add_capabilities(FUSE_HANDLE_KILLPRIV);
+        let _ = config.add_capabilities(FUSE_HANDLE_KILLPRIV_V2);
         Ok(())
     }
 
