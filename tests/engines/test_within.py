@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tiercel.engines.iokernel import _data_measurement
+from tiercel.engines.iokernel_within import within_phase
 from tiercel.engines.within import longest_pause, slowest_process
 from tiercel.programs import program
 
@@ -41,6 +42,30 @@ def test_the_slowest_process_is_held_against_the_others(speeds, expected):
 )
 def test_a_pause_lies_between_operations(ended, expected):
     assert longest_pause(ended, 0.1) == pytest.approx(expected)
+
+
+def test_repeats_of_a_phase_are_told_as_one():
+    def repeat(amounts, stops, buckets, least, most, interval=0.1):
+        return {
+            "access": "read",
+            "timeSeries": {"intervalSeconds": interval, "bytes": amounts, "operations": [1] * len(amounts)},
+            "perRank": [
+                {"rank": rank, "bytes": 100, "openStart": 1.0, "closeStop": 1.0 + stop}
+                for rank, stop in enumerate(stops)
+            ],
+            "transferLatency": {"min": least, "max": most, "buckets": buckets},
+        }
+
+    one = repeat([10, 20], [1.0, 2.0], [[1.0, 2.0, 5], [2.0, 4.0, 1]], 1.5, 3.0)
+    two = repeat([30], [3.0, 2.0], [[1.0, 2.0, 2], [4.0, 8.0, 1]], 1.2, 5.0)
+    both = within_phase([one, two])
+    assert both.amounts == (10.0, 20.0, 30.0)
+    # 200 bytes each: in 1 + 3 s and in 2 + 2 s
+    assert both.speeds == {0: 50.0, 1: 50.0}
+    assert both.durations == ((1.2, 2.0, 7), (2.0, 4.0, 1), (4.0, 5.0, 1))
+    # Intervals of two lengths cannot be put behind one another.
+    assert within_phase([one, repeat([30], [1.0], [], None, None, interval=0.2)]).amounts == ()
+    assert within_phase([one]).speeds == {0: 100.0, 1: 50.0}
 
 
 def _stopped_run(folder: Path, chosen: slice):

@@ -9,7 +9,8 @@ from typing import Any
 
 from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
-from tiercel.engines.within import Within, longest_pause, slowest_process
+from tiercel.engines.iokernel_within import hidden, within_phase
+from tiercel.engines.within import Within
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
@@ -22,8 +23,6 @@ _PHASES = {
 
 #: Of more processes the result would be mostly about single ones: some 400 bytes each.
 _PER_RANK = 4096
-#: So few intervals show nothing over time.
-_FEW = 2
 _MD_PHASES = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
 
 
@@ -95,10 +94,13 @@ class IOKernel(Engine):
         names = ("metadata.json",) if metadata else ("read.json", "main.json")
         path = next((output / name for name in names if (output / name).is_file()), output / names[-1])
         results = _results(path)
+        phases = [[r] for r in results]
         if not metadata:
-            results = results[-1:]  # the last phase is the measured one
+            assert isinstance(task.workload, DataWorkload)
+            count = _PHASES[task.workload.access_type].count(",") + 1
+            phases = [results[count - 1 :: count]]  # the last phase is the measured one, in each repeat
         try:
-            return [_within(r) for r in results]
+            return [within_phase(repeats) for repeats in phases if repeats]
         except (KeyError, TypeError) as error:
             raise RunFailed(f"{path.name} lacks {error}") from None
 
@@ -193,44 +195,6 @@ def _results(path: Path) -> list[dict[str, Any]]:
         raise RunFailed(f"{path.name} lacks {error}") from None
 
 
-def _within(result: dict[str, Any]) -> Within:
-    series = result["timeSeries"]
-    amounts = tuple(map(float, series["bytes" if any(series["bytes"]) else "operations"]))
-    return Within(
-        operation=result.get("key") or result["access"],
-        interval=float(series["intervalSeconds"]),
-        amounts=amounts if len(amounts) > _FEW else (),
-        speeds=_speeds(result),
-        durations=_durations(result.get("transferLatency") or result.get("latency") or {}),
-    )
-
-
-def _durations(latency: dict[str, Any]) -> tuple[tuple[float, float, int], ...]:
-    """Return a histogram's buckets; the first and the last end at the shortest and the longest time."""
-    least, most = latency.get("min") or 0.0, latency.get("max") or 0.0
-    buckets = latency.get("buckets") or []
-    return tuple((max(low, least), min(high, most), many) for low, high, many in buckets)
-
-
-def _speeds(result: dict[str, Any]) -> dict[int, float]:
-    """Return the bytes a second of each process, from its first open to its last close."""
-    return {
-        each["rank"]: each["bytes"] / (each["closeStop"] - each["openStart"])
-        for each in result.get("perRank") or []
-        if each["closeStop"] > each["openStart"]
-    }
-
-
-def _hidden(result: dict[str, Any]) -> dict[str, Any]:
-    """Return what a phase's aggregate hides, as far as it was recorded."""
-    found: dict[str, Any] = {}
-    if series := result.get("timeSeries"):
-        found["longest_pause"] = longest_pause(series["operations"], series["intervalSeconds"])
-    if slowest := slowest_process(_speeds(result)):
-        found["slowest_rank"], found["slowest_process"] = slowest
-    return found
-
-
 def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str, Any]:
     cpu = result.get("cpu") or {}
     values: dict[str, Any] = {
@@ -239,7 +203,7 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
         "began": result.get("began"),
         "clock_skew": result.get("clockSkewSeconds"),
         "session_layout": result.get("sessionLayout"),
-        **_hidden(result),
+        **hidden(result),
     }
     if latency and latency.get("count"):
         for name, key in (("mean", "mean"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"),
