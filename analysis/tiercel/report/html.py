@@ -14,6 +14,7 @@ import tiercel
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import unbroken, unturned
 from tiercel.report import packing, page_tables, words
+from tiercel.report.columns import storages
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.evidence import by_place, pack
 from tiercel.report.findings import AUDIENCES, Finding
@@ -133,7 +134,7 @@ def _counts(results: Results) -> list[str]:
     if results.failed:
         said.append(f"{len(results.failed)} failed")
     said.append(words.count(results.total, "number"))
-    said.append(words.count(len(results.stacks), "storage system"))
+    said.append(words.count(len(storages(list(results.stacks))), "storage system"))  # not its layers
     when = _time_range(results)
     return [*said, when] if when else said
 
