@@ -52,6 +52,12 @@ def cells(made, row=0):
     return {name: place for (name, _), place in zip(made.columns, made.rows[row][1], strict=True)}
 
 
+def test_where_only_memory_was_measured_nothing_is_said_of_places_that_keep_files():
+    data = samples({"shm": MEMORY})
+    assert not first_screen(data).lasting
+    assert first_screen(samples({"nvme": FAST, "shm": MEMORY})).lasting
+
+
 def test_three_systems_the_best_that_keeps_files_the_slower_one_and_memory():
     made = first_screen(samples({"nvme": FAST, "nfs-project": SLOW, "shm": MEMORY}))
     assert made.rows[0][0].name == "Simulations writing checkpoints"

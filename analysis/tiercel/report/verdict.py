@@ -102,6 +102,8 @@ class Verdict:
     """How many answers are open; empty where none is."""
     over: str
     """What the factors are over: ``over 1 and 2 processes``; empty for one scale."""
+    lasting: bool = True
+    """What the factors are against keeps files; where only memory was measured, nothing does."""
 
     @property
     def intervals(self) -> bool:
@@ -159,6 +161,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         [(advice, text) for advice, text in _MEANINGS.items() if advice in used],
         sentences.left_open(results, found),
         _over(found),
+        any(c.ranking.reference not in results.memory for c in found),
     )
 
 

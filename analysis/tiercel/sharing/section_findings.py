@@ -27,14 +27,12 @@ def _shares(context: Context, rows: pd.DataFrame) -> Iterator[str]:
         worst = off.groupby(group["stack"]).median().sort_values()
         near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
         title = context.results.experiment_title(str(experiment))
+        least, most = (format_share(worst.iloc[n], 1) for n in (0, -1))
+        differ = f"jobs' shares differ by {least} from the policy's (median, each relative to its own)"
         if len(worst) == 1:
-            yield f"{title}, {workload}: {near} is {format_share(worst.iloc[0], 1)} off its policy's shares."
+            yield f"{title}, {workload}: on {near} {differ}."
         else:
-            yield (
-                f"{title}, {workload}: nearest to its policy's shares is {near} "
-                f"({format_share(worst.iloc[0], 1)} off), "
-                f"farthest {far} ({format_share(worst.iloc[-1], 1)})."
-            )
+            yield f"{title}, {workload}: nearest to its policy is {near}: {differ}; farthest {far}: {most}."
 
 
 def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
