@@ -37,7 +37,8 @@ def test_contests_and_applications() -> None:
     ])  # fmt: skip
     assert findings(CONTEXT, rows) == (
         # 0.08 of 0.8 is 10 %, of 0.2 40 %; the median of both is 25 %.
-        "E, cycle: on fair jobs' shares differ by 25.0 % from the policy's (median, each relative to its own).",
+        "E, cycle: on fair jobs' shares differ by 25.0 % from the policy's (median, each relative to its "
+        "own).",
         "E, melt: beside the background job its time changes by +12.0 % on job (within the noise of the "
         "10.0 % that its share allows), +40.0 % on fifo (above the 10.0 % that its share allows), +5.0 % on "
         "size (within the 10.0 % that its share allows), +50.0 % on plain. Two runs alone differ by 3.0 %.",
@@ -50,8 +51,8 @@ def test_results_without_applications() -> None:
         row("far", "cycle", "a", share=0.7, entitled_share=0.5),
     ])  # fmt: skip
     assert findings(CONTEXT, rows) == (
-        "E, cycle: nearest to its policy is near: jobs' shares differ by 0.0 % from the policy's (median, each "
-        "relative to its own); farthest far: 40.0 %.",
+        "E, cycle: nearest to its policy is near: jobs' shares differ by 0.0 % from the policy's (median, "
+        "each relative to its own); farthest far: 40.0 %.",
     )
 
 
