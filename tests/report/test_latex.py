@@ -49,6 +49,7 @@ def report(tmp_path_factory):
     return _built(Synthetic().whole(), folder)
 
 
+@pytest.mark.nightly
 def test_a_table_of_many_rows_goes_over_pages(report):
     text = (report / "latex" / "numbers.tex").read_text()
     assert text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 1

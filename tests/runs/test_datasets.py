@@ -62,7 +62,7 @@ def content(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(p.relative_to(folder)): (p.stat().st_ino, p.stat().st_mtime_ns) for p in files}
 
 
-@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("absolute", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_all_runs_train_on_it_and_leave_it(new_project, tmp_path: Path, absolute: bool) -> None:  # type: ignore[no-untyped-def]
     project = new_project()
     place = tmp_path / ("project/kept" if absolute else "scratch/sets/small")

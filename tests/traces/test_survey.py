@@ -325,7 +325,7 @@ def test_killed_in_the_middle_nothing_is_lost_or_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs, output = tmp_path / "logs", tmp_path / "s.parquet"
-    for number in range(80):
+    for number in range(40):
         trace(logs, f"job-{number:02}", size=100 + number)
     command = [
         sys.executable,
@@ -353,11 +353,11 @@ def test_killed_in_the_middle_nothing_is_lost_or_twice(
     with journal.open("ab") as file:  # as if it had been killed in the middle of a line
         file.write(b'{"log": "half of a')
     kept = {json.loads(line.partition(b" ")[2])["path"] for line in journal.read_bytes().split(b"\n")[1:-1]}
-    assert 4 <= len(kept) < 80
+    assert 4 <= len(kept) < 40
     names = made(monkeypatch)
     table = survey(logs, output)
-    assert sorted(names) == sorted({f"job-{n:02}" for n in range(80)} - {Path(path).name for path in kept})
-    assert table["bytes_read"].tolist() == [100 + number for number in range(80)]
+    assert sorted(names) == sorted({f"job-{n:02}" for n in range(40)} - {Path(path).name for path in kept})
+    assert table["bytes_read"].tolist() == [100 + number for number in range(40)]
     assert table["log"].is_unique and not journal.exists()
 
 

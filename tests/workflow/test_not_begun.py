@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import tiercel as tc
 from tiercel.cli import results as commands
 from tiercel.errors import UserError
+from tiercel.runs.begun import check_begun
 from tiercel.runs.stamps import stamps_folder
 
 from ..conftest import ONE, Project, needs_iokernel
@@ -25,6 +27,8 @@ def test_what_was_never_begun_has_no_page(project: Project, monkeypatch: pytest.
     for command in (commands.report, commands.show):
         with pytest.raises(UserError, match="nothing of it was measured on site local: run"):
             command(study="other")
+    with pytest.raises(UserError, match="nothing of it was measured on site local: run"):
+        tc.results("local", "other")
     assert page.read_bytes() == before
 
     # As an evaluation leaves it that was interrupted before its first run.
@@ -35,5 +39,4 @@ def test_what_was_never_begun_has_no_page(project: Project, monkeypatch: pytest.
     # Measured elsewhere: rows, and no stamps.
     folder = stamps_folder(project.results, "tiny")
     folder.rename(folder.with_name("away"))
-    commands.report(study="tiny")
-    assert "This study is not finished" not in page.read_text()
+    check_begun(project.results, "local", "tiny")

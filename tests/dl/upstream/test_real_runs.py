@@ -56,7 +56,10 @@ def test_a_rank_that_fails_ends_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("format", ["npz", "hdf5", "png", "csv", "npy"])
+@pytest.mark.parametrize(
+    "format",
+    ["npz", "png", "csv", *(pytest.param(format, marks=pytest.mark.nightly) for format in ("hdf5", "npy"))],
+)
 def test_pytorch_formats(tmp_path: Path, format: str) -> None:
     environment("pytorch")
     (tmp_path / "out").mkdir()
