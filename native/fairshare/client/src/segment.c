@@ -68,8 +68,9 @@ bool fs_soon(struct session *s, int slot) { return looked(s, slot, 200); }
 // The same for a request that is alone. Looking in vain costs as much as a few sleeps, and where the server has no
 // processor of its own, or the storage is slow, it is always in vain: so look as long as two of three looks find
 // something, and else once in a while, a few times: the first one may find the server asleep because we slept.
+// A look lasts as long as a server takes that has to be woken first: shorter ones would never find one that is awake.
 static bool soon_alone(struct session *s, int slot) {
-    enum { LOOKS = 160, MOST_LUCK = 6, PAUSE = 128 };
+    enum { LOOKS = 400, MOST_LUCK = 6, PAUSE = 128 };
     if (looked(s, slot, 1)) return true;
     unsigned luck = atomic_load_explicit(&s->luck, memory_order_relaxed);
     if (luck == 0) {
