@@ -150,6 +150,7 @@ def test_compared_as_an_archive(packed: Path, measured: Project) -> None:
     assert done.returncode == 2 and "are the same 24 runs" in done.stderr  # so both were read
 
 
+@pytest.mark.nightly
 def test_slim_is_made_again_too(measured: Project, shelf: Path, tmp_path: Path) -> None:
     project = copy_of(measured, tmp_path / "project", "metadata.*")
     assert len(list((project.results / "raw").rglob("*.pfw.gz"))) >= 2
@@ -237,6 +238,7 @@ def test_killed_while_packing(measured: Project, tmp_path: Path) -> None:
     assert done.returncode == 2 and "is there already" in done.stderr
 
 
+@pytest.mark.nightly
 def test_two_at_once_pack_the_same(measured: Project, tmp_path: Path) -> None:
     project = copy_of(measured, tmp_path / "project", "metadata.*.r?-*")
     targets = [tmp_path / place / "x.tar.gz" for place in "ab"]

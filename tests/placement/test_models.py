@@ -39,6 +39,7 @@ def test_grouped_splits_share_no_cell_and_random_ones_do(sweep: tuple[Path, pd.D
     assert len(held) == x["transfer_size"].nunique()
 
 
+@pytest.mark.nightly
 def test_models_beat_always_the_same_and_ours_reaches_the_papers_accuracy_where_systems_differ(
     sweep: tuple[Path, pd.DataFrame],
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_folder_of_another_file_system_is_not_measured_as_this_one(new_project
     assert "data_folder: /dev/shm: lies on /dev/shm, not on" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.nightly
 def test_objects_that_are_there(new_project, gateway: Gateway) -> None:  # type: ignore[no-untyped-def]
     project = new_project()
     site = project.root / "site-configs" / "local" / "site.yaml"

@@ -200,7 +200,9 @@ def python_packages() -> dict[str, dict[str, object]]:
 
 def _with_crates(folder: Path) -> Path:
     """Copy fairshare to `folder`, with its crates beside it as its recipe says."""
-    shutil.copytree(CHECKOUT / "native" / "fairshare", folder, ignore=shutil.ignore_patterns("target"))
+    shutil.copytree(
+        CHECKOUT / "native" / "fairshare", folder, ignore=shutil.ignore_patterns("build-*", "target")
+    )
     done = subprocess.run(
         ["cargo", "vendor", "--locked"], cwd=folder, capture_output=True, text=True, check=False
     )

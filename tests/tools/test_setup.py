@@ -23,7 +23,9 @@ def checkout_with_blanks(tmp_path: Path) -> Path:
     """A checkout of links: its virtual environment has this one's MPI, and programs of its own."""
     root = tmp_path / "it's my [own] & checkout"
     (root / ".venv" / "bin").mkdir(parents=True)
-    shutil.copytree(CHECKOUT / "native", root / "native", ignore=shutil.ignore_patterns("build", "target"))
+    shutil.copytree(
+        CHECKOUT / "native", root / "native", ignore=shutil.ignore_patterns("build", "build-*", "target")
+    )
     shutil.copytree(CHECKOUT / "tools", root / "tools")
     for name in ("include", "lib"):
         (root / ".venv" / name).symlink_to(HERE.parent / name)

@@ -26,7 +26,7 @@ def build(tmp_path_factory):
     if given:
         return pathlib.Path(given).resolve()
     copy = tmp_path_factory.mktemp("build of iokernel") / "iokernel"  # a path with spaces, on purpose
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "build-*"))
     mpicc = f"MPICC={program('mpicc') or ''}"
     subprocess.run(["make", "-s", "-j2", "CFLAGS=-O1", mpicc, "all", "sanitize"], cwd=copy, check=True)
     return copy / "build"

@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture
 def copy(source, tmp_path):
     folder = tmp_path / "a folder's copy"
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("build"))
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("build", "build-*"))
     return folder
 
 
