@@ -13,7 +13,7 @@ from tiercel.caching.fuzz.run import SETTINGS, fuzz
 
 from .conftest import needs_connector
 
-CASES = 7 * len(SETTINGS)  # seven of every settings
+CASES = 12 * len(SETTINGS)  # every settings once
 
 
 @needs_connector
@@ -21,8 +21,8 @@ def test_no_case_differs() -> None:
     outcome = fuzz(CASES)
     assert outcome.mismatches == []
     assert outcome.cases == CASES
-    assert outcome.staged_bytes > 5_000_000  # the cases do reach the log and the copies
-    assert outcome.hit_bytes > 5_000_000
+    assert outcome.staged_bytes > 10_000_000  # the cases do reach the log and the copies
+    assert outcome.hit_bytes > 10_000_000
 
 
 @needs_connector

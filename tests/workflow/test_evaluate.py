@@ -193,6 +193,8 @@ def test_failed_runs_are_reported_and_can_be_retried(project: Project) -> None:
     assert "the study's timeout" in runs["reason"][0]
     assert "timeout" in (project.results / "report" / "index.html").read_text()
     before = started(project)
+    project.tiercel("evaluate", "--study", "tiny")
+    assert started(project) == before
     # Interrupted when what failed has been set aside, it is as if that had never run.
     (raw,) = (path for path in (project.results / "raw").iterdir() if path.name != "interrupted")
     set_aside = (

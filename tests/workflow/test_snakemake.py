@@ -83,8 +83,8 @@ def views(root: Path, site: str, *modes: str) -> list[tuple[int, str, str]]:
     ]
 
 
-#: One of each launcher and scheduler: what the others have more are numbers.
-TOLD_APART = ("lassen", "local", "slurm-virtual", "theta", "wombat")
+#: One of each launcher and scheduler: of the others each has those of one of these.
+TOLD_APART = ("frontera", "lassen", "local", "slurm-virtual", "theta", "thetagpu")
 
 
 @pytest.mark.parametrize(

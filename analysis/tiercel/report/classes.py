@@ -219,3 +219,8 @@ def _text(value: Any) -> str:
 def undecided(found: Iterable[WorkloadClass]) -> list[WorkloadClass]:
     """Return the classes for which no storage system can be named."""
     return [c for c in found if "undecided" in c.ranking.advice.values()]
+
+
+def against_kept(results: Results, found: Iterable[WorkloadClass]) -> bool:
+    """Return whether anything that others are held against keeps files: of memory alone nothing does."""
+    return any(c.ranking.reference not in results.memory for c in found)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tiercel.report import verdict_sentences as sentences
 from tiercel.report import words
-from tiercel.report.classes import WorkloadClass, in_sentence
+from tiercel.report.classes import WorkloadClass, against_kept, in_sentence
 from tiercel.report.columns import columns, short
 from tiercel.report.data import Record, Results, over_scales
 from tiercel.report.room import free_bytes, storage_of
@@ -161,7 +161,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         [(advice, text) for advice, text in _MEANINGS.items() if advice in used],
         sentences.left_open(results, found),
         _over(found),
-        any(c.ranking.reference not in results.memory for c in found),
+        against_kept(results, found),
     )
 
 

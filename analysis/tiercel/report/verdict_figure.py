@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from tiercel.report import style, words
 from tiercel.report.axes import log_ticks
-from tiercel.report.classes import WorkloadClass
+from tiercel.report.classes import WorkloadClass, against_kept
 from tiercel.report.data import Record, Results
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
@@ -35,8 +35,7 @@ def verdict_picture(
     if not rows:
         return None
     several = len({c.ranking.reference for c, _ in rows}) > 1
-    kept = any(c.ranking.reference not in results.memory for c, _ in rows)
-    base = f"the best storage{' that keeps files' if kept else ''}"
+    base = f"the best storage{' that keeps files' if against_kept(results, [c for c, _ in rows]) else ''}"
     if not several:
         base = results.name(rows[0][0].ranking.reference)
     most = max(len(points) for _, points in rows)
