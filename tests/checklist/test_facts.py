@@ -12,6 +12,7 @@ from tiercel.checklist.submit import jobs_of, merged, of_job, why_not
 from tiercel.errors import UserError
 from tiercel.report.sections.base import Context
 from tiercel.report.sections.facts import facts as facts_section
+from tiercel.results.raw import write_json
 from tiercel.site import load_site
 from tiercel.site.facts import Found, Measured, facts_of, read_facts, standing_of, summary, write_facts
 from tiercel.site.model import Site
@@ -100,6 +101,24 @@ def test_standing_of_facts(tmp_path: Path) -> None:
     assert summary(facts.values()) == (
         f"2 measured, 1 from a source, {len(facts) - 3} unverified; does not fit: memory_per_node"
     )
+
+
+def test_a_site_file_that_names_its_user_is_known_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a job writes names no user, and the folder is the same one.
+    monkeypatch.setenv("USER", "mklein")
+    here = site(storages={"main": {"mount": "/", "type": "ext4", "scratch": "/scratch/mklein/io"}})
+    left = {"fact": "storages.main.scratch", "found": "nothing left", "fits": True}
+    write_json(tmp_path / "job.json", {**left, "stated": "/scratch/mklein/io"})
+    seen = Found.model_validate_json((tmp_path / "job.json").read_text())
+    assert "mklein" not in seen.stated
+    measured = Measured(site="here", date="2026-11-26", facts=[seen])
+    facts = {fact.name: fact for fact in facts_of(here, measured)}
+    assert facts["storages.main.scratch"].standing == "measured"
+    moved = site(storages={"main": {"mount": "/", "type": "ext4", "scratch": "/scratch/mklein/other"}})
+    facts = {fact.name: fact for fact in facts_of(moved, measured)}
+    assert facts["storages.main.scratch"].standing == "unverified"
 
 
 def test_plan_and_report_say_how_sure_the_facts_are(tmp_path: Path) -> None:
