@@ -59,7 +59,7 @@ def _limits(
 ) -> list[Limit]:
     size, direction = content(workload, kind, action)
     found: list[Limit] = []
-    on_it = [stage for stage in stages if stage.carries != "data"]
+    on_it = [stage for stage in stages if stage.carries_metadata]
     for stage in on_it:
         done = stage.does(action)
         if done is not None:
@@ -68,7 +68,7 @@ def _limits(
         return []
     for stage in stages:
         one = stage.one_carries(direction)
-        if size and one is not None and stage.carries != "metadata":
+        if size and one is not None and stage.carries_data(direction):
             found.append(Limit(one * stage.count(nodes, processes) / size, stage, "bandwidth"))
     waits = [stage.takes(action) or 0.0 for stage in on_it]
     found += waited([(stage, 1.0) for stage in on_it], waits, nodes * processes)
