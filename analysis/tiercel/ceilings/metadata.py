@@ -7,7 +7,7 @@ from typing import Literal
 
 from tiercel.ceilings.ceiling import Ceiling, Limit, waited, words_of
 from tiercel.site.model import Storage
-from tiercel.site.topology import Action, Direction, Stage
+from tiercel.site.topology import Action, Direction, Stage, StageKind
 from tiercel.study.workloads import MetadataWorkload
 
 Kind = Literal["file", "directory"]
@@ -32,13 +32,16 @@ def content(workload: MetadataWorkload, kind: Kind, action: Action) -> tuple[int
 def unknown_servers(storage: Storage, action: Action) -> tuple[str, ...]:
     """Return the stages that carry metadata out and whose figure of it nobody gives.
 
-    These are servers: a link has no such figure.
+    These are servers, or the media of a storage that a node has for itself: a link has no such figure.
     """
     if any(stage.whole for stage in storage.topology):
         return ()
+    kind: StageKind = "server" if storage.medium == "network" else "media"
     servers = [s for s in storage.topology if s.carries == "metadata"] or [
-        s for s in storage.topology if s.stage == "server" and s.carries == "all" and not s.absent
+        s for s in storage.topology if s.stage == kind and s.carries == "all" and not s.absent
     ]
+    if not servers and not any(stage.does(action) for stage in storage.topology if stage.carries_metadata):
+        return (kind,)
     return tuple(words_of(s) for s in servers if s.does(action) is None)
 
 
