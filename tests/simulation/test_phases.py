@@ -248,6 +248,18 @@ def test_where_nobody_says_how_long_an_operation_takes_it_is_a_bound() -> None:
     assert unknown(storage(some), files, 1, 1) == ("latency (stat)",)
 
 
+def test_a_process_that_keeps_one_of_many_disks_busy_is_a_bound_without_their_latency() -> None:
+    # One read at a time goes to one of 25 disks; what it takes there nobody says. 25 at a time keep all busy.
+    disks = {**MEDIA, "random_operations": 100}
+    of = storage({**LINK, "latency": "50us"}, disks, medium="disk")
+    read = data("read", pattern="random")
+    assert unknown(of, read, 1, 4) == ("latency of media (the disks)",)
+    assert unknown(of, read, 1, 25) == unknown(of, data("read"), 1, 4) == ()
+    told = storage({**LINK, "latency": "50us"}, {**disks, "latency": "10ms"}, medium="disk")
+    assert unknown(told, read, 1, 4) == ()
+    assert one(read, told, 1, 1).seconds == pytest.approx(1000 * (0.01005 + 1e6 / 10e9), rel=1e-3)
+
+
 def test_what_is_no_data_is_refused() -> None:
     assert simulated(data("read", access="RAW")) is None
     assert "only data and metadata are" in (simulated(KVCacheWorkload.model_construct(operation="kv")) or "")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiercel.ceilings.ceiling import Figure, missing, on_the_way
+from tiercel.ceilings.ceiling import Figure, missing, on_the_way, words_of
 from tiercel.ceilings.demand import reaching
 from tiercel.ceilings.metadata import Kind, content, phases_of, unknown_servers
 from tiercel.ceilings.study import demand_of, waits
@@ -99,8 +99,16 @@ def unknown(storage: Storage, workload: Workload, nodes: int, processes_per_node
     demand = demand_of(workload, nodes, processes_per_node)
     if demand is None:
         return ()
-    waited_for = any(stage.adds(demand.operation) for stage in on_the_way(storage, demand.operation))
-    return (*missing(storage, demand), *(["latency"] if demand.outstanding and not waited_for else []))
+    way, under_way = on_the_way(storage, demand.operation), demand.outstanding
+    waited_for = any(stage.adds(demand.operation) for stage in way)
+    # Fewer operations under way than units keep some of these idle, for as long as an operation takes.
+    idle = [
+        f"latency of {words_of(stage)}" for stage in way
+        if under_way and under_way < stage.count(nodes, processes_per_node)
+        and stage.begins(demand.operation, demand.random) and not stage.adds(demand.operation)
+    ]  # fmt: skip
+    lacks = ["latency"] if under_way and not waited_for else idle
+    return (*missing(storage, demand), *lacks)
 
 
 def phases(workload: Workload, storage: Storage, nodes: int, processes_per_node: int) -> list[Phase]:
