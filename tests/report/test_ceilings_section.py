@@ -255,3 +255,18 @@ def test_what_the_nodes_memory_served_is_held_against_that(tmp_path: Path) -> No
     assert made is not None
     warm, synced = cells(made)
     assert (warm[5:7], synced[5:7]) == (["75 %", "memory"], ["90 %", "media"])
+
+
+def test_what_lies_above_a_calibration_is_said_once_for_a_storage(
+    section: Callable[..., Section | None],
+) -> None:
+    rows = [
+        row("here", operation, 1, bandwidth)
+        for operation, bandwidth in (("read", 2 * GB), ("write", 1.5 * GB))
+    ]
+    made = section(*rows)
+    assert made is not None
+    assert made.paragraphs == (
+        "here: 2 medians lie above what was found when the storage was calibrated, at 150 % to 200 % of it: "
+        "a cache served them, or the storage was slower then (tiercel site calibrate).",
+    )

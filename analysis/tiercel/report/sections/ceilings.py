@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -72,7 +73,7 @@ def ceilings(context: Context) -> Section | None:
          (format_share(b.share), b.share), limit_name(b.ceiling.limits[0]), _next(b), _verdict(b)]
         for b in found
     ]  # fmt: skip
-    sentences = [sentence for b in found if (sentence := _sentence(b))]
+    sentences = _sentences(found)
     marks: dict[bool, list[Mark]] = {False: [], True: []}
     for b in found:
         mark = Mark(b.where, b.measured, b.ceiling.rate, limit_name(b.ceiling.limits[0]))
@@ -122,6 +123,24 @@ def limit_name(limit: Limit) -> str:
 def _next(best: _Best) -> str:
     after = best.ceiling.next
     return f"{limit_name(after)}, {best.shown(after.rate)[0]}" if after else "not known"
+
+
+def _sentences(found: Sequence[_Best]) -> list[str]:
+    """Return what is to be said, once for all results of a storage that lie above its calibration: one quiet
+    hour makes that of most."""
+    above: dict[str, list[_Best]] = {}
+    for b in found:
+        if b.share > 1 and b.ceiling.stage.calibrated:
+            above.setdefault(b.label, []).append(b)
+    several = {label: some for label, some in above.items() if len(some) > 1}
+    said = [
+        f"{label}: {len(some)} medians lie above what was found when the storage was calibrated, at "
+        f"{format_share(min(b.share for b in some))} to {format_share(max(b.share for b in some))} of it: a "
+        "cache served them, or the storage was slower then (tiercel site calibrate)."
+        for label, some in several.items()
+    ]
+    told = [b for b in found if b not in several.get(b.label, [])]
+    return [*said, *(sentence for b in told if (sentence := _sentence(b)))]
 
 
 def _sentence(best: _Best) -> str:
