@@ -143,6 +143,12 @@ def test_operations_in_random_order_bound_random_reads_alone() -> None:
         ("gateway.sizes=1,0.5", "sizes: of 2 units, and units says 6"),
         ("gateway.sizes=1,-1", "sizes.1: "),
         ("gateway.cache=12GB", "cache: "),
+        (
+            "gateway.bandwidth=9999999TB/s",
+            "bandwidth: input should be less than or equal to 1000000000000000",
+        ),
+        ("gateway.operations=1e300", "operations: "),
+        ("gateway.latency=48h", "latency: "),
         ("vast.gateway.absent=true", "absent: true, and it has bandwidth"),
         ("media.bandwidth=1GB/s", "no storage has a stage media: name the storage (vast, gpfs, twice)"),
         ("twice.server.units=3", "twice has 2 stages server: server#1 (four servers), server#2 (others)"),

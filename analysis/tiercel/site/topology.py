@@ -23,8 +23,10 @@ Spread = Literal["stripes", "nodes", "processes"]
 Carries = Literal["all", "data", "metadata", "reads", "writes"]
 #: Figures that a stage has for reads and writes alike, or for each of them (`read_latency`).
 FOR_EACH_DIRECTION = ("bandwidth", "operations", "latency", "cache")
-Each = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Wait = Annotated[Duration, Field(gt=0)]
+#: Of one unit, a thousand times what any does; whatever is more is a mistake. B/s, operations per second, s.
+MOST_BANDWIDTH, MOST_OPERATIONS, LONGEST = 1e15, 1e12, 86_400.0
+Each = Annotated[float, Field(gt=0, le=MOST_OPERATIONS, allow_inf_nan=False)]
+Wait = Annotated[Duration, Field(gt=0, le=LONGEST)]
 Kept = Annotated[Size, Field(gt=0)]
 #: Units that are not alike, each as a multiple of the figures.
 Sizes = Annotated[
@@ -46,13 +48,17 @@ class Stage(Document):
     stage: StageKind = Field(description="its kind")
     label: Line = Field(default="", description="its name in sentences")
     bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads and writes alike"
+        default=None,
+        gt=0,
+        le=MOST_BANDWIDTH,
+        allow_inf_nan=False,
+        description="of one unit, reads and writes alike",
     )
     read_bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads"
+        default=None, gt=0, le=MOST_BANDWIDTH, allow_inf_nan=False, description="of one unit, reads"
     )
     write_bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, writes"
+        default=None, gt=0, le=MOST_BANDWIDTH, allow_inf_nan=False, description="of one unit, writes"
     )
     operations: Each | None = Field(default=None, description="per second, of one unit")
     read_operations: Each | None = Field(default=None, description="of one unit, reads")
@@ -69,9 +75,11 @@ class Stage(Document):
         default=None,
         description="creates, stats... of files or folders per second, of one unit; or of each kind",
     )
-    latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
-    read_latency: Duration | None = Field(default=None, gt=0, description="of a read")
-    write_latency: Duration | None = Field(default=None, gt=0, description="of a write")
+    latency: Duration | None = Field(
+        default=None, gt=0, le=LONGEST, description="what it adds to one operation"
+    )
+    read_latency: Duration | None = Field(default=None, gt=0, le=LONGEST, description="of a read")
+    write_latency: Duration | None = Field(default=None, gt=0, le=LONGEST, description="of a write")
     metadata_latency: Wait | dict[Action, Wait] | None = Field(
         default=None,
         description="what a create, stat... takes its process where it is alone; or of each kind",
