@@ -13,7 +13,7 @@ from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.planning import make_plan
-from tiercel.runs.replaced import Replaced
+from tiercel.runs.replaced import Replaced, _differences, _plain
 from tiercel.runs.status import Status, status_of
 from tiercel.runs.status_words import words_of
 
@@ -85,6 +85,26 @@ def test_what_is_measured_again_says_what_changed(project: Project) -> None:
     # Another study's runs of the same names are none of this one's.
     project.study("other", STUDY.replace("study: tiny", "study: other"))
     assert status_of(make_plan("local", "other", project.root), project.root).replaced == ()
+
+
+def test_layers_that_changed_are_told_by_their_labels() -> None:
+    """Whole lists of settings stood there; and each was held against a run through another policy."""
+
+    def layers(version: str, **options: str) -> dict[str, object]:
+        said = " ".join(f"{key}={value}" for key, value in options.items())
+        label = f"fairshare {said}".strip()
+        one = {"layer": "fairshare", "options": options, "label": label, "version": version}
+        return {"layers": [one]}
+
+    def told(before: dict[str, object], now: dict[str, object]) -> list[str]:
+        return [f"{name} was {_plain(a)} and is {_plain(b)}" for name, a, b in _differences(before, now)]
+
+    fifo = layers("1", policy="fifo")
+    assert told(fifo, layers("2", policy="fifo")) == ["layer fairshare: version was 1 and is 2"]
+    assert told(fifo, layers("1", policy="size-fair")) == [
+        "layers was fairshare policy=fifo and is fairshare policy=size-fair"
+    ]
+    assert told(fifo, {"layers": []}) == ["layers was fairshare policy=fifo and is not set"]
 
 
 def test_a_damaged_run_is_no_change(project: Project) -> None:
