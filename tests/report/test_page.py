@@ -363,3 +363,13 @@ def test_a_figure_keeps_a_hundredth_of_a_point_and_its_labels(whole):
     assert svg.inline('<svg viewBox="0 0 1 1"><text x="1.23456">1.23456</text></svg>', "f", "l").endswith(
         '<text x="1.23">1.23456</text></svg>'
     )
+
+
+def test_what_others_measured_is_no_run_of_ours(build_page):
+    """The page began with "0 runs with numbers", and said how to measure again what was not measured here."""
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme", "shm"), origin="imported")
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    data.runs = []
+    text = build_page(data).page.text
+    assert "imported, not measured here" in text
+    assert "0 runs" not in text and "Measure again" not in text
