@@ -242,7 +242,10 @@ def test_names_that_turn_the_line_or_have_no_end_change_nothing_else(build_page,
     data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
     for row in (*data.observations, *data.runs):
         row["storage_label"], row["title"] = f"{row['storage']} \u202e{'n' * 300}", f"\u2067{'t' * 300}"
-    of_study = study().model_copy(update={"title": f"Study \u202e{'s' * 300}"})
+    long = {"title": f"Study \u202e{'s' * 300}"}
+    # The links on top name experiments.
+    named = {key: each.model_copy(update=long) for key, each in study().experiments.items()}
+    of_study = study().model_copy(update={**long, "experiments": named})
     page = build_page(data, of_study=of_study).html
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)
     said = asked(
