@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from tiercel.cli.following import rest
 from tiercel.errors import UserError
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
@@ -164,6 +167,35 @@ def test_what_goes_on_and_what_was_cut_off_are_told_apart(project: Project) -> N
     holder.stdin.close()
     holder.wait()
     holder.stdout.close()
+
+
+def test_a_page_that_is_made_anew_rests_no_longer_than_its_study_goes_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After kill -9 of the evaluation its last page said for minutes that it was being measured."""
+    waited: list[float] = []
+    rest(1e6, project.results)  # nobody measures
+    with ExitStack() as measuring:
+        measuring.enter_context(SiteLock(project.results))
+
+        def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            if len(waited) == 3:
+                measuring.close()
+
+        monkeypatch.setattr("tiercel.cli.following.time.sleep", sleep)
+        rest(1e6, project.results)
+    assert len(waited) == 3
+
+
+@pytest.mark.nightly
+def test_a_study_that_nobody_goes_on_with_is_followed_to_its_page(project: Project) -> None:
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    said = project.tiercel("report", "--study", "tiny", "--follow")
+    assert said.returncode == 0 and "nobody measures (stopped, 2 runs to come)" in said.stderr
+    assert "2 of 4 planned runs ended well" in Path(said.stdout.strip()).read_text()
 
 
 def test_failures_are_counted_by_reason(project: Project) -> None:
