@@ -35,6 +35,8 @@ def test_no_table_is_wider_than_the_paper(whole, tmp_path):
       near.parentNode.append(wide);  // beside others, as where one experiment has both
       const high = (figure) => figure.querySelector("svg text").getBoundingClientRect().height;
       return { tables: tables.length, verdicts: Boolean(find("Storage against storage")),
+        over: document.querySelector(".places").getBoundingClientRect().right
+          - document.getElementById("verdict-factors").getBoundingClientRect().left,
         letters: high(wide) / high(near),
         beyond: tables.filter((t) => t.getBoundingClientRect().right > edge + 1)
           .map((t) => t.caption.textContent) };
@@ -43,6 +45,7 @@ def test_no_table_is_wider_than_the_paper(whole, tmp_path):
     assert found["verdicts"]
     assert 0.8 < found["letters"] < 1.4  # a wide figure's letters are as large as those of its neighbours
     assert found["beyond"] == []
+    assert found["over"] <= 0  # the first table does not lie over its picture
 
 
 def test_without_a_browser_one_line_says_so(monkeypatch):
