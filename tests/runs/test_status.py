@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tiercel.errors import UserError
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
 from tiercel.runs.lock import SiteLock
+from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import make_plan
 from tiercel.runs.replaced import Replaced, _differences, _plain
 from tiercel.runs.status import Status, status_of
@@ -73,6 +75,14 @@ def test_from_nothing_to_the_end(project: Project) -> None:
         ("write", 1, 0, 1), ("files", 1, 0, 1),
     ]  # fmt: skip
     assert all(p.done >= 2 and not p.left for p in after.parts)
+
+
+def test_a_plan_is_shown_without_what_a_title_does_to_a_terminal(project: Project) -> None:
+    title = r'"[/bold] \e[2J two"'
+    project.study("tiny", STUDY.replace("Two workloads, one of which fails", title))
+    out = io.StringIO()
+    print_plan(make_plan("local", "tiny", project.root), project.root, out)
+    assert r"[/bold] \x1b[2J two" in out.getvalue()
 
 
 def test_what_is_measured_again_says_what_changed(project: Project) -> None:
