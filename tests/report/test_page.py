@@ -360,6 +360,9 @@ def test_a_figure_keeps_a_hundredth_of_a_point_and_its_labels(whole):
     places = re.findall(r'\s(?:d|x|y|transform)="([^"]*)"', drawn)
     assert len(places) > 20
     assert not [p for p in places if re.search(r"\.\d{3}", p)]
+    # What it is drawn on would hide the shadow of what goes on beyond a phone's edge.
+    backs = re.findall(r'-patch_[12]">\s*<path d="[^"]*" style="fill: ([^"]+)"', drawn)
+    assert backs == ["none", "none"]
     assert svg.inline('<svg viewBox="0 0 1 1"><text x="1.23456">1.23456</text></svg>', "f", "l").endswith(
         '<text x="1.23">1.23456</text></svg>'
     )

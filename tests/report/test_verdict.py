@@ -285,6 +285,7 @@ def test_a_single_repetition_has_no_interval(build_page):
     assert "single repetition" in made.gain and "itself" not in made.gain
     text = build_page(data).html
     assert "95 % certainty" not in text[: text.index("<nav")]
+    assert "6.2× (a single repetition" in text
 
 
 def test_a_factor_says_its_scales_and_the_one_at_the_largest():
