@@ -23,6 +23,9 @@ def test_no_space_is_told_with_the_file_that_was_asked_for(tmp_path: Path) -> No
     with pytest.raises(OSError, match="No space left") as raised, drafted(tmp_path / "a"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert raised.value.filename == str(tmp_path / "a")
+    with pytest.raises(FileNotFoundError) as refused:
+        write_text(tmp_path / "none" / "a", "text")
+    assert refused.value.filename == str(tmp_path / "none" / "a")
 
 
 def test_two_writers_do_not_share_a_draft(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _FORGOTTEN_S = 86400.0
 def drafted(path: Path) -> Iterator[Path]:
     """Give a path beside `path` to write to; on success it takes the place of `path`, else it goes.
 
-    OSError as writing gives it, of the path that was asked for where it names none (no space left).
+    OSError as writing gives it, of the path that was asked for, and not of the draft that nobody knows.
     """
     for left in path.parent.glob(f".{path.name}.*.partial"):
         with suppress(OSError):
@@ -31,7 +31,7 @@ def drafted(path: Path) -> Iterator[Path]:
         yield draft
         draft.replace(path)
     except OSError as error:
-        if error.filename is None and error.errno is not None:
+        if error.errno is not None and error.filename in (None, str(draft)):
             error.filename = str(path)
         raise
     finally:

@@ -6,7 +6,8 @@ import re
 from importlib.resources import files
 
 import pytest
-from tests.report.browser import CHROMIUM, asked
+from tests.report import browser
+from tests.report.browser import CHROMIUM, OPTIONS, asked
 from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.pages.secured import unturned
@@ -164,6 +165,62 @@ def test_tables_filter_choose_columns_and_download(whole, tmp_path):
     assert "Median" in downloaded[0] and "Varies" not in downloaded[0]
 
 
+def test_a_table_sorts_numbers_of_which_some_are_missing_and_downloads_them_as_they_are(tmp_path):
+    """They were sorted as words (10 before 9), and a number below zero was downloaded as a text."""
+    cells = [
+        ("9 s", ' data-sort="9"'), ("", ""), ("-40.5\u00a0%", ' data-sort="-0.405"'),
+        ("10 s", ' data-sort="10"'), ("\u2013", ""), ("-2+3+cmd|' /C'", ' data-sort="3"'),
+    ]  # fmt: skip
+    rows = "".join(f"<tr><td>{text}</td><td{sort}>{text}</td></tr>" for text, sort in cells)
+    script = (files("tiercel.pages") / "templates" / "page.js").read_text()
+    said = asked(
+        '<!doctype html>\n<html data-asked="ready"><head>\n<meta charset="utf-8">\n</head><body><main><div '
+        'class="scroll"><table class="sortable"><caption>T</caption><thead><tr><th>A<th>B</tr></thead><tbody>'
+        f"{rows}</tbody></table></div></main><script>{script}</script></body></html>",
+        tmp_path, """
+        const table = find("T"), column = () => [...table.tBodies[0].rows].map((r) => r.cells[1].textContent);
+        const button = table.tHead.rows[0].cells[1].querySelector("button");
+        button.click(); const up = column(); button.click(); const down = column();
+        let blob = null;
+        const made = URL.createObjectURL;
+        URL.createObjectURL = (b) => { blob = b; return made.call(URL, b); };
+        addEventListener("click", (e) => e.preventDefault(), { once: true });
+        document.querySelector(".tools > button").click();
+        return { up, down, csv: await blob.text() };
+        """,
+    )  # fmt: skip
+    assert [text for text in said["up"] if text not in ("", "\u2013")] == [
+        "-40.5\u00a0%", "-2+3+cmd|' /C'", "9\u00a0s", "10\u00a0s",
+    ]  # fmt: skip
+    assert set(said["up"][4:]) == set(said["down"][4:]) == {"", "\u2013"}
+    assert said["down"][0] == "10\u00a0s"
+    lines = said["csv"].split("\r\n")
+    assert "-40.5 %,-40.5 %" in lines and "'-2+3+cmd|' /C','-2+3+cmd|' /C'" in lines
+
+
+def test_on_a_phone_the_first_table_is_a_table_for_who_hears_it(whole, tmp_path, monkeypatch):
+    """Set as blocks, and without its head, it was none in some browsers."""
+    monkeypatch.setattr(browser, "OPTIONS", (*OPTIONS, "--enable-blink-features=ComputedAccessibilityInfo"))
+    said = asked(
+        whole.html, tmp_path, """
+        const table = document.querySelector(".places"), count = {};
+        for (const e of [table, ...table.querySelectorAll("tr, th, td")]) {
+          count[e.computedRole] = (count[e.computedRole] ?? 0) + 1;
+          if (!e.getAttribute("role")) count.none = (count.none ?? 0) + 1;
+        }
+        return { count, block: getComputedStyle(table).display, rows: table.rows.length,
+          columns: table.rows[0].cells.length };
+        """,
+        width=360,
+    )  # fmt: skip
+    rows, columns = said["rows"], said["columns"]
+    assert said["block"] == "block"
+    assert said["count"] == {
+        "table": 1, "row": rows, "columnheader": columns, "rowheader": rows - 1,
+        "cell": (rows - 1) * (columns - 1),
+    }  # fmt: skip
+
+
 def test_names_with_markup_do_nothing_when_they_are_asked(build_page, tmp_path):
     evil = "</template><img src=x onerror=document.title='run'><script>document.title='run'</script>"
     data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
@@ -185,7 +242,10 @@ def test_names_that_turn_the_line_or_have_no_end_change_nothing_else(build_page,
     data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
     for row in (*data.observations, *data.runs):
         row["storage_label"], row["title"] = f"{row['storage']} \u202e{'n' * 300}", f"\u2067{'t' * 300}"
-    of_study = study().model_copy(update={"title": f"Study \u202e{'s' * 300}"})
+    long = {"title": f"Study \u202e{'s' * 300}"}
+    # The links on top name experiments.
+    named = {key: each.model_copy(update=long) for key, each in study().experiments.items()}
+    of_study = study().model_copy(update={**long, "experiments": named})
     page = build_page(data, of_study=of_study).html
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", page)
     said = asked(

@@ -360,6 +360,19 @@ def test_a_figure_keeps_a_hundredth_of_a_point_and_its_labels(whole):
     places = re.findall(r'\s(?:d|x|y|transform)="([^"]*)"', drawn)
     assert len(places) > 20
     assert not [p for p in places if re.search(r"\.\d{3}", p)]
+    # What it is drawn on would hide the shadow of what goes on beyond a phone's edge.
+    backs = re.findall(r'-patch_[12]">\s*<path d="[^"]*" style="fill: ([^"]+)"', drawn)
+    assert backs == ["none", "none"]
     assert svg.inline('<svg viewBox="0 0 1 1"><text x="1.23456">1.23456</text></svg>', "f", "l").endswith(
         '<text x="1.23">1.23456</text></svg>'
     )
+
+
+def test_what_others_measured_is_no_run_of_ours(build_page):
+    """The page began with "0 runs with numbers", and said how to measure again what was not measured here."""
+    data = Synthetic(repetitions=2, processes=(1,), storages=("nvme", "shm"), origin="imported")
+    data.data("scaling", "scientific", "Write", "write", "sequential", 3)
+    data.runs = []
+    text = build_page(data).page.text
+    assert "imported, not measured here" in text
+    assert "0 runs" not in text and "Measure again" not in text

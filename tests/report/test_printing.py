@@ -30,13 +30,22 @@ def test_no_table_is_wider_than_the_paper(whole, tmp_path):
       document.querySelectorAll("details").forEach((d) => { d.open = true; });
       const edge = document.querySelector("main").getBoundingClientRect().right;
       const tables = [...document.querySelectorAll("main table")].filter((t) => t.getClientRects().length);
+      const near = document.getElementById("scaling.scientific.write.iokernel");
+      const wide = document.getElementById("metadata.shared-directory.metadata.iokernel");
+      near.parentNode.append(wide);  // beside others, as where one experiment has both
+      const high = (figure) => figure.querySelector("svg text").getBoundingClientRect().height;
       return { tables: tables.length, verdicts: Boolean(find("Storage against storage")),
+        over: document.querySelector(".places").getBoundingClientRect().right
+          - document.getElementById("verdict-factors").getBoundingClientRect().left,
+        letters: high(wide) / high(near),
         beyond: tables.filter((t) => t.getBoundingClientRect().right > edge + 1)
           .map((t) => t.caption.textContent) };
     """, width=703)  # fmt: skip
     assert found["tables"] >= 8
     assert found["verdicts"]
+    assert 0.8 < found["letters"] < 1.4  # a wide figure's letters are as large as those of its neighbours
     assert found["beyond"] == []
+    assert found["over"] <= 0  # the first table does not lie over its picture
 
 
 def test_without_a_browser_one_line_says_so(monkeypatch):

@@ -45,6 +45,14 @@ def test_nothing_measured(tmp_path):
     assert "\x1b[2J" not in text
 
 
+def test_a_title_does_nothing_to_the_terminal(tmp_path):
+    """It is of a study that somebody else may have written."""
+    folder = Synthetic(repetitions=1, processes=(1,), storages=("nvme",)).whole().write(tmp_path)
+    out = io.StringIO()
+    print_summary(folder, site(), study().model_copy(update={"title": "[/x] a\x1b[2Jb\n\u202ec"}), out)
+    assert out.getvalue().startswith(r"[/x] a\x1b[2Jb\n\u202ec: medians at the largest scale")
+
+
 def test_the_page_is_named_on_one_line(tmp_path):
     folder = tmp_path / ("long-" * 20) / "results"
     (folder / "report").mkdir(parents=True)

@@ -13,6 +13,7 @@ import pytest
 from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.report.sections.trace_figure import pixels
+from tiercel.report.sections.traces import _with_pauses
 from tiercel.results.table import write_table
 from tiercel.study.model import Study
 from tiercel.traced import tables
@@ -116,6 +117,15 @@ def test_it_says_what_tracing_cost_and_what_computation_hides(built: Any) -> Non
         "calls take 20 %. The application perceives 42.7 MiB/s, the storage delivers 32 MiB/s." in text
     )
     assert "/dev/shm: no call of stat is in the trace." in text
+
+
+def test_pauses_between_phases_are_told_where_the_picture_has_them() -> None:
+    """Phases of 0.5 and 2 s, and 1.5 s between them: the axis is 4 s long, the phases together 2.5 s."""
+    phases = [{"operation": "a", "start": 10.0, "end": 10.5}, {"operation": "b", "start": 12, "end": 14}]
+    row = {"timeline": json.dumps({**TIMELINE, "phases": phases}), "measured_s": 2.5}
+    assert _with_pauses(row) == " in 2 phases (4 s with the pauses between them)"
+    assert _with_pauses({**row, "timeline": json.dumps(TIMELINE)}) == ""  # one phase
+    assert _with_pauses({**row, "measured_s": 3.95}) == ""
 
 
 def test_findings_stand_once_with_advice_and_evidence(built: Any) -> None:

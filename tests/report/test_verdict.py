@@ -141,12 +141,7 @@ def test_small_files_are_one_row_by_the_time_of_a_whole_life():
 
 
 def test_a_layer_is_named_where_it_is_ahead():
-    plain = samples({"nvme": SLOW, "shm": MEMORY})
-    layered = samples({"nvme": FAST})
-    for row in (*layered.observations, *layered.runs):
-        row["layer"] = "cache"
-        row["run"], row["configuration"] = f"{row['run']}c", f"{row['configuration']}c"
-    made = first_screen(joined(plain, layered))
+    made = first_screen(joined(samples({"nvme": SLOW, "shm": MEMORY}), through({"nvme": FAST})))
     assert made.where == (
         "Keep your files on Node-local NVMe: it is the only storage here that keeps them. Use it as "
         "Node-local NVMe with cache for simulations writing checkpoints."
@@ -158,6 +153,43 @@ def test_a_layer_is_named_where_it_is_ahead():
     assert best.note == "with cache"
     # Memory without the layer is compared with the storage without the layer: 1002 over 102.
     assert (cells(made)["/dev/shm"].word, cells(made)["/dev/shm"].factor) == ("", "9.8×")
+
+
+def through(values, layer="cache"):
+    """Return samples through a layer."""
+    data = samples(values)
+    for row in (*data.observations, *data.runs):
+        row["layer"] = layer
+        row["run"], row["configuration"] = f"{row['run']}c", f"{row['configuration']}c"
+    return data
+
+
+NOISY, ALIKE = [100, 150, 90, 130, 95], [99, 160, 91, 120, 96]
+
+
+@pytest.mark.parametrize("storage", ["nvme", "shm"])
+def test_layers_of_one_storage_have_a_column_each(storage):
+    """Such a study asks what layers are worth: a factor of the plain storage alone, against a layer that
+    nobody sees, said nothing."""
+    made = first_screen(joined(samples({storage: NOISY}), through({storage: ALIKE}, "cache size=2")))
+    names = {"nvme": "Node-local NVMe", "shm": "/dev/shm"}
+    assert made.heading == f"What layers in front of {names[storage]} are worth"
+    assert sorted(made.labels) == sorted([names[storage], "with cache size=2"])
+    assert {name for name, _ in made.columns} == {names[storage], f"{names[storage]} with cache size=2"}
+    assert {place.note for place in cells(made).values()} == {""}
+    assert made.where.endswith(
+        "Whether cache in front of it makes simulations writing checkpoints faster or slower cannot be told "
+        "from chance."
+    )
+    decided = first_screen(joined(samples({storage: FAST}), through({storage: SLOW})))
+    assert decided.where.endswith("Use it without a layer for simulations writing checkpoints.")
+
+
+def test_a_factor_says_against_what_where_that_has_no_column():
+    above = [105, 170, 95, 126, 100]
+    made = first_screen(joined(samples({"nvme": ALIKE, "nfs-project": SLOW}), through({"nvme": above})))
+    of_nvme = cells(made)["Node-local NVMe"]
+    assert (of_nvme.word, of_nvme.note) == ("undecided", "of Node-local NVMe with cache")
 
 
 def failing(values, *storages, times=3):
@@ -253,6 +285,7 @@ def test_a_single_repetition_has_no_interval(build_page):
     assert "single repetition" in made.gain and "itself" not in made.gain
     text = build_page(data).html
     assert "95 % certainty" not in text[: text.index("<nav")]
+    assert "6.2× (a single repetition" in text
 
 
 def test_a_factor_says_its_scales_and_the_one_at_the_largest():

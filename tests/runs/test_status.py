@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from tiercel.cli.following import rest
 from tiercel.errors import UserError
 from tiercel.results.raw import RECORD, RawRun, RawStore
 from tiercel.runs.batch import run_batch
 from tiercel.runs.lock import SiteLock
+from tiercel.runs.plan_table import print_plan
 from tiercel.runs.planning import make_plan
-from tiercel.runs.replaced import Replaced
+from tiercel.runs.replaced import Replaced, _differences, _plain
 from tiercel.runs.status import Status, status_of
 from tiercel.runs.status_words import words_of
 
@@ -72,6 +77,14 @@ def test_from_nothing_to_the_end(project: Project) -> None:
     assert all(p.done >= 2 and not p.left for p in after.parts)
 
 
+def test_a_plan_is_shown_without_what_a_title_does_to_a_terminal(project: Project) -> None:
+    title = r'"[/bold] \e[2J two"'
+    project.study("tiny", STUDY.replace("Two workloads, one of which fails", title))
+    out = io.StringIO()
+    print_plan(make_plan("local", "tiny", project.root), project.root, out)
+    assert r"[/bold] \x1b[2J two" in out.getvalue()
+
+
 def test_what_is_measured_again_says_what_changed(project: Project) -> None:
     """A setting of one workload, and the version of an engine as it was measured; others are not touched."""
     project.study("tiny", STUDY)
@@ -85,6 +98,26 @@ def test_what_is_measured_again_says_what_changed(project: Project) -> None:
     # Another study's runs of the same names are none of this one's.
     project.study("other", STUDY.replace("study: tiny", "study: other"))
     assert status_of(make_plan("local", "other", project.root), project.root).replaced == ()
+
+
+def test_layers_that_changed_are_told_by_their_labels() -> None:
+    """Whole lists of settings stood there; and each was held against a run through another policy."""
+
+    def layers(version: str, **options: str) -> dict[str, object]:
+        said = " ".join(f"{key}={value}" for key, value in options.items())
+        label = f"fairshare {said}".strip()
+        one = {"layer": "fairshare", "options": options, "label": label, "version": version}
+        return {"layers": [one]}
+
+    def told(before: dict[str, object], now: dict[str, object]) -> list[str]:
+        return [f"{name} was {_plain(a)} and is {_plain(b)}" for name, a, b in _differences(before, now)]
+
+    fifo = layers("1", policy="fifo")
+    assert told(fifo, layers("2", policy="fifo")) == ["layer fairshare: version was 1 and is 2"]
+    assert told(fifo, layers("1", policy="size-fair")) == [
+        "layers was fairshare policy=fifo and is fairshare policy=size-fair"
+    ]
+    assert told(fifo, {"layers": []}) == ["layers was fairshare policy=fifo and is not set"]
 
 
 def test_a_damaged_run_is_no_change(project: Project) -> None:
@@ -144,6 +177,35 @@ def test_what_goes_on_and_what_was_cut_off_are_told_apart(project: Project) -> N
     holder.stdin.close()
     holder.wait()
     holder.stdout.close()
+
+
+def test_a_page_that_is_made_anew_rests_no_longer_than_its_study_goes_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After kill -9 of the evaluation its last page said for minutes that it was being measured."""
+    waited: list[float] = []
+    rest(1e6, project.results)  # nobody measures
+    with ExitStack() as measuring:
+        measuring.enter_context(SiteLock(project.results))
+
+        def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            if len(waited) == 3:
+                measuring.close()
+
+        monkeypatch.setattr("tiercel.cli.following.time.sleep", sleep)
+        rest(1e6, project.results)
+    assert len(waited) == 3
+
+
+@pytest.mark.nightly
+def test_a_study_that_nobody_goes_on_with_is_followed_to_its_page(project: Project) -> None:
+    project.study("tiny", STUDY)
+    plan = make_plan("local", "tiny", project.root)
+    run_batch(plan, plan.plan.batches[0], project.results)
+    said = project.tiercel("report", "--study", "tiny", "--follow")
+    assert said.returncode == 0 and "nobody measures (stopped, 2 runs to come)" in said.stderr
+    assert "2 of 4 planned runs ended well" in Path(said.stdout.strip()).read_text()
 
 
 def test_failures_are_counted_by_reason(project: Project) -> None:

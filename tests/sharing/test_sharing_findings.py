@@ -11,7 +11,9 @@ from tiercel.report.sections.base import Context
 from tiercel.sharing.section import told_apart
 from tiercel.sharing.section_findings import findings
 
-RESULTS = SimpleNamespace(name=lambda stack: stack, experiment_title=lambda name: name.upper())
+RESULTS = SimpleNamespace(
+    name=lambda stack: stack, experiment_title=lambda name: name.upper(), title=lambda _, name: name
+)
 CONTEXT = cast(Context, SimpleNamespace(results=RESULTS))
 
 

@@ -42,6 +42,7 @@ def test_each_policy_once_marked_as_simulated(monkeypatch: pytest.MonkeyPatch) -
         ("size-fair, stride", "large", "80.0 %"),
         ("size-fair, stride", "small", "20.0 %"),
     ]
+    assert all(row[2].endswith("iB/s") for row in rows)  # the page's units
 
 
 @pytest.mark.skipif(not available(), reason=NOT_BUILT)

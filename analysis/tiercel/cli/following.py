@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Seconds from one page to the next at least, and what part of a processor's time may go to making it: what
 #: is measured on this machine must not notice.
 _PAUSE_S, _SHARE = 5.0, 0.2
+#: Seconds from one look at whether anybody measures to the next.
+_LOOK_S = 2.0
 
 
 def missing_of(site: str, study: str, root: Path) -> Unfinished | None:
@@ -88,9 +90,21 @@ def follow_study(site: str, study: str, root: Path) -> None:
             took = (
                 time.monotonic() - began
             )  # longer than its share of a processor: it gives way to all others
-            time.sleep(pause)
+            rest(pause, folder if status.state == "measuring" and not status.jobs_running else None)
     except KeyboardInterrupt:
         return
+
+
+def rest(seconds: float, measured: Path | None) -> None:
+    """Wait so long; of a study that this machine measures (its results: `measured`) while it goes on.
+
+    Pauses of a busy machine are minutes, in which the page of one that was killed said that it still ran.
+    """
+    from tiercel.runs.status import held
+
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and (measured is None or held(measured)):
+        time.sleep(min(_LOOK_S, left))
 
 
 def _end(status: Status) -> str:

@@ -12,7 +12,7 @@ from tiercel.report.data import Results
 MOST = 6
 _BEST, _MEMORY = 3, 1
 #: Letters of a name in a column's head and in its cells.
-_NAME = 40
+MOST_LETTERS = 40
 
 
 def storages(stacks: Sequence[str]) -> list[str]:
@@ -26,14 +26,15 @@ def storages(stacks: Sequence[str]) -> list[str]:
 def columns(results: Results, found: Sequence[WorkloadClass]) -> tuple[list[str], int]:
     """Return the stacks to show, those to use first and memory last, and how many more there are.
 
-    A column for each storage: a layer in front of it shows where it decides something. A study without the
-    plain storages is about the layers themselves. Of too many, the best that keep files stay, the best
-    memory, and those most to avoid.
+    A column for each storage: a layer in front of it shows where it decides something. A study of one
+    storage, or without the plain storages, is about the layers themselves. Of too many, the best that keep
+    files stay, the best memory, and those most to avoid.
     """
     stacks = [s for s in results.stacks if any(s in c.numbers for c in found)]
     stacks += [s for s in results.silent if s not in stacks]
     plain = storages(stacks)
-    stacks = plain if not any("+" in stack for stack in plain) else stacks
+    about_layers = len(plain) == 1 or any("+" in stack for stack in plain)
+    stacks = stacks if about_layers else plain
     first = {s: sum(c.ranking.reference == s for c in found) for s in stacks}
     stacks.sort(key=lambda s: (s in results.memory, -first[s]))
     if len(stacks) <= MOST:
@@ -61,5 +62,5 @@ def _place(found: Sequence[WorkloadClass], stack: str) -> float:
 
 def short(results: Results, stacks: Sequence[str]) -> dict[str, str]:
     """Return a name of each stack that fits a cell; names stay different from each other."""
-    names = words.told_apart([results.name(s) for s in stacks], _NAME)
+    names = words.told_apart([results.name(s) for s in stacks], MOST_LETTERS)
     return dict(zip(stacks, names, strict=True))

@@ -80,6 +80,7 @@ def page(
         study=study,
         site=site,
         simulated=is_simulated(site.site),
+        imported=_imported(results),
         first=first,
         missing=missing,
         results=results,
@@ -127,8 +128,13 @@ def _set(value: Any) -> Any:
     return [_set(each) for each in value] if isinstance(value, list) else value
 
 
+def _imported(results: Results) -> bool:
+    """Return whether all numbers were measured elsewhere, by no run of this project."""
+    return bool(results.numbers) and all(n.origin == "imported" for n in results.numbers)
+
+
 def _counts(results: Results) -> list[str]:
-    said = [f"{words.count(results.ok, 'run')} with numbers"]
+    said = [f"{words.count(results.ok, 'run')} with numbers"] if len(results.runs) else []
     if results.traced:
         said.append(f"{results.traced} traced")
     if results.failed:
@@ -213,12 +219,14 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
     origins = sorted({n.origin for n in results.numbers})
     facts = [
         ("Made by", f"tiercel {tiercel.__version__}"),
-        ("Engines", words.listed(engines)),
+        ("Engines", words.listed(engines or sorted({n.engine for n in results.numbers}))),
         ("Simulated" if is_simulated(site.site) else "Measured", _time_range(results)),
         (
             "Runs",
             f"{words.count(results.ok, 'run')} gave numbers, {results.traced} were traced, "
-            f"{len(results.failed)} failed",
+            f"{len(results.failed)} failed"
+            if len(runs)
+            else "",
         ),
         ("Time of all runs", format_duration(float(duration)) if duration else ""),
         ("Origin of the numbers", words.listed(origins)),
@@ -228,7 +236,7 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
             if results.superseded
             else "",
         ),
-        _again(site.site, results.study.study),
+        ("", "") if _imported(results) else _again(site.site, results.study.study),
         ("Make this page again", f"tiercel report --site {site.site} --study {results.study.study}"),
     ]  # fmt: skip
     return [(name, value) for name, value in facts if value]

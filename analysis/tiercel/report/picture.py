@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Letters of a title that leave room for the axes; the page has the whole beside it.
 _TITLE = 120
+#: Inches beyond which a figure has no neighbour.
+_WIDEST = 8.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Picture:
     """What the axis of values is in `other`: ``logarithmic`` or ``linear``."""
     data: Sequence[Mapping[str, Any]] = ()
     """The numbers that the figure shows, one row each."""
+
+    @property
+    def widest(self) -> bool:
+        """Whether it takes the whole width of a page: beside another one its letters could not be read."""
+        return bool(self.drawn.get_figwidth() > _WIDEST)
 
     def write_pdf(self, folder: Path) -> Path:
         """Write ``folder/name.pdf``, with its text as text."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 #: What says where something is, in points: a hundredth of one cannot be seen, and six digits fill a page.
 _PLACES = re.compile(r'\s(?:d|x|y|points|transform)="[^"]*"')
 _FINE = re.compile(r"(\d+\.\d\d)\d+")
+#: What a figure and its axes are drawn on: on a page it hid the shadow of what goes on beyond the edge.
+_BACK = re.compile(
+    rf'(<g id="(?:figure|axes)_\d+">\s*<g id="patch_\d+">\s*<path d="[^"]*" style="fill: ){PAPER}"'
+)
 _NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -49,6 +53,7 @@ def any_letters() -> Iterator[None]:
 def inline(document: str, prefix: str, label: str) -> str:
     """Return the svg element for a page: ids under `prefix`, colours that follow the page's."""
     body = document[document.index("<svg") :]
+    body = _BACK.sub(r'\1none"', body)
     body = re.sub(r"\sxmlns(:\w+)?=\"[^\"]*\"", "", body)
     body = body.replace("xlink:href=", "href=")
     body = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', body)

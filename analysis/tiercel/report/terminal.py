@@ -143,14 +143,15 @@ def _marks(n: Number) -> str:
 
 def _table(results: Results) -> Table:
     table = Table(
-        title=f"{results.study.title or results.study.study}: medians at the largest scale",
+        title=Text(
+            f"{one_line(results.study.title or results.study.study)}: medians at the largest scale", "bold"
+        ),
         title_justify="left",
         box=None,
         pad_edge=False,
         padding=(0, 1, 0, 0),
         show_edge=False,
         header_style="bold",
-        title_style="bold",
     )
     table.add_column("workload", overflow="fold", ratio=2)
     table.add_column("storage", overflow="fold", ratio=2)

@@ -13,7 +13,7 @@ from typing import Any
 from tiercel.report import verdict_sentences as sentences
 from tiercel.report import words
 from tiercel.report.classes import WorkloadClass, against_kept, in_sentence
-from tiercel.report.columns import columns, short
+from tiercel.report.columns import MOST_LETTERS, columns, short, storages
 from tiercel.report.data import Record, Results, over_scales
 from tiercel.report.room import free_bytes, storage_of
 from tiercel.report.verdict_sentences import interval_of
@@ -102,6 +102,8 @@ class Verdict:
     """How many answers are open; empty where none is."""
     over: str
     """What the factors are over: ``over 1 and 2 processes``; empty for one scale."""
+    heading: str = "Where to put which files"
+    """What the page answers: of one storage with layers in front of it, what these are worth."""
     lasting: bool = True
     """What the factors are against keeps files; where only memory was measured, nothing does."""
 
@@ -140,7 +142,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         return _sampled(results, site)
     stacks, left = columns(results, found)
     named = short(results, list({**results.stacks, **results.silent}))
-    rows = [(c, [_place(results, c, _shown(c, stack, stacks), named) for stack in stacks]) for c in found]
+    rows = [(c, [_place(results, c, stack, stacks, named) for stack in stacks]) for c in found]
     used = {place.advice for _, places in rows for place in places}
     # Sentences are about what was measured; a study without any speaks of what it has, and says so.
     origin = found[0].origin if all(c.origin != "measured" for c in found) else "measured"
@@ -151,7 +153,7 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
     return Verdict(
         stacks,
         [(results.name(stack), _column(results, site, stack)) for stack in stacks],
-        [named[stack] for stack in stacks],
+        _labels(results, stacks, named),
         more if left else "",
         silent(results),
         rows,
@@ -161,8 +163,24 @@ def verdict(results: Results, site: Site, found: Sequence[WorkloadClass]) -> Ver
         [(advice, text) for advice, text in _MEANINGS.items() if advice in used],
         sentences.left_open(results, found),
         _over(found),
+        _heading(results, stacks),
         against_kept(results, found),
     )
+
+
+def _heading(results: Results, stacks: Sequence[str]) -> str:
+    base = storages(stacks)
+    if len(base) > 1 or len(stacks) == 1:
+        return Verdict.heading
+    return f"What layers in front of {results.name(base[0])} are worth"
+
+
+def _labels(results: Results, stacks: Sequence[str], named: Mapping[str, str]) -> list[str]:
+    """Return the columns' names; where all are of one storage, which the heading names, its layers' alone."""
+    plain = [results.name(stack) for stack in storages(stacks)]
+    labels = [results.name(s).removeprefix(f"{plain[0]} ") if "+" in s else named[s] for s in stacks]
+    several = len(plain) > 1 or "+" in storages(stacks)[0] or max(map(len, labels)) > MOST_LETTERS
+    return [named[s] for s in stacks] if several else labels
 
 
 def silent(results: Results) -> str:
@@ -257,7 +275,10 @@ def _shown(found: WorkloadClass, column: str, columns: Sequence[str]) -> str:
     return column
 
 
-def _place(results: Results, found: WorkloadClass, stack: str, named: Mapping[str, str]) -> Place:
+def _place(
+    results: Results, found: WorkloadClass, column: str, columns: Sequence[str], named: Mapping[str, str]
+) -> Place:
+    stack = _shown(found, column, columns)
     number = found.numbers.get(stack)
     if number is None:
         why = next((s.why for s in found.silent if s.stack == stack), "")
@@ -267,8 +288,10 @@ def _place(results: Results, found: WorkloadClass, stack: str, named: Mapping[st
         return Place("nothing", note="did not pass a validity check", value=value, href=href)
     advice, standing = found.ranking.advice[stack], found.ranking.standings[stack]
     factor, interval, note = _factor(results, found, advice, standing, named)
+    if factor and not note and standing.against not in columns:
+        note = f"of {named[standing.against]}"  # nobody sees it beside this cell
     largest = _largest(found, advice, standing) if factor else ""
-    if "+" in stack:
+    if stack != column:
         note = f"with {number.layer}{f', against {note}' if note else ''}"
     cached = not number.cold and stack not in results.memory
     return Place(advice, factor, interval, largest, note, value, href, cached, number.held_back)

@@ -36,6 +36,8 @@ def verdict_picture(
         return None
     several = len({c.ranking.reference for c, _ in rows}) > 1
     base = f"the best storage{' that keeps files' if against_kept(results, [c for c, _ in rows]) else ''}"
+    if len(storages) == 1:  # the same storage, through different layers
+        base = "the best of them"
     if not several:
         base = results.name(rows[0][0].ranking.reference)
     most = max(len(points) for _, points in rows)

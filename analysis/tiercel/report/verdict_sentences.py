@@ -29,14 +29,15 @@ def where(results: Results, found: Sequence[WorkloadClass]) -> str:
         unknown = (
             f": {words.listed(lost)} gave no number, so where to keep files is not known" if lost else ""
         )
-        return f"Everything measured here is memory, which keeps no file over a restart{unknown}."
+        said = f"Everything measured here is memory, which keeps no file over a restart{unknown}."
+        return said + (_through(results, found, stacks) if len(storages(stacks)) == 1 else "")
     if len(base := storages(lasting)) == 1:
         only = f"Keep your files on {name(base[0])}: it is the only storage here that keeps them."
         if lost:
             only = (
                 f"Keep your files on {name(base[0])}: of the storages that keep them, it alone gave numbers."
             )
-        return f"{only}{_through(results, found)}"
+        return f"{only}{_through(results, found, lasting)}"
     best, anywhere = _places(found, lasting)
     if not best and not anywhere:
         # A storage may have no number of some class.
@@ -86,14 +87,33 @@ def _avoided(results: Results, found: Sequence[WorkloadClass], lasting: Sequence
     return said
 
 
-def _through(results: Results, found: Sequence[WorkloadClass]) -> str:
-    """Say where a layer in front of a storage is ahead of everything else."""
+def _through(results: Results, found: Sequence[WorkloadClass], stacks: Sequence[str]) -> str:
+    """Say what layers in front of the one storage of `stacks` are worth: where one is ahead, where none is,
+    and where that cannot be told."""
+    layered = [s for s in stacks if "+" in s]
     best: dict[str, list[WorkloadClass]] = {}
+    left: dict[str, list[WorkloadClass]] = {}
     for c in found:
-        if "+" in c.ranking.winner:
+        mine = [s for s in layered if s in c.ranking.standings]
+        if mine and c.ranking.winner:
             best.setdefault(c.ranking.winner, []).append(c)
-    parts = [f"as {results.name(s)} for {_classes(some, len(found))}" for s, some in best.items()]
-    return f" Use it {'; '.join(parts)}." if parts else ""
+        elif mine and c.ranking.advice[c.ranking.reference] == "undecided":
+            left.setdefault(words.listed(_layers(c, mine)), []).append(c)
+    parts = [
+        f"{f'as {results.name(s)}' if '+' in s else 'without a layer'} for {_classes(some, len(found))}"
+        for s, some in best.items()
+    ]
+    said = f" Use it {'; '.join(parts)}." if parts else ""
+    for names, some in left.items():
+        what = "any of these workloads" if len(some) == len(found) > 1 else _classes(some, len(found))
+        said += f" Whether {names} in front of it makes {what} faster or slower cannot be told from chance."
+    return said
+
+
+def _layers(found: WorkloadClass, stacks: Sequence[str]) -> list[str]:
+    """Return the layers' names of stacks that have numbers, without their options."""
+    layers = (layer for s in stacks if s in found.numbers for layer in found.numbers[s].layer.split("+"))
+    return sorted({layer.split()[0] for layer in layers})
 
 
 def _places(
@@ -199,9 +219,10 @@ def mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
     if local:
         verb = "is" if len(local) == 1 else "are"
         said.append(f"{words.listed([results.name(s) for s in local])} {verb} seen on one node only.")
-    tight = min(((free, s) for s in stacks if (free := free_bytes(results, s)) is not None), default=None)
+    plain = storages(stacks)
+    tight = min(((free, s) for s in plain if (free := free_bytes(results, s)) is not None), default=None)
     if tight and not memory:
-        of = f"The least room is on {results.name(tight[1])}: " if len(stacks) > 1 else ""
+        of = f"The least room is on {results.name(tight[1])}: " if len(plain) > 1 else ""
         said.append(f"{of}{format_size(tight[0])} {'' if of else 'were '}free while measuring.")
     return " ".join(said)
 

@@ -9,7 +9,9 @@ from typing import TextIO
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from tiercel.errors import one_line
 from tiercel.runs.planning import Project, certain
 from tiercel.site.facts import standing_of
 from tiercel.study.plan import Configuration
@@ -21,8 +23,10 @@ def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> No
     plan = project.plan
     console = Console(file=stream)
     stacks = dict.fromkeys(f"{c.stack.storage.label or c.stack.name}" for c in plan.configurations)
-    console.print(f"[bold]Study {plan.study.study} on site {plan.site.site}[/bold]  {plan.study.title}")
-    console.print(f"storage systems  {', '.join(stacks)}", markup=False)
+    # Titles and labels are of files that others may have made: a terminal takes nothing else from them.
+    first = Text(f"Study {plan.study.study} on site {plan.site.site}", style="bold")
+    console.print(first.append(f"  {one_line(plan.study.title)}", style="not bold"))
+    console.print(f"storage systems  {one_line(', '.join(stacks))}", markup=False)
     engines = (f"{name} {i.version}" for name, i in project.installations.items())
     console.print(f"engines          {', '.join(engines)}, started by {project.launcher.name}", markup=False)
     table = Table(box=box.SIMPLE)

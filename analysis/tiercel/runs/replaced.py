@@ -56,16 +56,22 @@ def sentence(found: Sequence[Replaced]) -> str:
 
 
 def _reason(run: Run, store: RawStore, names: Sequence[str]) -> str:
-    """Return what changed since the latest of the named runs of the same study; empty for none of it."""
-    latest, row = 0.0, None
+    """Return what changed since the latest of the named runs of the same study; empty for none of it.
+
+    Runs through one layer with different options have one name: those with its options come first.
+    """
+    options = _options(run.configuration.identity())
+    latest, row = (False, 0.0), None
     for name in names:
         path = store.path(name) / "run.json"
         try:
             found, at = read_json(path), path.stat().st_mtime
         except (OSError, UserError):
             continue  # a damaged run is told where runs are read
-        if isinstance(found, dict) and found.get("study") == run.configuration.study and at > latest:
-            latest, row = at, found
+        if not isinstance(found, dict) or found.get("study") != run.configuration.study:
+            continue
+        if (rank := (_options(found) == options, at)) > latest:
+            latest, row = rank, found
     if row is None:
         return ""
     said = [
@@ -93,12 +99,25 @@ def _differences(
         name, old = prefix + key, before.get(key)
         if isinstance(value, Mapping) and isinstance(old, Mapping):
             yield from _differences(old, value, f"{name}.")
+        elif name == "layers" and _options(before) == _options(now):
+            for one, other in zip(old or (), value, strict=True):  # else the whole lists would be told
+                yield from _differences(one, other, f"layer {one.get('layer')}: ")
         elif old != value and name not in _IGNORED:
             yield name, old, value
 
 
+def _options(row: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Return the layers of a run without their versions."""
+    found = row.get("layers")
+    layers = found if isinstance(found, list) else []
+    return [(one.get("layer"), one.get("options")) for one in layers if isinstance(one, Mapping)]
+
+
 def _plain(value: object) -> str:
-    return "not set" if value is None or value == "" else str(value)
+    """Return a value in words; of layers their labels."""
+    if isinstance(value, list) and value and all(isinstance(v, Mapping) and v.get("label") for v in value):
+        return " and ".join(str(each["label"]) for each in value)
+    return "not set" if value in (None, "", []) else str(value)
 
 
 def _words(run_id: str) -> str:

@@ -94,7 +94,7 @@ def status_of(project: Project, root: Path) -> Status:
     names = {path.name for path in store.folder.iterdir()} if store.folder.is_dir() else set()
     begun = tuple(_begun(plan.runs, store, names - ended.keys()))
     state: State
-    if running or _held(results):
+    if running or held(results):
         state = "measuring"
     elif waiting:
         state = "waiting"
@@ -147,7 +147,7 @@ def _begun(runs: Sequence[Run], store: RawStore, unfinished: Set[str]) -> Iterat
         yield Current(name, describe(planned[name]), max(0.0, now - began))
 
 
-def _held(results: Path) -> bool:
+def held(results: Path) -> bool:
     """Return whether a process of this machine holds a lock of the site (proc_locks(5)): to try it oneself
     would turn away who wants it in that moment."""
     wanted = set()
@@ -162,5 +162,5 @@ def _held(results: Path) -> bool:
     except OSError:
         return False
     # 1: FLOCK  ADVISORY  WRITE 123 fe:00:456 0 EOF; one that waits has an arrow before its kind.
-    held = (line.split() for line in lines)
-    return any(len(words) > 5 and words[1] == "FLOCK" and words[5] in wanted for words in held)
+    locks = (line.split() for line in lines)
+    return any(len(words) > 5 and words[1] == "FLOCK" and words[5] in wanted for words in locks)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.pages.tables import Table, table
-from tiercel.report import style
+from tiercel.report import style, words
 from tiercel.report.data import stack_key
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context, Section, sections
@@ -107,7 +107,7 @@ def _table(
     # What no row of this table has is no column of it.
     kept = [n for n in range(len(_COLUMNS)) if any(line[n] != "" for line in lines)]
     return table(
-        f"{context.results.experiment_title(experiment)}: {workload}",
+        f"{context.results.experiment_title(experiment)}: {context.results.title(experiment, workload)}",
         [_COLUMNS[n] for n in kept],
         [[line[n] for n in kept] for line in lines],
     )
@@ -128,25 +128,28 @@ def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
     found = []
     for (experiment, storage), group in rows.groupby(["experiment", "storage"], sort=False):
         where = f"{context.results.experiment_title(str(experiment))}"
+        place = str(group["storage_label"].iloc[0] or storage)
         name = f"sharing-{experiment}"
         if group["stack"].nunique() == 1:
             panels = _panels(context, group, "workload")
-            found += _picture(context, f"{name}-{storage}", f"{where} on {storage}", str(experiment), panels)
+            titled = [(context.results.title(str(experiment), key), document) for key, document in panels]
+            found += _picture(context, f"{name}-{storage}", f"{where} on {place}", str(experiment), titled)
             continue
         for workload, of_workload in group.groupby("workload", sort=False):
             panels = _panels(context, of_workload, "stack")
-            labels, common = told_apart([_short(context, stack, str(storage)) for stack, _ in panels])
+            labels, common = told_apart([_short(context, stack, place) for stack, _ in panels])
             labelled = [(label, document) for label, (_, document) in zip(labels, panels, strict=True)]
-            title = f"{where}: {workload} on {storage}" + (f", {common}" if common else "")
+            said = context.results.title(str(experiment), str(workload))
+            title = f"{where}: {said} on {place}" + (f", {common}" if common else "")
             found += _picture(context, f"{name}-{workload}-{storage}", title, str(experiment), labelled)
     return found
 
 
 def told_apart(labels: Sequence[str]) -> tuple[list[str], str]:
     """Return labels without the options that all have, and these; as they are where one has no others."""
-    words = [label.split(" ") for label in labels]
-    common = [word for word in words[0] if "=" in word and all(word in other for other in words)]
-    rest = [" ".join(word for word in label if word not in common) for label in words]
+    split = [label.split(" ") for label in labels]
+    common = [word for word in split[0] if "=" in word and all(word in other for other in split)]
+    rest = [" ".join(word for word in label if word not in common) for label in split]
     return (rest, " ".join(common)) if len(labels) > 1 and all(rest) else (list(labels), "")
 
 
@@ -188,9 +191,8 @@ def _data(panels: Panels) -> list[dict[str, Any]]:
 
 def _short(context: Context, stack: str, storage: str) -> str:
     """Return the layer's options alone: the storage is in the title."""
-    name = context.results.name(stack)
-    words = stack.split("fairshare ", 1)
-    return words[1] if len(words) > 1 else f"plain {storage}" if "fairshare" not in stack else name
+    options = stack.partition("fairshare ")[2]
+    return options or (f"plain {storage}" if "fairshare" not in stack else context.results.name(stack))
 
 
 def _document(folder: Path) -> dict[str, Any] | None:
@@ -208,15 +210,17 @@ def _draw(figure: Figure, panels: Panels) -> None:
     jobs = list(dict.fromkeys(job["job"] for _, document in panels for job in document["jobs"]))
     colours = style.colours(jobs)
     lines = {job: _LINES[n % len(_LINES)] for n, job in enumerate(jobs)}
+    units = {kind: _unit(kind, panels) for kind in dict.fromkeys(document["unit"] for _, document in panels)}
     for place, ax in enumerate(axes.flat):
         if place >= len(panels):
             ax.remove()
             continue
         label, document = panels[place]
-        _panel(ax, document, colours, lines)
+        divisor, unit = units[document["unit"]]
+        _panel(ax, document, divisor, colours, lines)
         ax.set_title(label, fontsize=8.5)
-        if place % columns == 0:
-            ax.set_ylabel("GB/s" if document["unit"] == "B/s" else "1000 operations/s")
+        if place % columns == 0 or len(units) > 1:  # a neighbour may count something else
+            ax.set_ylabel(unit)
         if place + columns >= len(panels):  # nothing below it
             ax.set_xlabel("time (s)")
             ax.tick_params(labelbottom=True)
@@ -226,10 +230,18 @@ def _draw(figure: Figure, panels: Panels) -> None:
     )
 
 
-def _panel(ax: Axes, document: dict[str, Any], colours: dict[str, str], lines: dict[str, Any]) -> None:
-    scale = 1e9 if document["unit"] == "B/s" else 1e3
+def _unit(kind: str, panels: Panels) -> tuple[float, str]:
+    """Return (divisor, name) of the unit of all panels that count `kind`: one that the page's tables use."""
+    jobs = [job for _, document in panels if document["unit"] == kind for job in document["jobs"]]
+    most = max((rate for job in jobs for rate in job["series"]), default=0.0)
+    return words.unit("bandwidth" if kind == "B/s" else "operation_rate", most)
+
+
+def _panel(
+    ax: Axes, document: dict[str, Any], divisor: float, colours: dict[str, str], lines: dict[str, Any]
+) -> None:
     for job in document["jobs"]:
-        series = np.asarray(job["series"], dtype=float) / scale
+        series = np.asarray(job["series"], dtype=float) / divisor
         series[series == 0] = np.nan
         at = (np.arange(len(series)) + 0.5) * document["interval"]
         name = job["job"]

@@ -26,13 +26,13 @@ def _shares(context: Context, rows: pd.DataFrame) -> Iterator[str]:
         off = (group["share"] / group["entitled_share"] - 1).abs()
         worst = off.groupby(group["stack"]).median().sort_values()
         near, far = (context.results.name(str(worst.index[n])) for n in (0, -1))
-        title = context.results.experiment_title(str(experiment))
+        title = _titled(context, str(experiment), str(workload))
         least, most = (format_share(worst.iloc[n], 1) for n in (0, -1))
         differ = f"jobs' shares differ by {least} from the policy's (median, each relative to its own)"
         if len(worst) == 1:
-            yield f"{title}, {workload}: on {near} {differ}."
+            yield f"{title}: on {near} {differ}."
         else:
-            yield f"{title}, {workload}: nearest to its policy is {near}: {differ}; farthest {far}: {most}."
+            yield f"{title}: nearest to its policy is {near}: {differ}; farthest {far}: {most}."
 
 
 def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
@@ -52,6 +52,11 @@ def _applications(context: Context, rows: pd.DataFrame) -> Iterator[str]:
             said.append(text)
         noise = float(group["slowdown_noise"].astype(float).median())
         yield (
-            f"{context.results.experiment_title(str(experiment))}, {workload}: beside the background job its "
-            f"time changes by {', '.join(said)}. Two runs alone differ by {format_share(noise, 1)}."
+            f"{_titled(context, str(experiment), str(workload))}: beside the background job its time "
+            f"changes by {', '.join(said)}. Two runs alone differ by {format_share(noise, 1)}."
         )
+
+
+def _titled(context: Context, experiment: str, workload: str) -> str:
+    """Return how a contest is called, as in every other section."""
+    return f"{context.results.experiment_title(experiment)}, {context.results.title(experiment, workload)}"

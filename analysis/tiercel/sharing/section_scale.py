@@ -15,7 +15,7 @@ from tiercel.sharing.simulate import shares_frame, simulate_document
 from tiercel.sharing.simulator import available
 from tiercel.sharing.workload import SharingWorkload
 from tiercel.study.model import StackChoice, Study
-from tiercel.units import format_share
+from tiercel.units import format_bandwidth, format_share
 
 #: As many as in the paper's section 5.2.
 SERVERS = 128
@@ -68,7 +68,7 @@ def _row(row: Mapping[Hashable, Any]) -> tuple[Any, ...]:
     policy, scheduler, entitled = row["policy"], row["scheduler"], row["entitled"]
     return (
         policy if policy == "fifo" else f"{policy}, {scheduler}", row["job"],
-        (f"{row['throughput'] / 1e9:.0f} GB/s", row["throughput"]),
+        (format_bandwidth(row["throughput"]), row["throughput"]),
         (format_share(row["share"], 1), row["share"]),
         "" if pd.isna(entitled) else (format_share(entitled, 1), entitled),
         (format_share(row["share_deviation"], 2), row["share_deviation"]),

@@ -41,7 +41,9 @@ def tree_pictures(context: Context, rows: pd.DataFrame) -> Iterator[Picture]:
         trees = dict(_trees(context, group))
         if not trees:
             continue
-        title = f"{context.results.experiment_title(str(experiment))}: who got what of {storage}, {workload}"
+        place = str(group["storage_label"].iloc[0] or storage)
+        said = context.results.title(str(experiment), str(workload))
+        title = f"{context.results.experiment_title(str(experiment))}: who got what of {place}, {said}"
         height = sum(0.45 + 0.74 * _depth(tree) for tree in trees.values())
         drawn = picture_of(
             context.figures, f"sharing-{experiment}-{workload}-{storage}-tree", title, CAPTION,

@@ -12,9 +12,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const sort = () => {
     if (!order) return;
     const [column, sign] = order, rows = [...body.rows];
-    const numbers = rows.every((row) => key(row, column) !== "" && !Number.isNaN(Number(key(row, column))));
+    // What is missing is neither large nor small: it comes last, whichever way the others are sorted.
+    const missing = (row) => ["", "–"].includes(key(row, column).trim());
+    const numbers = rows.every((row) => missing(row) || !Number.isNaN(Number(key(row, column))));
     const compare = numbers ? (a, b) => Number(a) - Number(b) : (a, b) => a.localeCompare(b, "en");
-    rows.sort((a, b) => sign * compare(key(a, column), key(b, column)));
+    rows.sort((a, b) => missing(a) - missing(b) || sign * compare(key(a, column), key(b, column)));
     body.append(...rows);
   };
   headings.forEach((heading, column) => {
@@ -77,7 +79,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
   download.title = "Download the rows and columns that are shown";
   download.addEventListener("click", () => {
     const quoted = (text) => {
-      const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+      const number = /^[+-]?[\d.]+(?:e[+-]?\d+)?(?: ?[%×]| [a-zA-Zµ/]{1,9})?$/; // with its unit
+      const safe = /^[=+\-@\t\r]/.test(text) && !number.test(text) ? `'${text}` : text;
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
     const shown = names.map((_, i) => i).filter((i) => !gone.has(i));

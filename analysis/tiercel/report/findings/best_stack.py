@@ -52,7 +52,9 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
     if len(rows) > 1:
         return _many(prefix, a, b, rows, evidence)
     row = rows[0]
-    ratio = f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])}{_noise(row)})"
+    single = min(row["n_a"], row["n_b"]) < 2  # which has no interval
+    within = "a single repetition" if single else words.factors(row["low"], row["high"])
+    ratio = f"{words.times(row['ratio'])} ({within}{_noise(row)})"
     over = "over all scales" if row["scope"] == "all" else f"at {_scale(row)}"
     quantity = words.QUANTITIES[row["metric"]]
     if claimed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 KINDS = {"read": "reads", "write": "writes", "metadata": "metadata calls", "sync": "syncs"}
 #: A kind with less of the time in calls is not worth a word.
 _WORTH = 0.05
+#: Pauses between phases are told where they make the whole longer by so much.
+_PAUSES = 1.02
 
 
 @sections.register("traces")
@@ -151,7 +154,7 @@ def _where_the_time_goes(row: Row) -> str:
     said = f"{row['label']}: "
     if known(row["measured_s"]) and row["measured_s"] > 0:
         share = words.percent(row["io_s"] / row["measured_s"])
-        said += f"{format_latency(row['measured_s'])}, {share} of it in I/O"
+        said += f"{format_latency(row['measured_s'])}{_with_pauses(row)}, {share} of it in I/O"
     else:
         said += f"{format_latency(row['io_s'])} in I/O"
     whole = sum(row[f"{kind}_s"] for kind in KINDS)
@@ -167,6 +170,18 @@ def _where_the_time_goes(row: Row) -> str:
             f"{format_bandwidth(row['system_throughput'])}"
         )
     return f"{said}."
+
+
+def _with_pauses(row: Row) -> str:
+    """Say how long the phases took with what lies between them, which the picture's axis has, too."""
+    timeline = json.loads(row["timeline"]) if isinstance(row["timeline"], str) else {}
+    phases = timeline.get("phases", ())
+    if len(phases) < 2:
+        return ""
+    whole = phases[-1]["end"] - phases[0]["start"]
+    if whole < _PAUSES * row["measured_s"]:
+        return ""
+    return f" in {len(phases)} phases ({format_latency(whole)} with the pauses between them)"
 
 
 def _said_of(rows: list[Row]) -> Iterator[str]:
