@@ -182,6 +182,8 @@ class Model(Document):
 
 #: Threads that ask for row groups where the file says nothing, in MLPerf Storage's DLIO.
 _OF_S3DLIO, _OF_OTHERS = 32, 64
+#: Whole objects that its clients but s3dlio ask for at once, at most, whatever the window.
+_WHOLE_AT_ONCE = {"minio": 16, "s3torchconnector": 1}
 
 
 #: Stands for a credential of a file: it is never kept, and so never in results.
@@ -204,7 +206,9 @@ class StorageOptions(Document):
     prefetch_workers: Positive | None = Field(
         default=None, description="reads of row groups at once, of a reader; default: 64, of s3dlio 32"
     )
-    prefetch_window: Positive = Field(default=64, description="row groups on their way, of a reader")
+    prefetch_window: Positive = Field(
+        default=64, description="row groups, or whole objects, on their way, of a reader"
+    )
     coalesce_rgs: Positive = Field(default=8, description="row groups that s3dlio asks for at once")
     secure: bool | None = Field(default=None, description="of the client minio: TLS or not")
     access_key_id: Credential = ""
@@ -221,6 +225,13 @@ class StorageOptions(Document):
         if self.storage_library == "s3dlio":
             return (self.prefetch_workers or _OF_S3DLIO,) * 2
         return self.prefetch_workers or _OF_OTHERS, self.prefetch_window
+
+    @property
+    def whole_objects(self) -> int:
+        """Return the whole objects on their way to a reader; 0 where no client is named that does so."""
+        if self.storage_library == "s3dlio":
+            return self.prefetch_window
+        return min(self.prefetch_window, _WHOLE_AT_ONCE.get(self.storage_library or "", 0))
 
 
 #: Of `StorageOptions`: what `mlpstorage` and its files state beside them.
