@@ -72,6 +72,19 @@ def write(folder: Path, text: str) -> str:
         ("dataset: {format: npz, compression: gzip}", "compression: gzip does not go with format: npz"),
         ("dataset: {format: npz, enable_chunking: true, chunk_size: 64}", "chunks need format: hdf5"),
         ("dataset: {record_length: 5, record_length_bytes: 5}", "are the same key"),
+        ("dataset: {record_length: 5, record_length_stdev: 6}", "record_length_bytes_stdev: 6 is more than"),
+        (
+            "dataset: {format: hdf5, record_dims: [4, 8], hdf5: {num_dset_per_record: 5}}",
+            "num_dset_per_record: 5 is more than the 4 rows",
+        ),
+        (
+            "dataset: {format: hdf5, record_length: 100, hdf5: {chunk_dims: [9]}}",
+            "as a sample (10x10), or one",
+        ),
+        (
+            "dataset: {format: hdf5, record_length: 100, hdf5: {max_shape: [1099511627777, 10]}}",
+            "hdf5.max_shape: HDF5 keeps an index",
+        ),
         ("reader: {file_access: shared}", "num_files_train must be 1"),
         ("workflow: {evaluation: true}", "needs dataset.num_files_eval"),
         ("workflow: {train: false}", "nothing to do"),
@@ -80,6 +93,7 @@ def write(folder: Path, text: str) -> str:
         ("train: {computation_time: {type: uniform, min: 1}}", "uniform needs max"),
         ("checkpoint: {num_checkpoints_write: 1, num_checkpoints_read: 2}", "is more than"),
         ("metric: {au: 90}", "metric.au"),
+        ("reader: {transfer_size: 2147483648}", "reader.transfer_size: input should be less than"),
         ("reader: {read_threads: yes}", "reader.read_threads: must be a number (given: True)"),
         ("train: {epochs: true}", "train.epochs: must be a number (given: True)"),
         ("metric: {au: on}", "metric.au: must be a number (given: True)"),

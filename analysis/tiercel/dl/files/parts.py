@@ -16,6 +16,8 @@ from tiercel.documents import Document
 _LARGEST = 2**63 - 1
 Count = Annotated[int, Field(ge=0, le=_LARGEST)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
+#: Bytes that Linux gives by one read at most.
+_LARGEST_READ = 0x7FFF_F000
 #: What a clock can count: neither infinite nor more than it holds (30 years).
 _CLOCK = 1e9
 Seconds = Annotated[float, Field(ge=0, le=_CLOCK)]
@@ -141,7 +143,7 @@ class Model(Document):
     type: str | None = None
     model_size_bytes: Count | None = None
     optimization_groups: list[Count] = []
-    num_layers: int = -1
+    num_layers: int = Field(default=-1, le=1_000_000)
     layer_parameters: list[Count] = []
     model_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp16"
     optimizer_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp32"
@@ -292,7 +294,7 @@ class Reader(Document):
     shuffle_size: Positive = Field(default=1024, description="samples in the buffer that is drawn from")
     file_access: Literal["multi", "shared", "collective"] = "multi"
     read_type: Literal["on_demand", "memory"] = "on_demand"
-    transfer_size: int | None = Field(default=None, ge=0, description="bytes of one read")
+    transfer_size: int | None = Field(default=None, ge=0, le=_LARGEST_READ, description="bytes of one read")
     preprocess_time: Time = Duration()
     odirect: bool = False
     dont_use_mmap: bool = False

@@ -25,6 +25,7 @@ from tiercel.dl.kernel.generate import SPLITS, Generated, generate, holds_files,
 from tiercel.dl.kernel.io import IO
 from tiercel.dl.kernel.loaders import Loader, Work, by_files, loader_for
 from tiercel.dl.kernel.makers import Makers
+from tiercel.dl.kernel.room import check_memory
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency
@@ -58,6 +59,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
     if places.trace:
         tracer = Tracer(places.output / "trace", comm.rank, comm.size)
     calls = places.data.calls(tracer)
+    check_memory(spec, comm, by_files(spec, handler, calls))
     spec = _seeded(spec, places.data, comm)
     began = now()
     try:
