@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tiercel.dl.files.parts import Count, Positive, renamed
+from tiercel.dl.files.parts import LARGEST, Count, Positive, renamed
 from tiercel.documents import Document
 
 Format = Literal["tfrecord", "hdf5", "hdf5_opt", "csv", "npz", "npy", "jpeg", "png", "indexed_binary",
@@ -92,9 +92,9 @@ class Dataset(Document):
     num_samples_per_file: Positive = 1
     num_subfolders_train: Count = 0
     num_subfolders_eval: Count = 0
-    record_length_bytes: Annotated[int, BeforeValidator(_whole), Field(ge=1)] = 64 * 1024
-    record_length_bytes_stdev: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
-    record_length_bytes_resize: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
+    record_length_bytes: Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LARGEST)] = 64 * 1024
+    record_length_bytes_stdev: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LARGEST)] = 0
+    record_length_bytes_resize: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LARGEST)] = 0
     record_element_type: ElementType = "uint8"
     record_element_bytes: Positive | None = None
     record_dims: list[Positive] = []
@@ -124,7 +124,8 @@ class Dataset(Document):
                 f"compression: {self.compression} does not go with format: {self.format} (allowed: {allowed})"
             )
         if (self.enable_chunking or self.hdf5.chunk_dims) and not hdf5:
-            raise ValueError(f"chunks need format: hdf5 (given: {self.format})")
+            key = "enable_chunking" if self.enable_chunking else "hdf5.chunk_dims"
+            raise ValueError(f"{key}: chunks need format: hdf5 (given: {self.format})")
         if hdf5:
             self._check_hdf5()
         elif self.hdf5.max_shape:

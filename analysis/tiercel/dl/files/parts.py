@@ -13,9 +13,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from tiercel.documents import Document
 
 #: What files, and whoever counts in them, can hold.
-_LARGEST = 2**63 - 1
-Count = Annotated[int, Field(ge=0, le=_LARGEST)]
-Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
+LARGEST = 2**63 - 1
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+#: Threads or processes that are really started: more than any training has, and few enough for a machine.
+_MOST_WORKERS = 4096
+Workers = Annotated[int, Field(ge=1, le=_MOST_WORKERS)]
 #: Bytes that Linux gives by one read at most.
 _LARGEST_READ = 0x7FFF_F000
 #: What a clock can count: neither infinite nor more than it holds (30 years).
@@ -205,10 +208,10 @@ class StorageOptions(Document):
         default="s3", description="of names of objects, for the client s3dlio"
     )
     columns: list[str] = Field(default=[], description="of Parquet files, that are read; default: all")
-    prefetch_workers: Positive | None = Field(
+    prefetch_workers: Workers | None = Field(
         default=None, description="reads of row groups at once, of a reader; default: 64, of s3dlio 32"
     )
-    prefetch_window: Positive = Field(
+    prefetch_window: Workers = Field(
         default=64, description="row groups, or whole objects, on their way, of a reader"
     )
     coalesce_rgs: Positive = Field(default=8, description="row groups that s3dlio asks for at once")
@@ -285,9 +288,11 @@ class Reader(Document):
     data_loader: Loader | None = Field(default=None, description="default: the framework's")
     batch_size: Positive = 1
     batch_size_eval: Positive = 1
-    read_threads: Count = Field(default=1, description="0: the training process itself reads")
+    read_threads: int = Field(
+        default=1, ge=0, le=_MOST_WORKERS, description="0: the training process itself reads"
+    )
     write_threads: Count = Field(default=1, description="of MLPerf Storage's DLIO: that make files")
-    computation_threads: Positive = Field(default=1, description="that prepare samples (tf.data's map)")
+    computation_threads: Workers = Field(default=1, description="that prepare samples (tf.data's map)")
     prefetch_size: Count = Field(default=2, description="batches")
     file_shuffle: Annotated[Shuffle, _OFF] = "off"
     sample_shuffle: Annotated[Shuffle, _OFF] = "off"

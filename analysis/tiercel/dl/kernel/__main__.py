@@ -70,6 +70,13 @@ def _work(spec: Spec, places: Places, comm: Comm) -> int:
         pass
     except MemoryError:
         _complain("out of memory")
+    except RuntimeError as error:
+        if "new thread" not in str(error):
+            raise
+        _complain(
+            "no more threads can be started here: reader.read_threads, or prefetch_workers, are too many"
+        )
+        code = 2
     comm.fail()
     return code
 
