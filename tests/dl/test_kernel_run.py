@@ -251,6 +251,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     assert answer.returncode != 0
     assert "cannot be" in answer.stderr
     assert "img_" in answer.stderr
+    assert not list((tmp_path / "data").rglob("*.part"))
 
 
 def test_a_killed_reader_is_noticed(tmp_path: Path) -> None:
