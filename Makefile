@@ -36,7 +36,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint bench attack wheel lock clean distclean
+.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -150,25 +150,32 @@ plan: setup
 docs: setup $(DEV_PACKAGES)
 	@$(BIN)/python tools/docs/build.py build/docs
 
-lint: setup $(DEV_PACKAGES)
+lint: style
+	@$(BIN)/mypy
+
+style: setup $(DEV_PACKAGES)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
 	@for part in $(PARTS) $(if $(wildcard $(LAYERS)),$(LAYER_PARTS)); do \
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
 # They start thousands of short programs: each would compile anew what it imports.
 test test-nightly: export PYTHONDONTWRITEBYTECODE :=
 
-# Two workers more than cores: while some tests wait for a Slurm, others compute (tests/order.py).
-WORKERS ?= $(shell expr $$(nproc) + 2)
+# Three workers more than cores: while some tests wait for a Slurm, others compute (tests/order.py).
+WORKERS ?= $(shell expr $$(nproc) + 3)
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-test: layers lint
-	@$(PYTEST) -m 'not nightly'
+# Types are checked beside the tests (one core would idle for a minute), and told last, where one looks.
+TYPES = $(BIN)/mypy >$(VENV)/types.log 2>&1
+AND_TYPES = $(TYPES) & types=$$!; passed=0; $(PYTEST) $(1) || passed=$$?; \
+  wait $$types || passed=1; cat $(VENV)/types.log; exit $$passed
 
-test-nightly: layers lint
-	@$(PYTEST)
+test: layers style
+	@$(call AND_TYPES,-m 'not nightly')
+
+test-nightly: layers style
+	@$(call AND_TYPES)
 
 # Every night: a tenth of the mutants, another each day. Fails where too many go unnoticed (tools/mutation/parts.toml).
 mutation: setup $(VENV)/.mutation-packages

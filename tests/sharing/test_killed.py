@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -33,8 +34,8 @@ def test_killed(tmp_path: Path, words: Sequence[str], wanted: set[str]) -> None:
     children: list[psutil.Process] = []
     try:
         deadline = time.monotonic() + 60
-        while wanted - {p.name() for p in children if p.is_running()}:
-            assert process.poll() is None and time.monotonic() < deadline, [p.name() for p in children]
+        while wanted - (seen := {name for p in children for name in _name(p)}):
+            assert process.poll() is None and time.monotonic() < deadline, seen
             children = psutil.Process(process.pid).children(recursive=True)
             time.sleep(0.02)
     finally:
@@ -42,3 +43,10 @@ def test_killed(tmp_path: Path, words: Sequence[str], wanted: set[str]) -> None:
     process.wait(30)
     _, still = psutil.wait_procs(children, timeout=20)
     assert not still
+
+
+def _name(process: psutil.Process) -> list[str]:
+    """Return the name of a process that has not ended meanwhile."""
+    with suppress(psutil.NoSuchProcess):
+        return [process.name()] if process.is_running() else []
+    return []

@@ -208,9 +208,12 @@ class Results:
     @cached_property
     def _named(self) -> Results:
         found = copy.copy(self)
+        # What is in no list here is made anew, of its own numbers: whoever asked first must not matter.
+        for name, each in vars(Results).items():
+            if isinstance(each, cached_property):
+                found.__dict__.pop(name, None)
         for name in ("total", "flags", "stacks", "memory", "silent"):
             found.__dict__[name] = getattr(self, name)
-        found.__dict__.pop("_by_workload", None)
         for name in ("comparisons", "floors"):
             found.__dict__[name] = [row for row in getattr(self, name) if not self._sampled(row)]
         for name in ("contrasts", "scaling", "agreement"):  # which no sample has

@@ -108,6 +108,8 @@ pub mod tests {
     /// Clients post, again whenever that was seen, and hear their own doorbells, while others look and arm.
     #[test]
     fn whatever_is_posted_is_seen() {
+        // Nightly tests have more of them.
+        let posts = std::env::var("FAIRSHARE_FUZZ").map_or(150_000, |text| text.parse().unwrap());
         let (hot, over) = (Hot::default(), AtomicBool::new(false));
         let take = |connection: &Arc<Connection>| {
             shared_of(connection).unwrap().segment.take_posted().count_ones() as usize
@@ -115,7 +117,7 @@ pub mod tests {
         let post = || {
             let connection = client();
             let segment = &shared_of(&connection).unwrap().segment;
-            for posted in 0..1_000_000 {
+            for posted in 0..posts {
                 for _ in 0..posted * 7919 % 256 {
                     std::hint::spin_loop(); // so that a post comes at any moment of arming
                 }
