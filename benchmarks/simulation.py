@@ -10,7 +10,8 @@ Two storages whose limits are known, measured by iokernel, no row of them fitted
   metadata.
 
 What a process waits for on the network is time of the processors: on a machine that is busy with other things
-it is another one in each minute. `--device` or `--network`: one of the two; `--quick`: a few rows.
+it is another one in each minute. `--device` or `--network`: one of the two; `--quick`: a few rows; `--write`:
+keep the errors by what bounds, which reports of simulations tell.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.blind import mounted, throttled_group
+from tiercel.ceilings.ceiling import Figure
 from tiercel.checklist.stages import Bench, storage_stage
+from tiercel.simulation.fidelity import Fidelity, keep
 from tiercel.simulation.phases import phases
 from tiercel.site.machine import memory
 from tiercel.site.model import Site, Stack, Storage
@@ -52,6 +56,8 @@ class Row:
     measured: float
     predicted: float
     unit: str
+    figure: Figure
+    """What bounds it by the model."""
 
     @property
     def error(self) -> float:
@@ -103,16 +109,18 @@ def main() -> int:
         again = [sys.executable, "-m", "benchmarks.simulation", "--inside", *sys.argv[1:]]
         return subprocess.run([*_ALONE, *again], check=False).returncode
     quick = "--quick" in sys.argv
-    print(
-        f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n", flush=True
-    )
+    loads = [os.getloadavg()[0]]
+    print(f"load of the machine before: {loads[0]:.1f} on {os.cpu_count()} processors\n", flush=True)
     rows: list[Row] = []
     if "--network" not in sys.argv:
         rows += _device(quick)
     if "--device" not in sys.argv:
         rows += _network(quick)
-    print(f"load of the machine after: {os.getloadavg()[0]:.1f}\n")
+    loads.append(os.getloadavg()[0])
+    print(f"load of the machine after: {loads[-1]:.1f}\n")
     _say(rows)
+    if "--write" in sys.argv:
+        keep(_errors(rows, max(loads) / (os.cpu_count() or 1)))
     return 0
 
 
@@ -172,7 +180,8 @@ def _compare(
         workload = _data(keys, amount)
         (predicted,) = phases(workload, known, 1, processes)
         found = [bench.measure(workload, processes, n)[-1].bandwidth or 0.0 for n in range(REPETITIONS)]
-        yield _told(Row(where, name, processes, median(found), predicted.moved / predicted.seconds, "B/s"))
+        rate = predicted.moved / predicted.seconds
+        yield _told(Row(where, name, processes, median(found), rate, "B/s", predicted.figure))
 
 
 def _compare_metadata(bench: Bench, known: Storage, where: str, processes: int) -> Iterator[Row]:
@@ -184,7 +193,9 @@ def _compare_metadata(bench: Bench, known: Storage, where: str, processes: int) 
     for place, phase in enumerate(phases(items, known, 1, processes)):
         rate = median(each[place].operation_rate or 0.0 for each in several)
         assert several[0][place].operation == phase.operation
-        yield _told(Row(where, phase.operation, processes, rate, phase.moved / phase.seconds, "1/s"))
+        yield _told(
+            Row(where, phase.operation, processes, rate, phase.moved / phase.seconds, "1/s", phase.figure)
+        )
 
 
 def _told(row: Row) -> Row:
@@ -245,6 +256,24 @@ def _say(rows: Sequence[Row]) -> None:
     for (where, name), errors in groups.items():
         worst = max(errors, key=abs)
         print(f"| {where} | {name} | {len(errors)} | {median(map(abs, errors)):.0%} | {worst:+.0%} |")
+
+
+_STORAGES = {"device": "a throttled device", "link": "a network file system"}
+
+
+def _errors(rows: Sequence[Row], load: float) -> list[Fidelity]:
+    """Return the errors by storage and by the figure that bounds."""
+    groups: dict[tuple[str, Figure], list[float]] = {}
+    for row in rows:
+        groups.setdefault((_STORAGES[row.where.partition(",")[0]], row.figure), []).append(row.error)
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    return [
+        Fidelity(
+            figure, storage, date, round(load, 1), len(errors), round(median(map(abs, errors)), 3),
+            round(min(errors), 3), round(max(errors), 3),
+        )
+        for (storage, figure), errors in groups.items()
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

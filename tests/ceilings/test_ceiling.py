@@ -74,6 +74,16 @@ def test_processes_use_no_more_units_than_there_are_of_them(
     assert found is not None and found.rate == units * 1e9
 
 
+@pytest.mark.parametrize(
+    ("spread", "nodes", "units"),
+    [("stripes", 1, 1.4), ("nodes", 1, 1), ("nodes", 2, 1.4), ("processes", 1, 1.4)],
+)
+def test_units_that_are_not_alike(spread: str, nodes: int, units: float) -> None:
+    two = {"stage": "gateway", "sizes": [1, 0.4], "bandwidth": "1GB/s", "spread": spread}
+    found = ceiling_for(storage(two), Demand("write", nodes, processes=2))
+    assert found is not None and found.rate == pytest.approx(units * 1e9)
+
+
 def test_a_stage_without_figures_gives_no_ceiling_and_is_named() -> None:
     only = storage(SERVERS)
     assert ceiling_of(only, "write", 1) is None

@@ -58,6 +58,25 @@ def test_servers_of_metadata_lie_beside_the_way_of_the_data() -> None:
     assert unknown_servers(storage(LINK, DATA), "stat") == ("server (data servers)",)
 
 
+@pytest.mark.parametrize(
+    ("medium", "stages", "lacking"),
+    [
+        ("network", [LINK], ("server",)),
+        ("disk", [], ("media",)),
+        ("disk", [{"stage": "media", "label": "SSD", "bandwidth": "1GB/s"}], ("media (SSD)",)),
+        ("disk", [{"stage": "media", "metadata": 1000}], ()),
+        ("memory", [{"stage": "client", "metadata": 1000}], ()),
+    ],
+)
+def test_whose_figure_is_missing_is_named_for_every_storage(
+    medium: str, stages: list[dict[str, Any]], lacking: tuple[str, ...]
+) -> None:
+    of = Storage.model_validate(
+        {"type": "xfs", "mount": "/s", "scratch": "/s/x", "medium": medium, "topology": stages}
+    )
+    assert unknown_servers(of, "create") == lacking
+
+
 def test_a_row_for_each_thing_that_is_done() -> None:
     of = storage(LINK, META)
     site = Site.model_validate({"site": "s", "nodes": 4, "storages": {"lustre": of}})

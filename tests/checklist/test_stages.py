@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tiercel.ceilings import ceiling_of
-from tiercel.checklist.stages import passed
+from tiercel.checklist.stages import Bench, passed, unsteady
 from tiercel.errors import UserError
 from tiercel.site import load_site
 from tiercel.site.calibrated import Calibration, read_calibration, with_calibration, write_calibration
-from tiercel.site.model import Site
+from tiercel.site.model import Site, Stack, Storage
 from tiercel.site.topology import Stage
 
 from ..conftest import CHECKOUT, Project, needs_iokernel
@@ -48,6 +48,16 @@ def test_no_stage_carries_less_than_what_came_through_it() -> None:
     }  # fmt: skip
     memory = {"read_bandwidth": 9e9, "write_bandwidth": 2e8, "read_cache": 7}
     assert passed(memory, whole) == {"read_bandwidth": 9e9, "write_bandwidth": 1e9, "read_cache": 7}
+
+
+def test_what_lies_far_apart_is_named() -> None:
+    disk = Storage.model_validate({"type": "xfs", "mount": "/s", "scratch": "/s/x"})
+    bench = Bench(site(), Stack("disk", disk), Path("/nowhere"), 1.0)
+    bench.steady("create of files", 2, [100, 150, 190])
+    assert unsteady(bench) == []
+    bench.steady("create of files", 1, [500, 520, 36_000])
+    (said,) = unsteady(bench)
+    assert said.startswith("disk: unsteady, so of little use: create of files by 1 process (72 times)")
 
 
 def site(*stages: dict[str, object], **keys: object) -> Site:

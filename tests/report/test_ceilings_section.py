@@ -44,6 +44,13 @@ SITE = Site.model_validate(
                     {"stage": "media", "bandwidth": "2GB/s", "latency": "1ms", "source": "test"},
                 ],
             },
+            "many": {
+                "type": "lustre", "mount": "/m", "scratch": "/m/x", "medium": "network",
+                "topology": [
+                    {"stage": "server", "label": "mds", "carries": "metadata", "units": 2, "source": "test",
+                     "metadata": {"create": 1000}, "metadata_latency": "1ms"},
+                ],
+            },
             "here": {
                 "type": "xfs", "mount": "/h", "scratch": "/h/x",
                 "topology": [
@@ -98,6 +105,28 @@ def test_the_gateway_bounds_four_nodes_and_the_link_one(section: Callable[..., S
         "VAST, read, 4 nodes: 80 % of what the gateways carries; more needs a wider gateway stage.",
     )
     assert made.notes[0] == "VAST: no bandwidth is given for server, fabric, media."
+
+
+def test_metadata_has_its_ceilings_and_a_figure_of_its_own(
+    section: Callable[..., Section | None],
+) -> None:
+    def of(operation: str, nodes: int, rate: float, processes: int = 8) -> dict[str, Any]:
+        counted = {"operation_rate": rate, "items_per_process": 100, "processes_per_node": processes}
+        return row("many", operation, nodes, float("nan"), **counted)
+
+    # Two servers of 1,000 creates a second; one process alone does no more than 1,000. Nobody knows of stats.
+    made = section(of("file-create", 2, 1500), of("file-create", 1, 900, processes=1), of("file-stat", 2, 9))
+    assert made is not None
+    assert [line[1:5] + line[6:] for line in cells(made)] == [
+        ["file-create", "1", "900 op/s", "1 kop/s", "mds (latency)", "not known",
+         "bounded by server (latency)"],
+        ["file-create", "2", "1.5 kop/s", "2 kop/s", "mds (metadata)", "not known",
+         "bounded by server (metadata)"],
+    ]  # fmt: skip
+    assert made.paragraphs[1].startswith(
+        "many, file-create, 2 nodes: 75 % of what the metadata operations of mds"
+    )
+    assert [picture.name for picture in made.pictures] == ["ceilings-metadata"]
 
 
 def test_the_best_workload_counts_and_what_is_above_comes_from_a_cache(
@@ -226,3 +255,18 @@ def test_what_the_nodes_memory_served_is_held_against_that(tmp_path: Path) -> No
     assert made is not None
     warm, synced = cells(made)
     assert (warm[5:7], synced[5:7]) == (["75 %", "memory"], ["90 %", "media"])
+
+
+def test_what_lies_above_a_calibration_is_said_once_for_a_storage(
+    section: Callable[..., Section | None],
+) -> None:
+    rows = [
+        row("here", operation, 1, bandwidth)
+        for operation, bandwidth in (("read", 2 * GB), ("write", 1.5 * GB))
+    ]
+    made = section(*rows)
+    assert made is not None
+    assert made.paragraphs == (
+        "here: 2 medians lie above what was found when the storage was calibrated, at 150 % to 200 % of it: "
+        "a cache served them, or the storage was slower then (tiercel site calibrate).",
+    )

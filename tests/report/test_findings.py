@@ -171,6 +171,16 @@ def test_what_was_not_measured_says_so_in_every_sentence():
         assert "(imported)" in finding.sentence, finding.sentence
 
 
+def test_of_a_model_nothing_is_undecided_or_claimed():
+    """ "Cannot be told apart, 486×: nothing was measured twice over" was said of two simulated storages."""
+    data = Synthetic(origin="simulated", processes=(1, 2), storages=("nvme", "nfs-project"))
+    data.whole()
+    _, found = findings_of(data)
+    assert not {"open", "hint", "claim"} & {f.severity for f in found}
+    said = [f.sentence for f in found if "by the model" in f.sentence]
+    assert len(said) > 1 and all("(simulated)" in sentence and "×" in sentence for sentence in said)
+
+
 def test_what_is_undecided_says_why_and_not_a_noise_that_it_exceeds():
     """A ratio of 1.43 was not to be told "from a noise of 1.00-1.00": repetitions differed as much."""
     wild = {1: [100, 60, 150, 90, 120], 4: [150, 70, 190, 100, 160]}

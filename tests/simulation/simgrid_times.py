@@ -1,7 +1,7 @@
 """Asks SimGrid when flows end; run by the Python that has it.
 
-Standard input: JSON of links (bytes per second) and flows (links on the way, bytes, start, and the most that
-one may have). Standard output: the end of each.
+Standard input: JSON of links (bytes per second), latencies of some of them (seconds) and flows (links on the
+way, bytes, start, and the most that one may have). Standard output: the end of each.
 """
 
 import json
@@ -19,7 +19,11 @@ engine = Engine(
     ]
 )  # fmt: skip
 zone = NetZone.create_full_zone("all")
-links = {name: zone.create_link(name, rate).set_latency(0).seal() for name, rate in asked["links"].items()}
+latencies = asked.get("latencies", {})
+links = {
+    name: zone.create_link(name, rate).set_latency(latencies.get(name, 0)).seal()
+    for name, rate in asked["links"].items()
+}
 ends = [0.0] * len(asked["flows"])
 
 

@@ -43,7 +43,10 @@ def test_classes_have_the_rates_of_their_processes(seed: int) -> None:
         own = choose.random() < 0.3
         spread = choose.choice(["stripes", "processes"] if own else ["stripes", "nodes", "processes"])
         rate = f"{choose.randint(1, 100)}GB/s"
-        stages.append(stage(kind, units=choose.randint(1, 5), per_node=own, spread=spread, bandwidth=rate))
+        units = choose.randint(1, 5)
+        # Of two sizes, so that some units are alike.
+        sizes = [choose.choice([1.0, 0.4]) for _ in range(units)] if choose.random() < 0.5 else None
+        stages.append(stage(kind, units=units, sizes=sizes, per_node=own, spread=spread, bandwidth=rate))
     nodes, each = choose.randint(1, 7), choose.randint(1, 6)
     found = layout(stages, nodes, each)
     capacities = {f"{n}.{u}": size * (stages[n].bandwidth or 0) for (n, u), size in found.sizes.items()}
@@ -57,7 +60,8 @@ def test_classes_have_the_rates_of_their_processes(seed: int) -> None:
                 turn = process if s.per_node else node * each + process
                 at = {"stripes": 0, "nodes": node % s.units, "processes": turn % s.units}[s.spread]
                 name = f"{n}/{node if s.per_node else '-'}/{at}"
-                free[name] = (s.bandwidth or 0) * (s.units if s.spread == "stripes" else 1)
+                sizes = s.sizes or (1.0,) * s.units
+                free[name] = (s.bandwidth or 0) * (sum(sizes) if s.spread == "stripes" else sizes[at])
                 uses[name] = 1.0
             single.append(Flows(1, uses))
     apart = sorted(fair_rates(single, free))

@@ -53,6 +53,38 @@ def test_uneven_gateways_make_the_run_as_slow_as_the_fuller_one() -> None:
     assert one(data(), of, 3, 1).seconds == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize(
+    ("spread", "seconds"),
+    [
+        ("stripes", 2 / 7),  # all of both: 5 and 2 GB/s
+        ("nodes", 1 / 2),  # a node on each, and the one on the slower takes longest
+    ],
+)
+def test_gateways_of_two_speeds(spread: str, seconds: float) -> None:
+    of = storage(LINK, {**GATEWAY, "sizes": [1, 0.4], "units": 2, "spread": spread})
+    assert one(data(), of, 2, 1).seconds == pytest.approx(seconds)
+
+
+def test_a_process_alone_has_the_unit_that_it_goes_over() -> None:
+    # 1,000 transfers of 1 MB, each waited for: 0.2 ms over the one server, 0.5 ms over the other, and 1 ms.
+    servers = {"stage": "server", "bandwidth": "5GB/s", "sizes": [1, 0.4], "latency": "1ms"}
+    found = one(data(direct=True), storage(LINK, {**servers, "spread": "processes"}), 1, 2)
+    assert found.seconds == pytest.approx(1.5)
+
+
+def test_writes_and_reads_go_their_own_ways() -> None:
+    # Written to two fast units and read from many slow ones: flash of two kinds behind a server.
+    buffer = {"stage": "media", "label": "buffer", "carries": "writes", "bandwidth": "2GB/s", "units": 2}
+    shelf = {"stage": "media", "label": "shelf", "carries": "reads", "bandwidth": "1GB/s", "units": 8}
+    of = storage(LINK, buffer, shelf)
+    assert [(p.bound_by, p.seconds) for p in (one(data(), of, 1, 1), one(data("read"), of, 1, 1))] == [
+        ("buffer", pytest.approx(1 / 4)), ("shelf", pytest.approx(1 / 8)),
+    ]  # fmt: skip
+    assert "media" not in " ".join(unknown(of, data("read"), 1, 1))
+    only = storage(LINK, buffer)
+    assert "media" in unknown(only, data("read"), 1, 1) and "media" not in unknown(only, data(), 1, 1)
+
+
 def test_a_process_that_waits_for_each_operation() -> None:
     # 1 MB takes 1 ms to answer and 0.1 ms to pass (10 GB/s): 1,000 operations take 1.1 s. Two at once: half.
     slow = storage({**LINK, "latency": "1ms"}, {**MEDIA, "units": 100})
@@ -64,7 +96,10 @@ def test_a_process_that_waits_for_each_operation() -> None:
     assert one(data(), slow, 1, 1).seconds == pytest.approx(0.1 + 0.001)
     found = one(data(direct=True), slow, 1, 1)
     assert found.waited == pytest.approx(0.0011)
-    assert "waits" in found.bound_by
+    assert "waits" in found.bound_by and found.figure == "latency"
+    # Alone it moves its bytes for ten times as long as it waits: no shorter latency would bring much.
+    slower = storage({**LINK, "bandwidth": "0.1GB/s", "latency": "1ms"}, {**MEDIA, "units": 100})
+    assert one(data(direct=True), slower, 1, 1).figure == "bandwidth"
 
 
 def test_few_operations_take_no_more_and_no_less_than_they_wait() -> None:
@@ -211,6 +246,18 @@ def test_where_nobody_says_how_long_an_operation_takes_it_is_a_bound() -> None:
     files = MetadataWorkload(operation="metadata", phases=["create", "stat"])
     some = {**quick, "metadata_latency": {"create": "1ms"}}
     assert unknown(storage(some), files, 1, 1) == ("latency (stat)",)
+
+
+def test_a_process_that_keeps_one_of_many_disks_busy_is_a_bound_without_their_latency() -> None:
+    # One read at a time goes to one of 25 disks; what it takes there nobody says. 25 at a time keep all busy.
+    disks = {**MEDIA, "random_operations": 100}
+    of = storage({**LINK, "latency": "50us"}, disks, medium="disk")
+    read = data("read", pattern="random")
+    assert unknown(of, read, 1, 4) == ("latency of media (the disks)",)
+    assert unknown(of, read, 1, 25) == unknown(of, data("read"), 1, 4) == ()
+    told = storage({**LINK, "latency": "50us"}, {**disks, "latency": "10ms"}, medium="disk")
+    assert unknown(told, read, 1, 4) == ()
+    assert one(read, told, 1, 1).seconds == pytest.approx(1000 * (0.01005 + 1e6 / 10e9), rel=1e-3)
 
 
 def test_what_is_no_data_is_refused() -> None:

@@ -48,6 +48,11 @@ MEASURED = [
     ("wombat", "nvme", "write", 1, 5.8e9 / 5, "paper 004, section V.A: a fifth of VAST's"),
     ("theta", "ssd", "write", 1, 500e6, "paper 002, section V.B: a node's cached rate"),
     ("theta", "lustre", "write", 128, 100e9, "paper 002, section V.B: where it saturates"),
+    ("theta", "ssd", "write", 8, 4349.03 * 2**20, "paper 002, table II: eight nodes, with enough compute"),
+    ("theta", "lustre", "read", 4, 10937.79 * 2**20, "paper 002, table III c: baseline in order"),
+    ("theta", "fs0", "read", 128, 36e9, "paper 000, section III.A: CosmoFlow"),
+    ("thetagpu", "lustre", "read", 1, 2044.39 * 2**20, "paper 002, table III a: baseline in order"),
+    ("summit", "gpfs", "write", 1, 12e9, "paper 002, section V.B: GPFS per node"),
     ("summit", "nvme", "write", 1, 2e9, "paper 002, section V.B, figure 4: cached rate per node"),
 ]  # fmt: skip
 

@@ -46,6 +46,15 @@ def test_more_gateways_and_then_the_links_bind() -> None:
         assert other.storages["gpfs"] == site().storages["gpfs"]
 
 
+def test_units_of_two_sizes() -> None:
+    # Two gateways of 5 GB/s and one of 20: 30 GB/s, and with a fourth of the large kind 50.
+    for sizes, rate in (("1,1,4", 30e9), ("1,1,4,4", 40e9)):
+        fewer = changed(site(), f"vast.gateway.units={sizes.count(',') + 1}")
+        assert bound(changed(fewer, f"vast.gateway.sizes={sizes}"), "vast", 4) == (
+            rate, "gateway" if rate < 40e9 else "client",
+        )  # fmt: skip
+
+
 def test_without_a_storage_all_that_have_the_stage_change() -> None:
     other = changed(site(), "client.bandwidth=100Gb/s")
     assert (bound(other, "vast", 1), bound(other, "gpfs", 1)) == ((12.5e9, "client"), (12.5e9, "client"))
@@ -131,7 +140,15 @@ def test_operations_in_random_order_bound_random_reads_alone() -> None:
         ("gateway.units=many", "units: "),
         ("gateway.units=0", "units: "),
         ("gateway.bandwidth=12", "is not a rate"),
+        ("gateway.sizes=1,0.5", "sizes: of 2 units, and units says 6"),
+        ("gateway.sizes=1,-1", "sizes.1: "),
         ("gateway.cache=12GB", "cache: "),
+        (
+            "gateway.bandwidth=9999999TB/s",
+            "bandwidth: input should be less than or equal to 1000000000000000",
+        ),
+        ("gateway.operations=1e300", "operations: "),
+        ("gateway.latency=48h", "latency: "),
         ("vast.gateway.absent=true", "absent: true, and it has bandwidth"),
         ("media.bandwidth=1GB/s", "no storage has a stage media: name the storage (vast, gpfs, twice)"),
         ("twice.server.units=3", "twice has 2 stages server: server#1 (four servers), server#2 (others)"),

@@ -35,6 +35,8 @@ from tiercel.results.raw import RawRun, write_json
 from tiercel.runs.lock import EvaluationLock
 from tiercel.site import load_site
 from tiercel.site.measured import measured_folder
+from tiercel.site.simulated import is_simulated
+from tiercel.site.supposition import Supposition, read_supposition
 from tiercel.study.load import load_study, study_path
 from tiercel.study.model import Study
 from tiercel.temporary import temporary_folder
@@ -148,9 +150,12 @@ def _metadata(
 ) -> Metadata:
     own = software.root / layout.CITATION
     path = citation_file or root / layout.CITATION
-    title = f"{study.title or study.study}: a storage evaluation ({site})"
+    kind, how = "a storage evaluation", "measured"
+    if is_simulated(site):
+        kind, how = "a simulated storage evaluation", "simulated by its topology (nothing was measured)"
+    title = f"{study.title or study.study}: {kind} ({site})"
     description = (
-        f"Raw results, tables, figures and report of study {study.study} on site {site}, measured with "
+        f"Raw results, tables, figures and report of study {study.study} on site {site}, {how} with "
         f"tiercel {tiercel.__version__}, with the software and the commands that make them again."
     )
     return find_metadata(given, path if citation_file or path.is_file() else None, own, title, description)
@@ -190,7 +195,7 @@ class _Work:
                 shutil.rmtree(staged / "raw" / run.folder.name / layout.TRACE, ignore_errors=True)
         staged.rename(self.folder / layout.RESULTS)
         self._add_software(software)
-        self._describe(software, metadata, slim)
+        self._describe(software, metadata, slim, read_supposition(self.site, root))
         if metadata.borrowed:
             notes.append("it is said to be by the authors of tiercel: --author says who measured")
         if software.modified:
@@ -243,11 +248,14 @@ class _Work:
         for path in sorted((software.root / "workflows").glob("*.smk")):
             shutil.copyfile(path, workflow / "workflows" / path.name)
 
-    def _describe(self, software: Software, metadata: Metadata, slim: bool) -> None:
+    def _describe(
+        self, software: Software, metadata: Metadata, slim: bool, supposed: Supposition | None
+    ) -> None:
         measured = measured_of(self.runs)
         about: dict[str, Any] = {
             "format": layout.FORMAT, "tiercel": tiercel.__version__, "commit": software.commit,
             "modified": software.modified, "site": self.site, "study": self.study.study, "slim": slim,
+            "origin": "simulated" if is_simulated(self.site) else "measured",
             "runs": measured.runs, "failed": measured.failed, "title": metadata.title,
         }  # fmt: skip
         write_json(self.folder / layout.DESCRIPTION, about)
@@ -255,7 +263,8 @@ class _Work:
         write_json(self.folder / layout.ZENODO, zenodo(metadata))
         shutil.copyfile(software.root / "LICENSE", self.folder / layout.LICENCE)
         size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
-        write_readme(self.folder, Facts(metadata, self.study, self.site, measured, software, size, slim))
+        facts = Facts(metadata, self.study, self.site, measured, software, size, slim, supposed)
+        write_readme(self.folder, facts)
         write_crate(self.folder, metadata, self.study, software, measured)
         write_checksums(self.folder)
 

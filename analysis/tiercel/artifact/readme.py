@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from tiercel.artifact.crate import Measured
 from tiercel.artifact.identifiers import doi_address
 from tiercel.artifact.metadata import Metadata
 from tiercel.artifact.software import Software
+from tiercel.site.simulated import is_simulated, real_name
+from tiercel.site.supposition import Supposition
 from tiercel.study.model import Study
 from tiercel.units import format_size
 from tiercel.whole import write_text
@@ -30,6 +33,12 @@ class Facts:
     size: int
     """Bytes, unpacked."""
     slim: bool
+    supposed: Supposition | None
+    """What a simulated site supposes of other hardware."""
+
+    @property
+    def simulated(self) -> bool:
+        return is_simulated(self.site)
 
 
 def write_readme(folder: Path, facts: Facts) -> None:
@@ -43,13 +52,21 @@ def write_readme(folder: Path, facts: Facts) -> None:
         "facts": facts, "layout": layout, "version": tiercel.__version__, "python": python,
         "size": format_size(facts.size),
         "began": _day(facts.measured.started), "ended": _day(facts.measured.ended),
-        "doi_address": doi_address,
+        "doi_address": doi_address, "again": _again(facts),
     }  # fmt: skip
     for name in (layout.README, *layout.SCRIPTS):
         text = made.get_template(f"{name}.j2").render(known)
         path = write_text(folder / name, text)
         if name in layout.SCRIPTS:
             path.chmod(0o755)
+
+
+def _again(facts: Facts) -> str:
+    """Return the options that simulate a site as it was, for a shell."""
+    if facts.supposed is None:
+        return shlex.join(["--simulate", "--site", real_name(facts.site)])
+    sets = [word for change in facts.supposed.set for word in ("--set", change)]
+    return shlex.join(["--simulate", "--site", facts.supposed.site, *sets])
 
 
 def _day(seconds: float) -> str:

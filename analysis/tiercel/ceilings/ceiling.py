@@ -68,7 +68,7 @@ def ceiling_of(storage: Storage, operation: Operation, nodes: int) -> Ceiling | 
 
 def ceiling_for(storage: Storage, demand: Demand) -> Ceiling | None:
     """Return the ceiling of `storage` for a demand; else as ceiling_of."""
-    stages = on_the_way(storage)
+    stages = on_the_way(storage, demand.operation)
     parts = dict(zip(map(id, stages), reaching(stages, demand), strict=False))
 
     def limits_of(some: Sequence[Stage]) -> list[Limit]:
@@ -82,15 +82,16 @@ def ceiling_for(storage: Storage, demand: Demand) -> Ceiling | None:
     return Ceiling(tuple(limits), missing(storage, demand), others[0] if others else None)
 
 
-def on_the_way(storage: Storage) -> list[Stage]:
-    """Return the stages that data goes over: no servers of metadata beside it, and nothing that is absent."""
-    return [stage for stage in storage.topology if stage.carries != "metadata" and not stage.absent]
+def on_the_way(storage: Storage, direction: Direction) -> list[Stage]:
+    """Return the stages that reads or writes go over: no servers of metadata beside them, nothing that is
+    only for the other direction, and nothing that is absent."""
+    return [stage for stage in storage.topology if stage.carries_data(direction)]
 
 
 def missing(storage: Storage, demand: Demand) -> tuple[str, ...]:
     """Return the stages that bytes reach and whose bandwidth the site file does not give, with the label of
     those that it has."""
-    stages = on_the_way(storage)
+    stages = on_the_way(storage, demand.operation)
     if any(stage.whole and stage.one_carries(demand.operation) is not None for stage in stages):
         return ()
     parts = reaching(stages, demand)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tiercel.ceilings.ceiling import Ceiling, Limit, waited, words_of
 from tiercel.site.model import Storage
-from tiercel.site.topology import Action, Direction, Stage
+from tiercel.site.topology import Action, Direction, Stage, StageKind
 from tiercel.study.workloads import MetadataWorkload
 
 Kind = Literal["file", "directory"]
@@ -32,13 +32,16 @@ def content(workload: MetadataWorkload, kind: Kind, action: Action) -> tuple[int
 def unknown_servers(storage: Storage, action: Action) -> tuple[str, ...]:
     """Return the stages that carry metadata out and whose figure of it nobody gives.
 
-    These are servers: a link has no such figure.
+    These are servers, or the media of a storage that a node has for itself: a link has no such figure.
     """
     if any(stage.whole for stage in storage.topology):
         return ()
+    kind: StageKind = "server" if storage.medium == "network" else "media"
     servers = [s for s in storage.topology if s.carries == "metadata"] or [
-        s for s in storage.topology if s.stage == "server" and s.carries == "all" and not s.absent
+        s for s in storage.topology if s.stage == kind and s.carries == "all" and not s.absent
     ]
+    if not servers and not any(stage.does(action) for stage in storage.topology if stage.carries_metadata):
+        return (kind,)
     return tuple(words_of(s) for s in servers if s.does(action) is None)
 
 
@@ -59,7 +62,7 @@ def _limits(
 ) -> list[Limit]:
     size, direction = content(workload, kind, action)
     found: list[Limit] = []
-    on_it = [stage for stage in stages if stage.carries != "data"]
+    on_it = [stage for stage in stages if stage.carries_metadata]
     for stage in on_it:
         done = stage.does(action)
         if done is not None:
@@ -68,7 +71,7 @@ def _limits(
         return []
     for stage in stages:
         one = stage.one_carries(direction)
-        if size and one is not None and stage.carries != "metadata":
+        if size and one is not None and stage.carries_data(direction):
             found.append(Limit(one * stage.count(nodes, processes) / size, stage, "bandwidth"))
     waits = [stage.takes(action) or 0.0 for stage in on_it]
     found += waited([(stage, 1.0) for stage in on_it], waits, nodes * processes)

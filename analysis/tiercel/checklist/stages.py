@@ -7,9 +7,11 @@ stand for all stages (`Stage.whole`). The runs are runs as any; raw folders stay
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -20,15 +22,19 @@ from tiercel.checklist.wire import wire
 from tiercel.engines import Measurement, engines
 from tiercel.errors import UserError
 from tiercel.launchers import resolve
+from tiercel.pages.words import count
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Equipment, execute
 from tiercel.site.model import Site, Stack
 from tiercel.site.topology import CALIBRATED, Stage
 from tiercel.study.plan import Configuration, Run, digest
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
+from tiercel.units import format_size
 
 #: How often each thing is measured; the median counts.
 REPETITIONS = 3
+#: So many times the slowest of the repetitions may the quickest be before the median says little.
+UNSTEADY = 2.0
 #: Small transfers: what a device calls an operation.
 SMALL = 4096
 #: Of a trial whose speed tells how much is measured.
@@ -44,6 +50,14 @@ class Bench:
     results: Path
     seconds: float
     """What one measurement aims at."""
+    unsteady: dict[str, float] = field(default_factory=dict)
+    """What was measured whose repetitions lie far apart: how many times the slowest the quickest was."""
+
+    def steady(self, what: str, processes: int, rates: Sequence[float]) -> None:
+        """Keep in mind where repetitions lie far apart."""
+        apart = max(rates) / min(rates) if min(rates) > 0 else math.inf
+        if apart > UNSTEADY:
+            self.unsteady[f"{what} by {count(processes, 'process', 'processes')}"] = apart
 
     def measure(self, workload: Workload, processes: int, repetition: int = 0) -> list[Measurement]:
         """Carry out one run on this machine and return what it measured; UserError for a failed one."""
@@ -82,6 +96,7 @@ class Bench:
         most = (self.site.memory_per_node or 8 * 1024**3) // 4 // processes
         workload = of(min(amount, max(size, most // size * size)))
         found = [self.measure(workload, processes, n)[-1] for n in range(REPETITIONS)]
+        self.steady(f"{operation}s of {format_size(size)}", processes, [m.bandwidth or 0.0 for m in found])
         return sorted(found, key=lambda m: m.bandwidth or 0.0)[len(found) // 2]
 
     def metadata(self, processes: int) -> dict[str, float]:
@@ -100,13 +115,16 @@ class Bench:
         trial = rates(_FEW)
         items = max(_FEW, min(20_000, int(trial["create"] * self.seconds / processes)))
         several = [rates(items) for _ in range(REPETITIONS)]
+        for action in trial:
+            self.steady(f"{action} of files", processes, [each[action] for each in several])
         return {action: median(each[action] for each in several) for action in trial}
 
 
 def calibrate(
     site: Site, results: Path, names: list[str], seconds: float, say: Callable[[str], None]
 ) -> tuple[dict[str, list[Stage]], list[str]]:
-    """Return the stages that were found for each storage, and a sentence for each that was left out.
+    """Return the stages that were found for each storage, and sentences: on what was left out, and on figures
+    whose repetitions lie far apart.
 
     `names`: the storages; all of the site for none. UserError for an unknown one.
     """
@@ -143,8 +161,20 @@ def calibrate(
         before = [memory, *([{**link, "stage": "client"}] if link else [])]
         ways = [{**passed(way, found), "per_node": True} for way in before]
         ways += [{**found, "per_node": several}]
+        left_out += unsteady(bench)
         stages[name] = [Stage.model_validate({**way, "source": source}) for way in ways]
     return stages, left_out
+
+
+def unsteady(bench: Bench) -> list[str]:
+    """Return a sentence on figures that another day may give otherwise; nothing where all are steady."""
+    if not bench.unsteady:
+        return []
+    worst = [f"{what} ({apart:.3g} times)" for what, apart in bench.unsteady.items()]
+    return [
+        f"{bench.stack.name}: unsteady, so of little use: {', '.join(worst)} from the slowest to the "
+        f"quickest of {REPETITIONS}: calibrate when the machine is quiet (load now {os.getloadavg()[0]:.1f})"
+    ]
 
 
 def memory_stage(bench: Bench, processes: int, copies: float) -> dict[str, Any]:

@@ -192,12 +192,12 @@ def calibrate(
         raise UserError(f"site {site}: is simulated: there is nothing to measure")
     loaded, results = load_site(site, root), results_folder(root, site)
     with SiteLock(results):  # a study that measures at the same time would be disturbed, and disturb
-        found, left_out = measure(
+        found, notes = measure(
             loaded, results / "calibration", storages or [], seconds,
             lambda name: print(f"tiercel: measuring {name}", file=sys.stderr),
         )  # fmt: skip
     if not found:
-        raise UserError(f"site {site}: nothing could be calibrated: {'; '.join(left_out)}")
+        raise UserError(f"site {site}: nothing could be calibrated: {'; '.join(notes)}")
     before = read_calibration(site, root) if storages else None
     kept = before.storages if before else {}
     date = f"{datetime.now(UTC):%Y-%m-%d}"
@@ -205,11 +205,11 @@ def calibrate(
     path = write_calibration(written, root)
     if as_json:
         rows = {name: [s.model_dump(exclude_none=True) for s in stages] for name, stages in found.items()}
-        print_json({"site": site, "date": date, "storages": rows, "left_out": left_out})
+        print_json({"site": site, "date": date, "storages": rows, "notes": notes})
         return
     print_stages(found)
-    for sentence in left_out:
-        print(f"left out: {sentence}")
+    for sentence in notes:
+        print(f"mind: {sentence}")
     print(f"wrote {path.relative_to(root)}")
 
 

@@ -26,6 +26,12 @@ RESULT = "simulation.json"
 
 metrics.declare(
     Column("bound_by", WORD, "", "of a simulated number: what was full for the longest time"),
+    Column(
+        "bound_figure",
+        WORD,
+        "",
+        "of it: bandwidth, operations, metadata or latency",
+    ),
     Column("figures_missing", WORD, "", "of a simulated number: stages of which the site file has no figure"),
 )
 
@@ -76,9 +82,12 @@ class Simulation(Engine):
 
 def _measurement(phase: phases.Phase, number: int, task: Task, missing: str) -> Measurement:
     workload = task.workload
+    bound = {
+        "bound_by": phase.bound_by, "bound_figure": phase.figure, "figures_missing": missing or None,
+    }  # fmt: skip
     same = Measurement(
         phase.operation, phase=number, total_time=phase.seconds, transfer_time=phase.seconds,
-        latency_mean=phase.waited, metrics={"bound_by": phase.bound_by, "figures_missing": missing or None},
+        latency_mean=phase.waited, metrics=bound,
     )  # fmt: skip
     if not isinstance(workload, DataWorkload):
         same.operations, same.operation_rate = round(phase.moved), phase.moved / phase.seconds

@@ -153,7 +153,7 @@ def _not_gained(found: Sequence[WorkloadClass]) -> str:
         return "Nothing could be compared: no two storages have valid numbers of the same work."
     if all(c.single(s.stack, s.against) for c, s in compared):
         if all(n.origin == "simulated" for n in numbers):
-            return "No difference is claimed: how far a simulation is off is not known."
+            return "No difference is claimed: a model says nothing of what varies on the machine."
         return (
             "Nothing could be compared: numbers of a single repetition do not tell a difference from chance."
         )

@@ -6,19 +6,23 @@ The model, and what it leaves out: docs/simulation.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiercel.ceilings.ceiling import missing, on_the_way
+from tiercel.ceilings.ceiling import Figure, missing, on_the_way, words_of
 from tiercel.ceilings.demand import reaching
 from tiercel.ceilings.metadata import Kind, content, phases_of, unknown_servers
 from tiercel.ceilings.study import demand_of, waits
 from tiercel.simulation.events import Course, Work, simulate
 from tiercel.simulation.fair import Flows
-from tiercel.simulation.layout import Layout, layout
+from tiercel.simulation.layout import Group, Layout, layout
 from tiercel.site.model import Storage
 from tiercel.site.topology import Action, Direction, Stage
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
+
+#: What bounds a process that is alone: what it waits for each operation, or what moving its bytes takes.
+_WAITS: tuple[str, Figure] = ("what each process waits for one operation", "latency")
+_MOVES: tuple[str, Figure] = ("one operation at a time of each process", "bandwidth")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Phase:
     """Mean time of one operation, as its process sees it."""
     bound_by: str
     """What was full for the longest time, or the limit of the processes themselves."""
+    figure: Figure
+    """Which of its figures that is."""
 
 
 def simulated(workload: Workload) -> str | None:
@@ -52,12 +58,12 @@ def lacking(storage: Storage, workload: Workload, nodes: int, processes_per_node
     anything will do. What the page cache may serve needs a figure of that.
     """
     if isinstance(workload, MetadataWorkload):
-        shared = [stage for stage in storage.topology if _shared(stage, storage) and stage.carries != "data"]
+        shared = [stage for stage in storage.topology if _shared(stage, storage) and stage.carries_metadata]
         actions = [a for a in workload.phases if not any(stage.does(a) for stage in shared)]
         return tuple(f"metadata operations per second ({action})" for action in actions)
     demand = demand_of(workload, nodes, processes_per_node)
     assert demand is not None and demand.reuse is not None
-    stages = on_the_way(storage)
+    stages = on_the_way(storage, demand.operation)
     # Files in memory lie in the page cache, and nowhere else.
     remembered = storage.medium == "memory" or any(
         s.stage == "client" and s.keeps("read") is not None for s in stages
@@ -93,8 +99,16 @@ def unknown(storage: Storage, workload: Workload, nodes: int, processes_per_node
     demand = demand_of(workload, nodes, processes_per_node)
     if demand is None:
         return ()
-    waited_for = any(stage.adds(demand.operation) for stage in on_the_way(storage))
-    return (*missing(storage, demand), *(["latency"] if demand.outstanding and not waited_for else []))
+    way, under_way = on_the_way(storage, demand.operation), demand.outstanding
+    waited_for = any(stage.adds(demand.operation) for stage in way)
+    # Fewer operations under way than units keep some of these idle, for as long as an operation takes.
+    idle = [
+        f"latency of {words_of(stage)}" for stage in way
+        if under_way and under_way < stage.count(nodes, processes_per_node)
+        and stage.begins(demand.operation, demand.random) and not stage.adds(demand.operation)
+    ]  # fmt: skip
+    lacks = ["latency"] if under_way and not waited_for else idle
+    return (*missing(storage, demand), *lacks)
 
 
 def phases(workload: Workload, storage: Storage, nodes: int, processes_per_node: int) -> list[Phase]:
@@ -137,7 +151,7 @@ def _data(w: DataWorkload, over: _Ways, nodes: int, processes_per_node: int) -> 
     demand = demand_of(w, nodes, processes_per_node)
     assert demand is not None
     amount = w.bytes_per_process(processes_per_node)
-    ways = on_the_way(over.storage)
+    ways = on_the_way(over.storage, w.operation)
     #: By place in the topology: the stages that bytes reach, and which part of them.
     reached = {
         n: (stage, part)
@@ -147,17 +161,20 @@ def _data(w: DataWorkload, over: _Ways, nodes: int, processes_per_node: int) -> 
     }
     carried = over.capacities({n: (s.one_carries(w.operation), "bandwidth") for n, (s, _) in reached.items()})
     begun: dict[str, float] = {}
-    limit, wait = math.inf, sum((s.adds(w.operation) or 0.0) * part for s, part in reached.values())
+    wait, waited_for = sum((s.adds(w.operation) or 0.0) * part for s, part in reached.values()), waits(w)
     # No more operations of a process are under way than it has.
     under_way = min(w.queue_depth, amount / w.transfer_size)
-    if waits(w):
+    if waited_for:
         begun = over.capacities(
             {n: (s.begins(w.operation, demand.random), "operations") for n, (s, _) in reached.items()}
         )
-        one = wait + w.transfer_size / _alone(reached.values(), w.operation)
-        limit, wait = under_way * w.transfer_size / one if one > 0 else math.inf, 0.0
-    works = []
+    works, alone = [], _WAITS
     for group in over.layout.groups:
+        limit = math.inf
+        if waited_for:
+            passes = w.transfer_size / _alone(group, reached, over.layout, w.operation)
+            limit = under_way * w.transfer_size / one if (one := wait + passes) > 0 else math.inf
+            alone = _WAITS if wait >= passes else _MOVES
         uses: dict[str, float] = {}
         for n, (_, part) in reached.items():
             uses |= dict.fromkeys(_way(group.units, n, "bandwidth", carried), part)
@@ -173,20 +190,22 @@ def _data(w: DataWorkload, over: _Ways, nodes: int, processes_per_node: int) -> 
         moved = most * sum(counts)
     processes = sum(counts)
     # Who does not wait for each operation waits once.
-    seconds = course.end + wait
+    seconds = course.end + (0.0 if waited_for else wait)
     each = course.end * processes * under_way / (moved / w.transfer_size) if moved else 0.0
     return Phase(
         w.operation, moved * w.repeats, amount * processes * w.repeats, seconds * w.repeats, each,
-        _bound(course, over, "what each process waits for one operation"),
+        *_bound(course, over, alone),
     )  # fmt: skip
 
 
-def _alone(reached: Iterable[tuple[Stage, float]], direction: Direction) -> float:
-    """Return bytes per second of one process that has all that it may go over to itself."""
+def _alone(
+    group: Group, reached: Mapping[int, tuple[Stage, float]], of: Layout, direction: Direction
+) -> float:
+    """Return bytes per second of one process of a group that has all that it may go over to itself."""
     return min(
         (
-            one * (stage.units if stage.spread == "stripes" else 1) / part
-            for stage, part in reached
+            one * of.each[n, group.units[n]] / part
+            for n, (stage, part) in reached.items()
             if (one := stage.one_carries(direction)) is not None
         ),
         default=math.inf,
@@ -208,10 +227,10 @@ def _metadata(
 ) -> tuple[Phase, list[float]]:
     """Return a phase, and what each process of a group did; `items`: what there is for it."""
     stages = dict(enumerate(over.storage.topology))
-    on_it = {n: stage for n, stage in stages.items() if stage.carries != "data"}
+    on_it = {n: stage for n, stage in stages.items() if stage.carries_metadata}
     done_each = over.capacities({n: (s.does(action), "metadata") for n, s in on_it.items()})
     size, direction = content(w, kind, action)
-    of_data = {n: stage for n, stage in stages.items() if size and stage.carries != "metadata"}
+    of_data = {n: stage for n, stage in stages.items() if size and stage.carries_data(direction)}
     carried = over.capacities({n: (s.one_carries(direction), "bandwidth") for n, s in of_data.items()})
     one = sum(stage.takes(action) or 0.0 for stage in on_it.values())
     limit = 1 / one if one else math.inf
@@ -230,7 +249,7 @@ def _metadata(
     asked = sum(n * each for n, each in zip(counts, items, strict=True))
     phase = Phase(
         f"{kind}-{action}", moved, asked, course.end, waited,
-        _bound(course, over, "what each process waits for one operation"),
+        *_bound(course, over, _WAITS),
     )  # fmt: skip
     return phase, [done.moved for done in course.done]
 
@@ -241,6 +260,10 @@ def _way(units: Mapping[int, int], stage: int, word: str, capacities: Mapping[st
     return [name] if name in capacities else []
 
 
-def _bound(course: Course, over: _Ways, otherwise: str) -> str:
+def _bound(course: Course, over: _Ways, otherwise: tuple[str, Figure]) -> tuple[str, Figure]:
+    """Return what was full for the longest time, and which figure that is."""
     name, seconds = max(course.filled.items(), key=lambda item: item[1], default=("", 0.0))
-    return over.name(name) if seconds > 0 else otherwise
+    if not seconds:
+        return otherwise
+    figure: Figure = name.rpartition(".")[2]  # type: ignore[assignment]
+    return over.name(name), figure

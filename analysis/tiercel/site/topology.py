@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tiercel.documents import Document
 from tiercel.quantities import Duration, Line, Rate, Size
@@ -20,12 +20,18 @@ STAGES: tuple[StageKind, ...] = get_args(StageKind)
 Direction = Literal["read", "write"]
 Action = Literal["create", "stat", "read", "rename", "remove"]
 Spread = Literal["stripes", "nodes", "processes"]
-Carries = Literal["all", "data", "metadata"]
+Carries = Literal["all", "data", "metadata", "reads", "writes"]
 #: Figures that a stage has for reads and writes alike, or for each of them (`read_latency`).
 FOR_EACH_DIRECTION = ("bandwidth", "operations", "latency", "cache")
-Each = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Wait = Annotated[Duration, Field(gt=0)]
+#: Of one unit, a thousand times what any does; whatever is more is a mistake. B/s, operations per second, s.
+MOST_BANDWIDTH, MOST_OPERATIONS, LONGEST = 1e15, 1e12, 86_400.0
+Each = Annotated[float, Field(gt=0, le=MOST_OPERATIONS, allow_inf_nan=False)]
+Wait = Annotated[Duration, Field(gt=0, le=LONGEST)]
 Kept = Annotated[Size, Field(gt=0)]
+#: Units that are not alike, each as a multiple of the figures.
+Sizes = Annotated[
+    tuple[Each, ...], BeforeValidator(lambda told: told.split(",") if isinstance(told, str) else told)
+]
 #: How the source of a stage begins that `tiercel site calibrate` measured.
 CALIBRATED = "measured here"
 #: Nodes of a site, units of a stage. Ten times as many as any machine has; whatever is larger is a mistake.
@@ -42,13 +48,17 @@ class Stage(Document):
     stage: StageKind = Field(description="its kind")
     label: Line = Field(default="", description="its name in sentences")
     bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads and writes alike"
+        default=None,
+        gt=0,
+        le=MOST_BANDWIDTH,
+        allow_inf_nan=False,
+        description="of one unit, reads and writes alike",
     )
     read_bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, reads"
+        default=None, gt=0, le=MOST_BANDWIDTH, allow_inf_nan=False, description="of one unit, reads"
     )
     write_bandwidth: Rate | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="of one unit, writes"
+        default=None, gt=0, le=MOST_BANDWIDTH, allow_inf_nan=False, description="of one unit, writes"
     )
     operations: Each | None = Field(default=None, description="per second, of one unit")
     read_operations: Each | None = Field(default=None, description="of one unit, reads")
@@ -65,9 +75,11 @@ class Stage(Document):
         default=None,
         description="creates, stats... of files or folders per second, of one unit; or of each kind",
     )
-    latency: Duration | None = Field(default=None, gt=0, description="what it adds to one operation")
-    read_latency: Duration | None = Field(default=None, gt=0, description="of a read")
-    write_latency: Duration | None = Field(default=None, gt=0, description="of a write")
+    latency: Duration | None = Field(
+        default=None, gt=0, le=LONGEST, description="what it adds to one operation"
+    )
+    read_latency: Duration | None = Field(default=None, gt=0, le=LONGEST, description="of a read")
+    write_latency: Duration | None = Field(default=None, gt=0, le=LONGEST, description="of a write")
     metadata_latency: Wait | dict[Action, Wait] | None = Field(
         default=None,
         description="what a create, stat... takes its process where it is alone; or of each kind",
@@ -75,9 +87,16 @@ class Stage(Document):
     units: int = Field(
         default=1, ge=1, le=MOST_UNITS, description="how many there are (in a node, or in all)"
     )
+    sizes: Sizes | None = Field(
+        default=None,
+        min_length=1,
+        description="of units that are not alike: what each can do, as a multiple of the figures",
+    )
     per_node: bool = Field(default=False, description="every node has its own")
     carries: Carries = Field(
-        default="all", description="metadata: a server beside the way of the data; data: the other way about"
+        default="all",
+        description="metadata: a server beside the way of the data; data: the other way about; "
+        "reads or writes: data of this direction only",
     )
     absent: bool = Field(default=False, description="there is none on this way, so no figure is missing")
     spread: Spread = Field(
@@ -88,12 +107,23 @@ class Stage(Document):
     )
     source: Line = Field(default="", description="where the numbers come from")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_many_as_sizes(cls, content: Any) -> Any:
+        sizes = content.get("sizes") if isinstance(content, Mapping) else None
+        if isinstance(sizes, str | list | tuple) and content.get("units") is None:
+            several = sizes.split(",") if isinstance(sizes, str) else sizes
+            return {**content, "units": len(several)}
+        return content
+
     @model_validator(mode="after")
     def _one_of_each(self) -> Stage:
         for figure in FOR_EACH_DIRECTION:
             own = [f"{direction}_{figure}" for direction in ("read", "write")]
             if getattr(self, figure) is not None and any(getattr(self, name) for name in own):
                 raise ValueError(f"give {figure}, or {' and '.join(own)}, not both")
+        if self.sizes and len(self.sizes) != self.units:
+            raise ValueError(f"sizes: of {len(self.sizes)} units, and units says {self.units}")
         if self.per_node and self.spread == "nodes":
             raise ValueError("spread: nodes is for units that nodes share: per_node gives each its own")
         if self.absent and self.figures:
@@ -114,14 +144,27 @@ class Stage(Document):
         """Whether its figures are what this machine once reached, and not what hardware can do at most."""
         return self.source.startswith(CALIBRATED)
 
-    def count(self, nodes: int, processes: int | None = None) -> int:
-        """Return how many units `nodes` nodes with so many processes on each (None: many) have the use of."""
+    def count(self, nodes: int, processes: int | None = None) -> float:
+        """Return how many units `nodes` nodes with so many processes on each (None: many) have the use of,
+        each as its size."""
         if self.spread == "nodes":
-            return min(self.units, nodes)
+            return self.first(nodes)
         shares = nodes if self.per_node else 1
         if self.spread == "stripes" or processes is None:
-            return self.units * shares
-        return min(self.units, processes * nodes // shares) * shares
+            return self.first(self.units) * shares
+        return self.first(processes * nodes // shares) * shares
+
+    def first(self, units: int) -> float:
+        """Return the sizes of the first units together; of alike ones how many these are."""
+        return min(units, self.units) if self.sizes is None else sum(self.sizes[:units])
+
+    def carries_data(self, direction: Direction) -> bool:
+        """Return whether reads, or writes, of data go over it."""
+        return not self.absent and self.carries in ("all", "data", f"{direction}s")
+
+    @property
+    def carries_metadata(self) -> bool:
+        return self.carries in ("all", "metadata")
 
     def one_carries(self, operation: Direction) -> float | None:
         """Return bytes per second that one unit carries, or None where nobody says."""
@@ -170,7 +213,8 @@ class Stage(Document):
 FIGURES = tuple(
     name
     for name in Stage.model_fields
-    if name not in {"stage", "label", "units", "per_node", "carries", "absent", "spread", "whole", "source"}
+    if name
+    not in {"stage", "label", "units", "sizes", "per_node", "carries", "absent", "spread", "whole", "source"}
 )
 
 

@@ -47,6 +47,8 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
     claimed = [row for row in rows if row["verdict"] != "undecided"]
     if sum(math.log(row["ratio"]) for row in rows) < 0:  # only against memory: the faster is the subject
         rows, a, b = [reverse(row) for row in rows], b, a
+    if rows[0]["origin"] == "simulated":
+        return Finding("user", "fact", f"{prefix}: {_by_the_model(a, b, rows)}.", evidence)
     if len(rows) > 1:
         return _many(prefix, a, b, rows, evidence)
     row = rows[0]
@@ -65,6 +67,17 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         return Finding("user", "hint", said, evidence)
     said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
     return Finding("user", "open", said, evidence)
+
+
+def _by_the_model(a: str, b: str, rows: list[Record]) -> str:
+    """Return what a simulation gives: it has no noise that could decide, and nothing that is undecided."""
+    ratios = [f"{words.times(row['ratio'])} ({words.operation(row['operation'])})" for row in rows]
+    if len(rows) > 1:
+        return f"by the model {a} gives, of what {b} does, {words.listed(ratios)}"
+    row = rows[0]
+    over = "over all scales" if row["scope"] == "all" else f"at {_scale(row)}"
+    more = f"{words.times(row['ratio'])} the {words.QUANTITIES[row['metric']]}"
+    return f"by the model {a} gives {more} of {b}, {over}"
 
 
 def _noise(row: Record) -> str:

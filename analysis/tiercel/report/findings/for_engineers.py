@@ -10,7 +10,7 @@ import pandas as pd
 
 from tiercel.report import words
 from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
-from tiercel.report.findings.finding import Evidence, Finding, Rule
+from tiercel.report.findings.finding import Evidence, Finding, Rule, Severity
 from tiercel.report.findings.phrases import bare, few, is_hint, number_evidence, of_origin, row_evidence
 from tiercel.results.reasons import by_reason
 from tiercel.units import format_latency
@@ -49,10 +49,11 @@ def gains(results: Results) -> Iterable[Finding]:
         noun = "nodes" if first["over"] == "nodes" else "processes on a node"
         parts = [_gain(results, row) for row in rows]
         claims = any(row["verdict"] != "undecided" for row in rows)
+        kind: Severity = "claim" if claims else "hint" if any(map(is_hint, rows)) else "open"
         title = results.title(first["experiment"], first["workload"]) + of_origin(first["origin"])
         yield Finding(
             "engineer",
-            "claim" if claims else "hint" if any(map(is_hint, rows)) else "open",
+            "fact" if first["origin"] == "simulated" else kind,
             f"{title}: going from "
             f"{first['smallest']:.0f} to {first['largest']:.0f} {noun} (at best "
             f"{words.times(first['growth'])}) {'; '.join(parts)}.",
@@ -62,6 +63,8 @@ def gains(results: Results) -> Iterable[Finding]:
 
 def _gain(results: Results, row: Record) -> str:
     name = results.name(row["stack"])
+    if row["origin"] == "simulated":  # there is no noise that it could be held against
+        return f"gives {words.times(row['ratio'])} on {name}"
     ratio = f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])})"
     if row["verdict"] == "higher":
         return f"gains {ratio} on {name}, {words.percent(row['efficiency'])} efficiency"

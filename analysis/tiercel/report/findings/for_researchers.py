@@ -11,6 +11,7 @@ from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
 from tiercel.report.findings.phrases import bare, of_origin
+from tiercel.simulation.fidelity import NO_ERROR, errors_of
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -21,8 +22,8 @@ def noise(results: Results) -> Iterable[Finding]:
             yield Finding(
                 "researcher",
                 "fact",
-                "A simulation gives the same number again, so there is neither noise nor an interval; how "
-                "far it is off is not known, and no difference is claimed.",
+                "A simulation gives the same number again, so there is neither noise nor an interval, and no "
+                f"difference is claimed. {' '.join(errors_of(results.observations)) or NO_ERROR}",
             )
         elif results.total:
             yield Finding(
@@ -51,7 +52,7 @@ def noise(results: Results) -> Iterable[Finding]:
 
 def undecided(results: Results) -> Iterable[Finding]:
     """Count what could not be decided, and why."""
-    rows = overall(results)
+    rows = [row for row in overall(results) if row["origin"] != "simulated"]  # of which none is claimed
     still = [row for row in rows if row["verdict"] == "undecided"]
     if not rows:
         return

@@ -56,7 +56,12 @@ def _factor(results: Results, row: Record) -> Iterable[Finding]:
         results, row, ("experiment_b", "workload_b")
     )
     reach = f"{words.percent(row['ratio'])} ({words.percent(row['low'])} to {words.percent(row['high'])})"
-    if row["verdict"] != "undecided":
+    if row["origin"] == "simulated":  # a model has no noise that a difference could be held against
+        if math.isfinite(row["ratio"]):
+            share = words.percent(row["ratio"])
+            said = f"On {name}, {subject} reach {share} of the bandwidth of {object_}."
+            yield Finding("user", "fact", said, evidence)
+    elif row["verdict"] != "undecided":
         said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}."
         yield Finding("user", "claim", said, evidence)
     elif is_hint(row):

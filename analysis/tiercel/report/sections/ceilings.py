@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
 from tiercel.ceilings import Ceiling, Demand, Limit, Operation, Reuse, ceiling_for
+from tiercel.ceilings.metadata import metadata_ceiling
 from tiercel.ceilings.study import are_waited_for, waiting
 from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.report.sections.ceilings_figure import Mark, ceilings_figure
-from tiercel.units import format_bandwidth, format_share
+from tiercel.site.topology import Action
+from tiercel.study.workloads import MetadataWorkload
+from tiercel.units import format_bandwidth, format_rate, format_share
 
 #: From this share of a ceiling on, the stage is what bounds the result.
 BOUND = 0.7
@@ -21,15 +25,17 @@ _REMEDY = {
     "bandwidth": "a wider {stage} stage",
     "operations": "more operations per second there, or larger transfers",
     "latency": "a shorter latency, more processes or larger transfers",
+    "metadata": "more metadata operations per second there",
 }
 #: What of a row says what its workload asked of the storage.
 _ASKED = (
     "processes_per_node", "transfer_size", "queue_depth", "direct", "fsync", "pattern", "access",
     "bytes_per_process", "resident_fraction",
 )  # fmt: skip
+_OF_METADATA = ("items_per_process", "write_bytes")
 _COLUMNS = (
     "storage", "operation", "nodes", "configuration", "bandwidth", "role", "origin", "layer", "traced",
-    *_ASKED,
+    *_ASKED, *_OF_METADATA,
 )  # fmt: skip
 
 
@@ -38,20 +44,20 @@ class _Best:
     """What comes nearest to a ceiling of its kind, of all workloads of a storage on so many nodes."""
 
     label: str
-    operation: Operation
+    kind: str
+    """Reads, writes, and those of which each is waited for (bound by operations or latency); creates..."""
     nodes: int
-    waited: bool
-    """Bound by operations or latency: its processes wait for each of their operations."""
-    bandwidth: float
+    measured: float
     ceiling: Ceiling
+    of_metadata: bool = False
+    """Operations per second, not bytes."""
 
     @property
     def share(self) -> float:
-        return self.ceiling.share(self.bandwidth)
+        return self.ceiling.share(self.measured)
 
-    @property
-    def kind(self) -> str:
-        return f"{self.operation}, each waited for" if self.waited else self.operation
+    def shown(self, rate: float) -> tuple[str, float]:
+        return (format_rate if self.of_metadata else format_bandwidth)(rate), rate
 
     @property
     def where(self) -> str:
@@ -61,17 +67,20 @@ class _Best:
 @sections.register("ceilings")
 def ceilings(context: Context) -> Section | None:
     """Return the section of the study's storages whose topology the site file gives, None without any."""
-    found = _best(context)
+    found = [*_best(context), *_best_metadata(context)]
     rows: list[list[Any]] = [
-        [b.label, b.kind, b.nodes, (format_bandwidth(b.bandwidth), b.bandwidth),
-         (format_bandwidth(b.ceiling.rate), b.ceiling.rate), (format_share(b.share), b.share),
-         limit_name(b.ceiling.limits[0]), _next(b.ceiling), _verdict(b)]
+        [b.label, b.kind, b.nodes, b.shown(b.measured), b.shown(b.ceiling.rate),
+         (format_share(b.share), b.share), limit_name(b.ceiling.limits[0]), _next(b), _verdict(b)]
         for b in found
     ]  # fmt: skip
-    sentences = [sentence for b in found if (sentence := _sentence(b))]
-    marks = [Mark(b.where, b.bandwidth, b.ceiling.rate, limit_name(b.ceiling.limits[0])) for b in found]
+    sentences = _sentences(found)
+    marks: dict[bool, list[Mark]] = {False: [], True: []}
+    for b in found:
+        mark = Mark(b.where, b.measured, b.ceiling.rate, limit_name(b.ceiling.limits[0]))
+        marks[b.of_metadata].append(mark)
     guesses = {
-        f"{b.label}: no bandwidth is given for {', '.join(b.ceiling.unknown)}."
+        f"{b.label}: no {'rate of metadata' if b.of_metadata else 'bandwidth'} is given for "
+        f"{', '.join(b.ceiling.unknown)}."
         for b in found if b.ceiling.unknown
     }  # fmt: skip
     if not rows:
@@ -91,7 +100,9 @@ def ceilings(context: Context) -> Section | None:
         "ceilings",
         "Ceilings",
         tuple(sentences) or ("No result comes close to what a stage of its storage's topology carries.",),
-        pictures=(ceilings_figure(context.figures, marks),),
+        pictures=tuple(
+            ceilings_figure(context.figures, some, of_metadata=kind) for kind, some in marks.items() if some
+        ),
         tables=(
             table(
                 "Medians nearest to their ceilings by the topology of the site file", heads, rows, ("Nodes",)
@@ -109,9 +120,27 @@ def limit_name(limit: Limit) -> str:
     return limit.stage.name if limit.figure == "bandwidth" else f"{limit.stage.name} ({limit.figure})"
 
 
-def _next(ceiling: Ceiling) -> str:
-    after = ceiling.next
-    return f"{limit_name(after)}, {format_bandwidth(after.rate)}" if after else "not known"
+def _next(best: _Best) -> str:
+    after = best.ceiling.next
+    return f"{limit_name(after)}, {best.shown(after.rate)[0]}" if after else "not known"
+
+
+def _sentences(found: Sequence[_Best]) -> list[str]:
+    """Return what is to be said, once for all results of a storage that lie above its calibration: one quiet
+    hour makes that of most."""
+    above: dict[str, list[_Best]] = {}
+    for b in found:
+        if b.share > 1 and b.ceiling.stage.calibrated:
+            above.setdefault(b.label, []).append(b)
+    several = {label: some for label, some in above.items() if len(some) > 1}
+    said = [
+        f"{label}: {len(some)} medians lie above what was found when the storage was calibrated, at "
+        f"{format_share(min(b.share for b in some))} to {format_share(max(b.share for b in some))} of it: a "
+        "cache served them, or the storage was slower then (tiercel site calibrate)."
+        for label, some in several.items()
+    ]
+    told = [b for b in found if b not in several.get(b.label, [])]
+    return [*said, *(sentence for b in told if (sentence := _sentence(b)))]
 
 
 def _sentence(best: _Best) -> str:
@@ -124,7 +153,8 @@ def _sentence(best: _Best) -> str:
     elif limit.figure == "bandwidth":
         carries = f"what {limit.stage.name} carries"
     else:
-        carries = f"what the {limit.figure} of {limit.stage.name} allow{'s' * (limit.figure == 'latency')}"
+        figure = "metadata operations" if limit.figure == "metadata" else limit.figure
+        carries = f"what the {figure} of {limit.stage.name} allow{'s' * (figure == 'latency')}"
     known = f"{best.where}: {format_share(best.share)} of {carries}"
     if best.share > 1 and limit.stage.calibrated:
         return f"{known}: a cache served it, or the storage was slower then (tiercel site calibrate)."
@@ -149,15 +179,8 @@ def _verdict(best: _Best) -> str:
 
 def _best(context: Context) -> list[_Best]:
     """Return the median bandwidth nearest to its ceiling, by storage, operation, nodes and figure."""
-    rows = context.results.observations.reindex(columns=_COLUMNS)
-    rows = rows[
-        rows["bandwidth"].notna()
-        & rows["operation"].isin(["read", "write"])
-        & (rows["role"] == "measured")
-        & (rows["origin"] == "measured")
-        & (rows["layer"] == "none")
-        & ~rows["traced"].fillna(False).astype(bool)
-    ]
+    rows = _counted(context, "bandwidth")
+    rows = rows[rows["operation"].isin(["read", "write"])]
     medians = rows.groupby(["storage", "operation", "nodes", "configuration"], as_index=False).agg(
         {**dict.fromkeys(_ASKED, "first"), "bandwidth": "median"}
     )
@@ -167,14 +190,53 @@ def _best(context: Context) -> list[_Best]:
         ceiling = ceiling_for(storage, _demand(row)) if storage else None
         if storage is None or ceiling is None:
             continue
-        best = _Best(
-            storage.label or row["storage"], row["operation"], int(row["nodes"]),
-            ceiling.limits[0].figure != "bandwidth", float(row["bandwidth"]), ceiling,
-        )  # fmt: skip
-        key = (row["storage"], best.operation, best.nodes, best.waited)
+        waited = ceiling.limits[0].figure != "bandwidth"
+        kind = f"{row['operation']}, each waited for" if waited else row["operation"]
+        name = storage.label or row["storage"]
+        best = _Best(name, kind, int(row["nodes"]), float(row["bandwidth"]), ceiling)
+        key = (row["storage"], row["operation"], best.nodes, waited)
         if key not in found or best.share > found[key].share:
             found[key] = best
     return [found[key] for key in sorted(found)]
+
+
+def _best_metadata(context: Context) -> list[_Best]:
+    """Return the median rate nearest to its ceiling, by storage, metadata operation and nodes."""
+    rows = _counted(context, "operation_rate")
+    rows = rows[rows["items_per_process"].notna() & rows["processes_per_node"].notna()]
+    found: dict[tuple[str, str, int], _Best] = {}
+    by = ["storage", "operation", "nodes", "configuration"]
+    told = {"processes_per_node": "first", "write_bytes": "first", "operation_rate": "median"}
+    for row in rows.groupby(by, as_index=False).agg(told).to_dict("records"):
+        storage = context.site.storages.get(row["storage"])
+        kind, _, action = str(row["operation"]).partition("-")
+        if storage is None or kind not in ("file", "directory") or action not in get_args(Action):
+            continue
+        # What is read of each file no column says: without it the ceiling is at most too high.
+        held = 0 if pd.isna(row["write_bytes"]) else int(row["write_bytes"])
+        workload = MetadataWorkload(operation="metadata", write_bytes=held)
+        nodes, each = int(row["nodes"]), int(row["processes_per_node"])
+        ceiling = metadata_ceiling(workload, kind, action, storage, nodes, each)  # type: ignore[arg-type]
+        if ceiling is None:
+            continue
+        name, rate = storage.label or row["storage"], float(row["operation_rate"])
+        best = _Best(name, str(row["operation"]), nodes, rate, ceiling, of_metadata=True)
+        key = (row["storage"], best.kind, nodes)
+        if key not in found or best.share > found[key].share:
+            found[key] = best
+    return [found[key] for key in sorted(found)]
+
+
+def _counted(context: Context, number: str) -> pd.DataFrame:
+    """Return the rows of a number that are held against ceilings."""
+    rows = context.results.observations.reindex(columns=list(dict.fromkeys((*_COLUMNS, number))))
+    return rows[
+        rows[number].notna()
+        & (rows["role"] == "measured")
+        & (rows["origin"] == "measured")
+        & (rows["layer"] == "none")
+        & ~rows["traced"].fillna(False).astype(bool)
+    ]
 
 
 def _demand(row: dict[Any, Any]) -> Demand:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tiercel.report.axes import log_ticks
 from tiercel.report.picture import Picture, picture
-from tiercel.units import format_bandwidth
+from tiercel.units import format_bandwidth, format_rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ MOST = 24
 
 @dataclass(frozen=True)
 class Mark:
-    """One row. Bandwidths in bytes per second of all nodes together."""
+    """One row. Bytes, or metadata operations, per second of all nodes together."""
 
     label: str
     measured: float
@@ -30,7 +30,7 @@ class Mark:
     stage: str
 
 
-def ceilings_figure(folder: Path, marks: Sequence[Mark]) -> Picture:
+def ceilings_figure(folder: Path, marks: Sequence[Mark], *, of_metadata: bool = False) -> Picture:
     """Return the figure of those `marks` that are nearest to their ceilings, MOST of them at most."""
     nearest = sorted(marks, key=lambda mark: mark.measured / mark.ceiling, reverse=True)[:MOST]
     shown = [mark for mark in marks if mark in nearest]
@@ -45,7 +45,11 @@ def ceilings_figure(folder: Path, marks: Sequence[Mark]) -> Picture:
         axes.set_xscale("log")
         ends = [n for mark in shown for n in (mark.measured, mark.ceiling)]
         axes.set_xlim(min(ends) / 1.5, max(ends) * 1.5)
-        log_ticks(axes.xaxis, format_bandwidth, base=2, part=0.5)  # labels and stages have the rest
+        # Labels and stages have the rest of the width.
+        if of_metadata:
+            log_ticks(axes.xaxis, format_rate, part=0.5)
+        else:
+            log_ticks(axes.xaxis, format_bandwidth, base=2, part=0.5)
         axes.set_yticks(range(len(shown)), [mark.label for mark in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
         # The stages' names stand at the right edge, where the layout makes room for them.
@@ -62,4 +66,7 @@ def ceilings_figure(folder: Path, marks: Sequence[Mark]) -> Picture:
     caption += f" Orange: above its ceiling ({above})." if above else ""
     caption += f" {left_out} more, further from their ceilings, stand in the table." if left_out else ""
     size = (7.6, 1.3 + 0.3 * len(shown))
-    return picture(folder, "ceilings", "Measured against ceilings", caption, size, draw)
+    name, title = "ceilings", "Measured against ceilings"
+    if of_metadata:
+        name, title = f"{name}-metadata", f"{title}: metadata"
+    return picture(folder, name, title, caption, size, draw)

@@ -8,6 +8,7 @@ from tiercel.errors import UserError
 from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.runs.simulated import once, simulated_configurations
+from tiercel.simulation.fidelity import errors_of
 from tiercel.site.simulated import is_simulated
 from tiercel.units import format_bandwidth
 
@@ -33,6 +34,7 @@ def simulated(context: Context) -> Section | None:
     paragraphs = [
         "Nothing here was measured: flows of bytes and operations share the stages of the site file's "
         "topology max-min fairly. Protocols, locks, caches and other users take their part of a real one.",
+        *errors_of(found),
     ]
     if bounds:
         paragraphs.append(
