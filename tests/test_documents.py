@@ -67,6 +67,12 @@ def test_mistakes_are_named(content: dict[str, Any], words: list[str]) -> None:
         ("", ["must be a mapping"]),
         ("a: !!python/object/apply:os.system [true]\n", ["not valid YAML"]),
         ("? [1, 2]\n: 3\n", ["a key must be a word"]),
+        # ten million million values
+        (
+            "a: &a0 [1]\n"
+            + "".join(f"b{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 14)),
+            ["more than 1000000 values"],
+        ),
     ],
 )
 def test_broken_yaml(tmp_path: Path, text: str, words: list[str]) -> None:

@@ -84,6 +84,27 @@ def _check_depth(text: str) -> None:
             raise ValueError(f"more than {_DEEPEST} lists and mappings inside each other")
 
 
+#: Values of a file. A few lines of aliases of aliases stand for more than any memory holds, and whoever
+#: validates or shows them goes through all.
+_MOST = 1_000_000
+
+
+def _check_size(content: Any) -> None:
+    known: dict[int, int] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, list | dict):
+            return 1
+        if id(value) not in known:
+            known[id(value)] = _MOST  # until it is counted: one that holds itself has no end
+            parts = value.values() if isinstance(value, dict) else value
+            known[id(value)] = 1 + sum(map(size, parts))
+        return known[id(value)]
+
+    if size(content) > _MOST:
+        raise ValueError(f"more than {_MOST} values, with those for which its aliases stand")
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in `path`; UserError that names file and line otherwise."""
     try:
@@ -95,6 +116,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         _check_depth(text)
         content = yaml.load(text, Loader=_Loader)
+        _check_size(content)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f":{mark.line + 1}" if mark else ""

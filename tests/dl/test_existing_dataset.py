@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tiercel.dl.files.load import load_workload
+from tiercel.dl.places import places_of
 from tiercel.locked import FileLock
 
 from .kernel import result, run
@@ -170,6 +172,16 @@ def test_the_data_folder_of_the_file(tmp_path: Path) -> None:
     assert (found["dataset"], found["found_dataset"]) == (str(tmp_path / "d" / "data" / "small"), False)
     found = ran(relative, "--folder", str(tmp_path / "d"))
     assert found["found_dataset"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "below"),
+    [("{}", "dataset"), ("{storage_root: scratch}", "scratch/data"), ("{storage_root: ./}", "dataset")],
+)
+def test_a_root_without_a_data_folder_is_minded(tmp_path: Path, storage: str, below: str) -> None:
+    """As in DLIO, whose own data_folder is ./data/; the root was passed over without a word."""
+    found = load_workload(written(tmp_path, text=f"storage: {storage}"))
+    assert places_of(found, tmp_path / "d").dataset == tmp_path / "d" / below
 
 
 def test_a_dataset_below_the_folder_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

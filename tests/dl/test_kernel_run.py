@@ -251,6 +251,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     assert answer.returncode != 0
     assert "cannot be" in answer.stderr
     assert "img_" in answer.stderr
+    assert not list((tmp_path / "data").rglob("*.part"))
 
 
 def test_a_killed_reader_is_noticed(tmp_path: Path) -> None:
@@ -303,6 +304,14 @@ def test_collective_access_without_mpi_is_refused(tmp_path: Path) -> None:
     answer = run(tmp_path, 2, **given)
     assert answer.returncode == 2
     assert "reader.file_access: collective needs" in answer.stderr
+
+
+@pytest.mark.parametrize("key", ["num_files_train", "num_samples_per_file"])
+def test_samples_whose_order_fits_into_no_memory_are_refused(tmp_path: Path, key: str) -> None:
+    """Samples made in memory need no disk, whose room would have said it; the machine was filled."""
+    answer = run(tmp_path, 2, dataset={"format": "synthetic", key: 2**40}, train={"total_training_steps": 2})
+    assert answer.returncode == 2
+    assert "dataset.num_files_train, dataset.num_samples_per_file: the order" in answer.stderr
 
 
 def test_it_starts_without_numpy_and_the_like() -> None:

@@ -128,8 +128,12 @@ def test_files_of_mlperf_storage_3_for_objects_are_taken(tmp_path: Path, library
     assert sorted(without_effect(found)) == [
         "dataset.data_gen_method", "dataset.listing_validation_interval", "dataset.skip_listing",
         "reader.multiprocessing_context", "reader.write_threads", "storage.post_generation_settle_seconds",
-        "storage.storage_options.secure", "storage.storage_options.storage_library",
+        "storage.storage_options.secure",
     ]  # fmt: skip
+    assert found.object_window == {"s3dlio": 64, "minio": 16, "s3torchconnector": 1}[library]
+    with_others = load_workload(written(tmp_path, text=THIRD % library), {"dataset.format": "csv"})
+    assert with_others.object_window == 0
+    assert "storage.storage_options.storage_library" in without_effect(with_others)
 
 
 def test_a_library_that_is_stated_twice_must_be_the_same(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ..objects import ENVIRONMENT, KEY, SECRET, Gateway, needs_gateway
-from ..s3.wires import cut, relay
+from ..s3.wires import cut, relay, together
 from .kernel import result, rows, run
 
 pytestmark = needs_gateway
@@ -94,6 +94,25 @@ def test_bytes_are_those_that_came_over_the_wire(gateway: Gateway, tmp_path: Pat
     content = gateway.objects("wire/dataset/train").values()
     sample = 8 * max(content) + sum(content)
     assert counted < sum(carried) - before < counted + sample + 100_000
+
+
+@pytest.mark.parametrize(("library", "at_once"), [("s3dlio", 5), ("s3torchconnector", 1)])
+def test_whole_objects_are_on_their_way_before_the_steps_ask(
+    gateway: Gateway, tmp_path: Path, library: str, at_once: int
+) -> None:
+    """As MLPerf Storage 3's DLIO asks for them: by s3dlio a window of them, by Amazon's client one by one."""
+    name, options = f"ahead-{library}", {"storage_library": library, "prefetch_window": 5}
+    with together(gateway.port, at_once, f"GET /data/{name}/dataset/train/".encode()) as (port, waited):
+        done = on(gateway, tmp_path, name, env={"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"},
+                  dataset={**dataset("npy"), "num_files_train": 12}, train={"epochs": 2},
+                  reader={"batch_size": 3, "read_threads": 1},
+                  storage={"storage_type": "s3", "storage_options": options})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert waited == [at_once] * at_once  # so many connections, and all of them had a request at once
+    sizes = gateway.objects(f"{name}/dataset/train")
+    assert [(row["requests"], row["opens"], row["bytes"], row["samples"]) for row in rows(tmp_path)] == [
+        (12, 12, sum(sizes.values()), 36)
+    ] * 2
 
 
 def test_files_and_objects_of_a_seed_are_the_same(gateway: Gateway, tmp_path: Path) -> None:

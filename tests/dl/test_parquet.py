@@ -152,7 +152,7 @@ def test_what_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
 def test_fewer_files_than_processes_are_refused(tmp_path: Path) -> None:
     answer = run(tmp_path, 3, dataset=dataset(files=2))
     assert answer.returncode == 2
-    assert "2 files are fewer than the 3 processes: each reads whole Parquet files" in answer.stderr
+    assert "2 files are fewer than the 3 processes: each reads whole files" in answer.stderr
 
 
 def test_what_is_wrong_with_a_file_is_named(tmp_path: Path) -> None:

@@ -55,6 +55,33 @@ def relay(port: int, after: int = 1 << 60) -> Iterator[tuple[int, list[int]]]:
         yield mine, carried
 
 
+@contextmanager
+def together(port: int, count: int, begins: bytes) -> Iterator[tuple[int, list[int]]]:
+    """Yield the port of a way to `port`, and what its connections had waited for when they went on.
+
+    A connection whose first request begins so waits until `count` such requests are there: their number, or
+    what there was of them after a while, is what is yielded.
+    """
+    there_are, came, waited = threading.Condition(), [0], list[int]()
+
+    def serve(here: socket.socket, number: int) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as there:
+            first = here.recv(65536)
+            if first.startswith(begins):
+                with there_are:
+                    came[0] += 1
+                    there_are.notify_all()
+                    there_are.wait_for(lambda: came[0] >= count, timeout=10)
+                    waited.append(came[0])
+            there.sendall(first)
+            threading.Thread(target=_pass_on, args=(here, there), daemon=True).start()
+            _pass_on(there, here)
+            here.shutdown(socket.SHUT_RDWR)
+
+    with listening(serve) as mine:
+        yield mine, waited
+
+
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while piece := source.recv(65536):

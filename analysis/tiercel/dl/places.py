@@ -80,7 +80,9 @@ def places_of(workload: DLWorkload, folder: Path | Location, here: Path | None =
     if holds_dataset(folder):
         return Places(folder, points)
     data = workload.dataset.data_folder
-    stated = None if is_url(data) or data == Dataset().data_folder else Path(_root(workload)) / data
+    root = _root(workload)
+    unsaid = data == Dataset().data_folder and not root
+    stated = None if is_url(data) or unsaid else Path(root) / data
     if here is not None and stated is not None and holds_dataset(here / stated):
         return Places((here / stated).resolve(), points)
     return Places(inside(folder, stated or "dataset", "dataset.data_folder").resolve(), points)

@@ -100,7 +100,11 @@ _LLAMAS = {
 
 
 def least_files(workload: DLWorkload, plan: Plan) -> int:
-    """Return the files that a dataset must have (3.1.2): the next whole number, as `mlpstorage` counts."""
+    """Return the files that a dataset must have (3.1.2): the next whole number, as the checker asks.
+
+    That is the checker of submissions; `mlpstorage` rounds down, and makes one file less than it wants where
+    that does not come out even.
+    """
     by_memory = -(-_TIMES_MEMORY * plan.hosts * plan.memory // _file_bytes(workload))
     by_steps = -(
         -_STEPS * plan.processes * workload.reader.batch_size // workload.dataset.num_samples_per_file

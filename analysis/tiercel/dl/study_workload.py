@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 from tiercel.columns import COUNT, NUMBER, WORD, Column
 from tiercel.dl.files.load import load_workload
 from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parquet_size import parquet_bytes
 from tiercel.dl.files.scale import Scale, scaled
 from tiercel.dl.files.spec import needs_dataset
 from tiercel.documents import parse
@@ -141,6 +142,8 @@ class DeepLearningWorkload(Workload):
         if needs_dataset(found):
             content = (data.samples_train + data.samples_eval) * data.sample_bytes
             files = data.num_files_train + data.num_files_eval
+            if data.format == "parquet":
+                content = max(content, parquet_bytes(data))
             if data.format == "csv":
                 content = round(content * _AS_TEXT[data.sample_bytes // _elements(found)])
                 content += files * _elements(found) * _COLUMN_NAME

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from tiercel.dl.files.parts import Count, Positive, renamed
+from tiercel.dl.files.parts import LARGEST, Count, Positive, renamed
 from tiercel.documents import Document
 
 Format = Literal["tfrecord", "hdf5", "hdf5_opt", "csv", "npz", "npy", "jpeg", "png", "indexed_binary",
@@ -25,6 +25,8 @@ ElementType = Literal["uint8", "int8", "uint16", "int16", "float16", "uint32", "
 _COMPRESSIONS = {"hdf5": {"gzip", "lzf"}, "hdf5_opt": {"gzip", "lzf"}, "npz": {"zip"},
                  "csv": {"gzip", "bz2", "zip", "xz"},
                  "parquet": {"gzip", "snappy", "lz4", "zstd"}}  # fmt: skip
+#: Of a sample that may grow. (HDF5's library ends the process where it cannot hold the index of its chunks.)
+_MOST_ELEMENTS = 2**40
 _RENAMED = {"record_length": "record_length_bytes", "record_length_stdev": "record_length_bytes_stdev",
             "record_length_resize": "record_length_bytes_resize"}  # fmt: skip
 
@@ -90,9 +92,9 @@ class Dataset(Document):
     num_samples_per_file: Positive = 1
     num_subfolders_train: Count = 0
     num_subfolders_eval: Count = 0
-    record_length_bytes: Annotated[int, BeforeValidator(_whole), Field(ge=1)] = 64 * 1024
-    record_length_bytes_stdev: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
-    record_length_bytes_resize: Annotated[int, BeforeValidator(_whole), Field(ge=0)] = 0
+    record_length_bytes: Annotated[int, BeforeValidator(_whole), Field(ge=1, le=LARGEST)] = 64 * 1024
+    record_length_bytes_stdev: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LARGEST)] = 0
+    record_length_bytes_resize: Annotated[int, BeforeValidator(_whole), Field(ge=0, le=LARGEST)] = 0
     record_element_type: ElementType = "uint8"
     record_element_bytes: Positive | None = None
     record_dims: list[Positive] = []
@@ -122,17 +124,19 @@ class Dataset(Document):
                 f"compression: {self.compression} does not go with format: {self.format} (allowed: {allowed})"
             )
         if (self.enable_chunking or self.hdf5.chunk_dims) and not hdf5:
-            raise ValueError(f"chunks need format: hdf5 (given: {self.format})")
-        if self.hdf5.max_shape:
-            self._check_max_shape(hdf5)
+            key = "enable_chunking" if self.enable_chunking else "hdf5.chunk_dims"
+            raise ValueError(f"{key}: chunks need format: hdf5 (given: {self.format})")
+        if hdf5:
+            self._check_hdf5()
+        elif self.hdf5.max_shape:
+            raise ValueError(f"hdf5.max_shape needs format: hdf5 (given: {self.format})")
         if self.parquet.columns:
             self._check_columns()
         if self.enable_chunking and not (self.chunk_size or self.hdf5.chunk_dims):
             raise ValueError("enable_chunking needs chunk_size (bytes) or hdf5.chunk_dims")
         if self.chunk_size and not self.enable_chunking:
             raise ValueError("chunk_size needs enable_chunking: true")
-        if self.record_dims and self.record_length_bytes_stdev:
-            raise ValueError("record_dims and record_length_bytes_stdev exclude each other")
+        self._check_deviation()
         if self.format in ("jpeg", "png"):
             self._check_images()
         size = ELEMENT_BYTES[self.record_element_type]
@@ -146,6 +150,14 @@ class Dataset(Document):
         if self.record_dims and self.record_dims[0] % self.hdf5.num_dset_per_record:
             raise ValueError("record_dims[0] must be a multiple of hdf5.num_dset_per_record")
         return self
+
+    def _check_deviation(self) -> None:
+        """Raise ValueError where sizes cannot vary as stated."""
+        length, stdev = self.record_length_bytes, self.record_length_bytes_stdev
+        if self.record_dims and stdev:
+            raise ValueError("record_dims and record_length_bytes_stdev exclude each other")
+        if stdev > length:  # what is drawn would have another mean, and files no end
+            raise ValueError(f"record_length_bytes_stdev: {stdev} is more than record_length_bytes: {length}")
 
     def _check_images(self) -> None:
         """Raise ValueError where images cannot hold the samples."""
@@ -161,16 +173,27 @@ class Dataset(Document):
         if self.record_dims or self.record_length_bytes_stdev:
             raise ValueError("parquet.columns excludes record_dims and record_length_bytes_stdev")
 
-    def _check_max_shape(self, hdf5: bool) -> None:
-        """Raise ValueError where the largest shape of a dataset is none of its sample's."""
-        if not hdf5:
-            raise ValueError(f"hdf5.max_shape needs format: hdf5 (given: {self.format})")
+    def _check_hdf5(self) -> None:
+        """Raise ValueError where keys of HDF5 do not go with the shape of a sample."""
         first, *others = self.shape
-        part = (max(1, first // self.hdf5.num_dset_per_record), *others)
-        if len(part) != len(self.hdf5.max_shape) or any(
-            most < size for size, most in zip(part, self.hdf5.max_shape, strict=False)
-        ):
-            raise ValueError(f"hdf5.max_shape must hold a sample of {'x'.join(map(str, part))} elements")
+        if self.hdf5.num_dset_per_record > first:
+            raise ValueError(
+                f"hdf5.num_dset_per_record: {self.hdf5.num_dset_per_record} is more than the {first} rows of "
+                "a sample"
+            )
+        part, most = (first // self.hdf5.num_dset_per_record, *others), self.hdf5.max_shape
+        words = "x".join(map(str, part))
+        if self.hdf5.chunk_dims and len(self.hdf5.chunk_dims) not in (len(part), len(part) + 1):
+            raise ValueError(
+                f"hdf5.chunk_dims must have as many dimensions as a sample ({words}), or one more before them"
+            )
+        if most and (len(part) != len(most) or any(m < n for n, m in zip(part, most, strict=True))):
+            raise ValueError(f"hdf5.max_shape must hold a sample of {words} elements")
+        if math.prod(most) > _MOST_ELEMENTS:
+            raise ValueError(
+                f"hdf5.max_shape: HDF5 keeps an index of all chunks that there may ever be: at most "
+                f"{_MOST_ELEMENTS} elements"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -46,11 +46,13 @@ def _dataset(workload: DLWorkload) -> Iterator[tuple[str, str]]:
     if data.format != "parquet":
         for key in ("columns", "prefetch_workers", "coalesce_rgs"):
             yield options + key, f"of format: parquet (here: {data.format})"
-        ahead = (
-            "; a reader asks for one object after the other" if workload.storage.storage_type == "s3" else ""
-        )
-        yield options + "prefetch_window", f"of format: parquet (here: {data.format}{ahead})"
-        yield options + "storage_library", "there is one client of S3 here"
+        if not workload.object_window:
+            one = (
+                "; a reader asks for one object after the other"
+                if workload.storage.storage_type == "s3" else ""
+            )  # fmt: skip
+            yield options + "prefetch_window", f"of format: parquet (here: {data.format}{one})"
+            yield options + "storage_library", "there is one client of S3 here"
         for key in ("row_group_size", "generation_batch_size"):
             yield f"dataset.parquet.{key}", f"of format: parquet (here: {data.format})"
     elif workload.storage.storage_options.storage_library == "s3dlio":
@@ -97,6 +99,9 @@ def _reader(workload: DLWorkload) -> Iterator[tuple[str, str]]:
         yield "reader.data_loader_sampler", f"{data.format}: {_NO_LOADER[data.format]}"
     if data.format == "parquet":
         yield "reader.sample_shuffle", f"{data.format}: {_NO_LOADER[data.format]}"
+    if workload.object_window:
+        for key in ("sample_shuffle", "data_loader_sampler", "transfer_size"):
+            yield f"reader.{key}", "whole objects are read in the order of the files, by one request each"
     if not reader.read_threads:
         yield "reader.prefetch_size", "with read_threads: 0 nobody reads ahead"
 

@@ -72,13 +72,16 @@ KEYS: dict[str, Key] = {
     "storage.storage_options.s3_force_path_style": _done("of s3; so it is where a host's name has no domain"),
     "storage.storage_options.s3_max_attempts": _done("of s3: how often a request is sent, at most"),
     "storage.storage_options.storage_library": _done(
-        "Parquet: as s3dlio or as the others ask for row groups, by one client of S3; direct is refused"
+        "Parquet, and NPZ, NPY, JPEG, PNG on s3: as it asks for row groups and objects, by one client of S3; "
+        "direct is refused"
     ),
     "storage.storage_options.uri_scheme": _nothing("s3 says it already; file, direct, az and gs are refused"),
     "storage.storage_options.secure": _nothing("`endpoint_url` says http or https"),
     "storage.storage_options.columns": _done("Parquet: what is read, from the first to the last of them"),
     "storage.storage_options.prefetch_workers": _done("Parquet"),
-    "storage.storage_options.prefetch_window": _done("Parquet"),
+    "storage.storage_options.prefetch_window": _done(
+        "Parquet; NPZ, NPY, JPEG, PNG on s3 where `storage_library` is stated"
+    ),
     "storage.storage_options.coalesce_rgs": _done("Parquet, with s3dlio"),
     "storage.storage_options.access_key_id": _nothing(_CREDENTIALS),
     "storage.storage_options.secret_access_key": _nothing(_CREDENTIALS),

@@ -27,6 +27,9 @@ from tiercel.documents import Document
 #: Of a checkpoint in DLIO 2.0.0 and MLPerf Storage 1.0, of the model since.
 _OF_THE_MODEL = ("model_size", "optimization_groups", "num_layers", "layer_parameters")
 
+#: Formats of which that DLIO reads whole objects ahead of the steps.
+_READ_AHEAD = ("npz", "npy", "jpeg", "png")
+
 
 def _moved(content: Any) -> Any:
     """Return `content` with what a checkpoint said of the model's size where it is said now."""
@@ -143,6 +146,16 @@ class DLWorkload(Document):
                 f"than the {self.dataset.samples_train} of the dataset"
             )
         return None
+
+    @property
+    def object_window(self) -> int:
+        """Return the objects on their way to each reader where whole ones are read ahead of the steps, as
+        MLPerf Storage 3's DLIO does by its clients of S3; 0 where a sample is asked for when it is its turn.
+        """
+        ahead = self.loader == "pytorch" and self.dataset.format in _READ_AHEAD
+        return (
+            self.storage.storage_options.whole_objects if ahead and self.storage.storage_type == "s3" else 0
+        )
 
     @property
     def loader(self) -> Loader:

@@ -13,9 +13,14 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from tiercel.documents import Document
 
 #: What files, and whoever counts in them, can hold.
-_LARGEST = 2**63 - 1
-Count = Annotated[int, Field(ge=0, le=_LARGEST)]
-Positive = Annotated[int, Field(ge=1, le=_LARGEST)]
+LARGEST = 2**63 - 1
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
+#: Threads or processes that are really started: more than any training has, and few enough for a machine.
+_MOST_WORKERS = 4096
+Workers = Annotated[int, Field(ge=1, le=_MOST_WORKERS)]
+#: Bytes that Linux gives by one read at most.
+_LARGEST_READ = 0x7FFF_F000
 #: What a clock can count: neither infinite nor more than it holds (30 years).
 _CLOCK = 1e9
 Seconds = Annotated[float, Field(ge=0, le=_CLOCK)]
@@ -141,7 +146,7 @@ class Model(Document):
     type: str | None = None
     model_size_bytes: Count | None = None
     optimization_groups: list[Count] = []
-    num_layers: int = -1
+    num_layers: int = Field(default=-1, le=1_000_000)
     layer_parameters: list[Count] = []
     model_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp16"
     optimizer_datatype: Literal["fp16", "bf16", "fp32", "fp64", "int8", "uint8"] = "fp32"
@@ -182,6 +187,8 @@ class Model(Document):
 
 #: Threads that ask for row groups where the file says nothing, in MLPerf Storage's DLIO.
 _OF_S3DLIO, _OF_OTHERS = 32, 64
+#: Whole objects that its clients but s3dlio ask for at once, at most, whatever the window.
+_WHOLE_AT_ONCE = {"minio": 16, "s3torchconnector": 1}
 
 
 #: Stands for a credential of a file: it is never kept, and so never in results.
@@ -201,10 +208,12 @@ class StorageOptions(Document):
         default="s3", description="of names of objects, for the client s3dlio"
     )
     columns: list[str] = Field(default=[], description="of Parquet files, that are read; default: all")
-    prefetch_workers: Positive | None = Field(
+    prefetch_workers: Workers | None = Field(
         default=None, description="reads of row groups at once, of a reader; default: 64, of s3dlio 32"
     )
-    prefetch_window: Positive = Field(default=64, description="row groups on their way, of a reader")
+    prefetch_window: Workers = Field(
+        default=64, description="row groups, or whole objects, on their way, of a reader"
+    )
     coalesce_rgs: Positive = Field(default=8, description="row groups that s3dlio asks for at once")
     secure: bool | None = Field(default=None, description="of the client minio: TLS or not")
     access_key_id: Credential = ""
@@ -221,6 +230,13 @@ class StorageOptions(Document):
         if self.storage_library == "s3dlio":
             return (self.prefetch_workers or _OF_S3DLIO,) * 2
         return self.prefetch_workers or _OF_OTHERS, self.prefetch_window
+
+    @property
+    def whole_objects(self) -> int:
+        """Return the whole objects on their way to a reader; 0 where no client is named that does so."""
+        if self.storage_library == "s3dlio":
+            return self.prefetch_window
+        return min(self.prefetch_window, _WHOLE_AT_ONCE.get(self.storage_library or "", 0))
 
 
 #: Of `StorageOptions`: what `mlpstorage` and its files state beside them.
@@ -272,16 +288,18 @@ class Reader(Document):
     data_loader: Loader | None = Field(default=None, description="default: the framework's")
     batch_size: Positive = 1
     batch_size_eval: Positive = 1
-    read_threads: Count = Field(default=1, description="0: the training process itself reads")
+    read_threads: int = Field(
+        default=1, ge=0, le=_MOST_WORKERS, description="0: the training process itself reads"
+    )
     write_threads: Count = Field(default=1, description="of MLPerf Storage's DLIO: that make files")
-    computation_threads: Positive = Field(default=1, description="that prepare samples (tf.data's map)")
+    computation_threads: Workers = Field(default=1, description="that prepare samples (tf.data's map)")
     prefetch_size: Count = Field(default=2, description="batches")
     file_shuffle: Annotated[Shuffle, _OFF] = "off"
     sample_shuffle: Annotated[Shuffle, _OFF] = "off"
     shuffle_size: Positive = Field(default=1024, description="samples in the buffer that is drawn from")
     file_access: Literal["multi", "shared", "collective"] = "multi"
     read_type: Literal["on_demand", "memory"] = "on_demand"
-    transfer_size: int | None = Field(default=None, ge=0, description="bytes of one read")
+    transfer_size: int | None = Field(default=None, ge=0, le=_LARGEST_READ, description="bytes of one read")
     preprocess_time: Time = Duration()
     odirect: bool = False
     dont_use_mmap: bool = False

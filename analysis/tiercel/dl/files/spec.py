@@ -57,6 +57,7 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "group_window": workload.storage.storage_options.window[1],
         "groups_joined": workload.storage.storage_options.joined,
         "footers_kept": workload.storage.storage_options.storage_library == "s3dlio",
+        "object_window": workload.object_window,
         "compression": data.compression,
         "compression_level": data.compression_level,
         "keep_files": data.keep_files,

@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from tiercel.dl.kernel.checkpoint import prepare
 from tiercel.dl.kernel.comm import MPI, Comm, forked, launched
 from tiercel.dl.kernel.failure import Failure, OtherRankFailed
 from tiercel.dl.kernel.folder import Files, Folder
@@ -70,6 +71,13 @@ def _work(spec: Spec, places: Places, comm: Comm) -> int:
         pass
     except MemoryError:
         _complain("out of memory")
+    except RuntimeError as error:
+        if "new thread" not in str(error):
+            raise
+        _complain(
+            "no more threads can be started here: reader.read_threads, or prefetch_workers, are too many"
+        )
+        code = 2
     comm.fail()
     return code
 
@@ -106,6 +114,7 @@ def main() -> int:
         return 2
     try:
         format_of(spec.format).prepare()  # once, before the others are forked
+        prepare(spec)
     except Failure as failure:
         _complain(failure)
         return 2

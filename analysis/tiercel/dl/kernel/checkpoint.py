@@ -31,6 +31,12 @@ _ONE = {"fp16": b"\x00\x3c", "bf16": b"\x80\x3f", "fp32": b"\x00\x00\x80\x3f",
         "fp64": b"\x00\x00\x00\x00\x00\x00\xf0\x3f", "int8": b"\x01", "uint8": b"\x01"}  # fmt: skip
 
 
+def prepare(spec: Spec) -> None:
+    """Make what all processes write of: before they are forked, so that there is one of it."""
+    if spec.checkpoint and spec.ckpt_random:
+        content_at(_POOL, "", 0, 1)
+
+
 @dataclass
 class Saved:
     """One checkpoint of one process: seconds and bytes of writing or reading it back."""

@@ -168,11 +168,11 @@ def _look(spec: Spec, handler: Format, path: str, calls: IO, expected: int) -> N
         raise Failure(f"{path}: its samples have {each} bytes where the workload says {expected}")
 
 
-def steps_of(spec: Spec, split: Split, comm: Comm, streams: bool) -> int:
+def steps_of(spec: Spec, split: Split, comm: Comm, by_files: bool) -> int:
     """Return the steps of an epoch, the same on all processes; Failure where there are too few samples."""
     batch = spec.batch if split.name == "train" else spec.batch_eval
     least = split.samples // comm.size
-    if streams and len(split.paths) >= comm.size:
+    if by_files and len(split.paths) >= comm.size:
         least = len(split.paths) // comm.size * split.per_file
     steps = least // batch
     if not steps:

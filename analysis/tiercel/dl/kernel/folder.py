@@ -7,7 +7,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tiercel.dl.kernel.comm import Comm
@@ -163,7 +163,12 @@ class Files(Folder):
 
     def write(self, path: str, write: Callable[[str], None]) -> int:
         part = f"{path}.part"
-        write(part)
+        try:
+            write(part)
+        except BaseException:  # of a full disk it holds what others may want
+            with suppress(OSError):
+                Path(part).unlink()
+            raise
         length = Path(part).stat().st_size
         Path(part).rename(path)
         if length >= LARGE:

@@ -35,6 +35,9 @@ class Counts:
 class IO:
     """The calls of one process. Threads share it."""
 
+    of_objects = False
+    """Whether what is read lies in object storage."""
+
     def __init__(self, tracer: Tracer | None = None) -> None:
         self.tracer = tracer
         self.counts = Counts()

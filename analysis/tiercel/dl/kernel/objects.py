@@ -54,6 +54,8 @@ class _Ranges:
 class ObjectIO(IO):
     """The calls of one process on objects; their descriptors are numbers below zero."""
 
+    of_objects = True
+
     def __init__(self, objects: Objects, tracer: Tracer | None = None) -> None:
         super().__init__(tracer)
         self._objects = objects

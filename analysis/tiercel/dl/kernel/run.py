@@ -23,8 +23,9 @@ from tiercel.dl.kernel.folder import Folder
 from tiercel.dl.kernel.formats import Format, format_of
 from tiercel.dl.kernel.generate import SPLITS, Generated, generate, holds_files, read_manifest, remove
 from tiercel.dl.kernel.io import IO
-from tiercel.dl.kernel.loaders import Loader, Work, loader_for
+from tiercel.dl.kernel.loaders import Loader, Work, by_files, loader_for
 from tiercel.dl.kernel.makers import Makers
+from tiercel.dl.kernel.room import check_memory
 from tiercel.dl.kernel.spec import Spec
 from tiercel.dl.kernel.trace import Tracer
 from tiercel.pagecache import Residency
@@ -58,6 +59,7 @@ def run(spec: Spec, places: Places, comm: Comm) -> None:
     if places.trace:
         tracer = Tracer(places.output / "trace", comm.rank, comm.size)
     calls = places.data.calls(tracer)
+    check_memory(spec, comm, by_files(spec, handler, calls))
     spec = _seeded(spec, places.data, comm)
     began = now()
     try:
@@ -161,7 +163,8 @@ class _Job:
             for name, wanted in (("train", spec.train), ("valid", spec.evaluate))
             if wanted
         }
-        steps = {n: steps_of(spec, s, self.comm, self.handler.streams) for n, s in splits.items()}
+        whole = by_files(spec, self.handler, self.calls)
+        steps = {n: steps_of(spec, s, self.comm, whole) for n, s in splits.items()}
         self.comm.barrier()  # all processes agree that the dataset is right before anybody trains
         self.startup = _since_start() - (self.generated.seconds if self.generated else 0.0)
         loaders = {

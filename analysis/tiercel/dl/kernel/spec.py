@@ -43,6 +43,7 @@ class Spec:
     group_window: int
     groups_joined: int
     footers_kept: bool
+    object_window: int
     compression: str
     compression_level: int
     keep_files: bool

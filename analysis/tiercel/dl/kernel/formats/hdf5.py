@@ -88,7 +88,7 @@ class HDF5(Format):
                         dataset[first : first + count] = data.reshape(count, *shape[1:])
                 out[_OLD_NAME] = out["records_0"]
                 out.create_dataset("labels", data=np.zeros(file.samples, dtype="int64"))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # such as chunks of more than HDF5 can have
             raise Failure(f"{path}: cannot be written: {error}") from None
 
     def open(self, path: str, spec: Spec, calls: IO) -> Opened:

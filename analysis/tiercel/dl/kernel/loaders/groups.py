@@ -30,8 +30,7 @@ _PIECE = 16 << 20
 class Groups(Loader):
     def __init__(self, work: Work) -> None:
         super().__init__(work)
-        assert isinstance(work.handler, Parquet)
-        self._handler = work.handler
+        self._at_once, self._window = work.spec.group_threads, work.spec.group_window
         self._lanes: list[Lane[Batch]] = []
         self._remembered: set[int] = set()
         self._footers: dict[int, list[Group]] = {}
@@ -42,7 +41,7 @@ class Groups(Loader):
         if len(work.split.paths) < work.comm.size:
             raise Failure(
                 f"dataset: {len(work.split.paths)} files are fewer than the {work.comm.size} processes: "
-                "each reads whole Parquet files"
+                "each reads whole files"
             )
 
     def epoch(self, number: int, steps: int) -> Iterator[Batch]:
@@ -120,15 +119,14 @@ class Groups(Loader):
         return samples, size
 
     def _groups(self, files: Sequence[int]) -> Iterator[Batch]:
-        """Yield (samples, bytes) of row groups of files, in order, `group_window` of them on their way."""
-        spec = self.work.spec
+        """Yield (samples, bytes) of row groups of files, in order, so many of them on their way."""
         todo = [(file, group) for file in files for group in self._plan(file)]
-        pool = ThreadPoolExecutor(max(1, min(spec.group_threads, spec.group_window)))
+        pool = ThreadPoolExecutor(max(1, min(self._at_once, self._window)))
         waiting: deque[tuple[int, Future[int]]] = deque()
         try:
             for file, group in todo:
                 waiting.append((group.samples, pool.submit(self._fetch, file, group)))
-                if len(waiting) > spec.group_window:
+                if len(waiting) > self._window:
                     samples, moved = waiting.popleft()
                     yield samples, moved.result()
             while waiting:
@@ -143,8 +141,9 @@ class Groups(Loader):
             return [Group(work.split.per_file, 0, 0)]
         if file in self._footers:
             return self._footers[file]
+        assert isinstance(work.handler, Parquet)
         try:
-            found = list(self._handler.groups(path, work.spec, work.calls))
+            found = list(work.handler.groups(path, work.spec, work.calls))
         except OSError as error:
             raise Failure(f"{path}: cannot be read: {error.strerror or error}") from None
         samples = sum(group.samples for group in found)

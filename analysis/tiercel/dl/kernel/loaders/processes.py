@@ -89,7 +89,13 @@ class _Worker:
         self._name = f"reader worker {index} of process {work.comm.rank}"
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError as error:
+            raise Failure(
+                f"reader.read_threads: {work.spec.read_threads}: {self._name} cannot be started: "
+                f"{error.strerror}"
+            ) from None
         if self.pid == 0:
             os.close(self._out)
             os.close(self._in)
