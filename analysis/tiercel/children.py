@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from types import FrameType
 
 from tiercel.errors import Interrupted
 
@@ -42,11 +41,6 @@ def killed_with(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-
-
-def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Handler of SIGTERM: unwind as at Ctrl-C, so that what was started ends and what was made is removed."""
-    raise Interrupted
 
 
 def ending(code: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import typer
 import typer.exceptions
 
 import tiercel
-from tiercel.children import end_with, interrupt
+from tiercel.children import end_with
 from tiercel.cli import (
     advise,
     artifact,
@@ -34,6 +33,7 @@ from tiercel.cli import (
 )
 from tiercel.errors import Interrupted, UserError, one_line
 from tiercel.extras import missing
+from tiercel.interruption import unwind_when_interrupted
 from tiercel.project import unwritable
 from tiercel.subjects import load
 
@@ -94,8 +94,7 @@ MISTAKE, DEFECT, INTERRUPTED, NOBODY_READS = 2, 3, 130, 141
 def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake or the machine's trouble, 3 an
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
-        signal.signal(signal.SIGTERM, interrupt)
+    unwind_when_interrupted()
     if sys.stderr is None:  # closed (2>&-): what is said goes nowhere, and the exit code is as ever
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from tiercel.children import interrupt
+from tiercel.interruption import interrupt
 from tiercel.launchers import resolve
 from tiercel.results.raw import RawStore
 from tiercel.runs.calibrate import amount_of, calibrate
