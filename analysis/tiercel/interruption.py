@@ -18,7 +18,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def unwind_when_interrupted() -> None:
-    """Let SIGTERM unwind this process, unless whoever started it has it ignored; neither it nor Ctrl-C is lost
+    """Let SIGTERM unwind this process, unless whoever started it has it ignored; it and Ctrl-C are never lost
     from then on."""
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, interrupt)
