@@ -26,6 +26,7 @@ LAYERS = (
         "clock",
         "columns",
         "extras",
+        "interruption",
         "children",
         "units",
         "quantities",
