@@ -1,6 +1,7 @@
 """Sites, folders and archives: the same tables give the same answer; what is broken gives a sentence."""
 
 import io
+import os
 import tarfile
 import zipfile
 
@@ -41,6 +42,11 @@ def _several(root):
     write(root / "many" / "a", pair())
     write(root / "many" / "b", pair())
     return root / "many"
+
+
+def _pipe(path):
+    os.mkfifo(path)
+    return path
 
 
 def _file(path, content):
@@ -102,6 +108,8 @@ def test_a_folder_with_one_result_below_is_that_result(tmp_path, one):
         (lambda root: _made(root / "raw-only" / "raw").parent, "run `tiercel collect`"),
         (_several, "holds several results"),
         (lambda root: _file(root / "some.txt", b"x"), "neither a folder nor an archive"),
+        (lambda root: _pipe(root / "some.zip"), "neither a folder nor an archive"),
+        (lambda root: _pipe(root / "some.tar.gz"), "neither a folder nor an archive"),
         (lambda root: _file(root / "some.tar.gz", b"x" * 600), "damaged, or no archive"),
         (lambda root: _file(root / "some.zip", b"PK\3\4" + b"x" * 600), "damaged, or no archive"),
         (_cut, "damaged"),

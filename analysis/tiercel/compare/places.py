@@ -94,7 +94,7 @@ class _Member:
 
 
 def _in_archive(path: Path, scratch: Path) -> Place:
-    if not path.name.lower().endswith(ARCHIVES):
+    if not path.is_file() or not path.name.lower().endswith(ARCHIVES):  # a pipe would be waited for
         raise UserError(f"{path}: neither a folder nor an archive ({', '.join(ARCHIVES)})")
     try:
         with _members(path) as members:
