@@ -32,6 +32,7 @@ LAYERS = (
         "quantities",
         "whole",
         "locked",
+        "memory",
         "registry",
         "subjects",
         "temporary",

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+from tiercel.memory import available_memory
+
 MIB = 1024**2
 
 
@@ -41,12 +43,13 @@ def page_cache(proc: Path = Path("/proc")) -> dict[str, int]:
 
     Writers wait from halfway between both thresholds on (mm/page-writeback.c, balance_dirty_pages).
     """
+    free = available_memory(proc)
+    if free is None:
+        return {}
     try:
-        lines = (line.split() for line in (proc / "meminfo").read_text(encoding="ascii").splitlines())
-        free = next(int(words[1]) * 1024 for words in lines if words[0] == "MemAvailable:")
         shares = [_number(proc, f"dirty_{name}") / 100 for name in ("background_ratio", "ratio")]
         given = [_number(proc, f"dirty_{name}") for name in ("background_bytes", "bytes")]
-    except (OSError, ValueError, StopIteration):
+    except (OSError, ValueError):
         return {}
     thresholds = [bytes_ or share * free for bytes_, share in zip(given, shares, strict=True)]
     return {"read_cache": free, "write_cache": int(sum(thresholds) / 2)}

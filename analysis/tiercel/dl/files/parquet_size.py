@@ -20,8 +20,8 @@ def parquet_bytes(data: Dataset) -> int:
     """Return about the bytes of all files of a dataset, rather more than less; compression is not counted."""
     columns = data.parquet.columns or [ParquetColumn(name="data", dtype="uint8", size=data.sample_bytes)]
     per_file, parquet = data.num_samples_per_file, data.parquet
-    rows = min(per_file, parquet.row_group_size, parquet.generation_batch_size or parquet.row_group_size)
     batch = parquet.generation_batch_size or parquet.row_group_size
+    rows = min(per_file, parquet.row_group_size, batch)
     # A batch ends a group: of 1,500 rows in groups of 1,024 two are made, and so on for each.
     batches, left = divmod(per_file, batch)
     groups = batches * -(-batch // parquet.row_group_size) + -(-left // parquet.row_group_size)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.spec import Spec
+from tiercel.memory import available_memory
 from tiercel.units import format_size
 
 #: Bytes of a file's path with its place in the order, and of a sample of a process that is drawn by number.
@@ -18,17 +17,9 @@ def check_memory(spec: Spec, comm: Comm, by_files: bool) -> None:
     files = max(spec.files, spec.files_eval)
     drawn = 0 if by_files or not (spec.train or spec.evaluate) else files * spec.per_file
     each = files * _FILE + drawn // comm.size * _SAMPLE
-    here, free = max(1, comm.size // comm.nodes), _available()
+    here, free = max(1, comm.size // comm.nodes), available_memory()
     if free is not None and here * each > free:
         raise Failure(
             f"dataset.num_files_train, dataset.num_samples_per_file: the order of so many takes "
             f"{format_size(here * each)} of memory, and {format_size(free)} are free"
         )
-
-
-def _available() -> int | None:
-    try:
-        lines = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
-        return next(int(words[1]) * 1024 for words in lines if words[0] == "MemAvailable:")
-    except (OSError, StopIteration):
-        return None
