@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import mmap
-import os
-import random
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
 import pytest
-from benchmarks.loops import forget, loop_mounted, missing, remember
+from benchmarks.loops import forget, loop_mounted, missing, page_time, remember
 
 from tiercel.engines.behind import fields
 from tiercel.programs import program
@@ -73,22 +69,6 @@ def seen(mount: Path) -> dict[str, float]:
 
 def fast(mount: Path) -> object:
     return surroundings(Stack("s", Storage(type="ext4", mount=str(mount), scratch=str(mount))))["fast_medium"]
-
-
-def page_time(path: Path) -> float:
-    """Return the seconds that a page past the page cache takes: a tenth of the reads were quicker."""
-    page = mmap.mmap(-1, 4096)
-    file = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    try:
-        took = []
-        for _ in range(256):
-            offset = random.randrange(64 * MIB // 4096) * 4096
-            began = time.perf_counter()
-            os.preadv(file, [page], offset)
-            took.append(time.perf_counter() - began)
-    finally:
-        os.close(file)
-    return sorted(took)[len(took) // 10]
 
 
 def test_a_warm_cache_behind_is_seen_by_its_speed(buffered: Path) -> None:

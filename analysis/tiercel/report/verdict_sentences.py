@@ -12,10 +12,12 @@ from tiercel.report.room import free_bytes, storage_of
 from tiercel.site.model import Site
 from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import reverse
-from tiercel.units import format_size
+from tiercel.units import format_duration, format_size
 
 #: Places that a sentence names.
 _NAMED = 3
+#: What was measured over more seconds than these saw the load of more than one part of a day.
+_ONE_SESSION = 12 * 3600
 
 
 def where(results: Results, found: Sequence[WorkloadClass]) -> str:
@@ -224,7 +226,29 @@ def mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
     if tight and not memory:
         of = f"The least room is on {results.name(tight[1])}: " if len(plain) > 1 else ""
         said.append(f"{of}{format_size(tight[0])} {'' if of else 'were '}free while measuring.")
+    if busy := _busy(results, site, lasting):
+        said.append(busy)
     return " ".join(said)
+
+
+def _busy(results: Results, site: Site, lasting: Sequence[str]) -> str:
+    """Say what no number of rounds within one session tells: load of others that lasted as long as it did
+    (:mod:`tiercel.statistics.wander`). Empty where others hardly share a storage, or more than one day
+    was measured."""
+    shared = [s for s in lasting if (known := storage_of(site, s)) and known.shared]
+    runs = results.runs
+    runs = runs[(runs["origin"] == "measured") & (runs["started"] > 0)]
+    if not shared or len(lasting) < 2 or runs.empty:
+        return ""
+    took = (runs["started"] + runs["duration"].fillna(0.0)).max() - runs["started"].min()
+    if took > _ONE_SESSION:
+        return ""
+    names = words.listed([results.name(s) for s in shared])
+    looks = "they only look" if len(shared) > 1 else "it only looks"
+    return (
+        f"All was measured within {format_duration(took)}: if others kept {names} busy all that time, "
+        f"{looks} slow, and another day tells."
+    )
 
 
 def left_open(results: Results, found: Sequence[WorkloadClass]) -> str:
