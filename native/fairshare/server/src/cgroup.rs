@@ -3,7 +3,8 @@
 //! Users can be given control groups of their own, and make some below with any name. A path is believed only
 //! where it begins as Slurm's do, and only root can write in the group of the job and in all above it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,12 +14,13 @@ const MOUNT: &str = "/sys/fs/cgroup";
 
 /// The number of the Slurm job of a process of user `uid`, None where it is in none.
 pub fn slurm_job(pid: i32, uid: u32) -> Option<u64> {
-    // The number can be another process's by now, never another user's.
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    if effective_user(&status)? != uid {
+    // The number can be another process's by now, never another user's: all is read of the process that it is.
+    let process = File::open(format!("/proc/{pid}")).ok()?;
+    let read = |name| fs::read_to_string(format!("/proc/self/fd/{}/{name}", process.as_raw_fd())).ok();
+    if effective_user(&read("status")?)? != uid {
         return None;
     }
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let text = read("cgroup")?;
     let owner = user_of(uid); // under whose name Slurm knows it
     let mut groups = text.lines().filter_map(|line| group_of_job(line, owner));
     groups.find_map(|(path, job)| only_roots(&path).then_some(job))

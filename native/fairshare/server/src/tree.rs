@@ -10,8 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::errno::{check, Errno, Result};
+
+/// For how long a path with `..` in it is tried again that others' renames raced with, and how often at least. Who
+/// renames without end would otherwise keep a worker for ever, by a long path of his own.
+const TRIES: Duration = Duration::from_micros(200);
+const LEAST_TRIES: u32 = 4;
 
 pub struct Tree {
     root: OwnedFd,
@@ -152,6 +158,7 @@ fn open_at(folder: RawFd, path: &[u8], flags: i32, mode: u32, how_far: u64) -> R
         0
     };
     how.resolve = how_far | libc::RESOLVE_NO_MAGICLINKS;
+    let (began, mut tries) = (Instant::now(), 0);
     loop {
         // SAFETY: all pointers are valid for the call, the size is the structure's.
         let fd = unsafe {
@@ -167,9 +174,11 @@ fn open_at(folder: RawFd, path: &[u8], flags: i32, mode: u32, how_far: u64) -> R
             // SAFETY: just opened.
             return Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) });
         }
+        tries += 1;
         match Errno::last() {
-            // EAGAIN: a rename raced with `..`; the kernel asks to try again.
-            Errno(libc::EINTR | libc::EAGAIN) => {}
+            Errno(libc::EINTR) => {}
+            // A rename, of whatever on this machine, raced with `..`: the kernel asks to try again.
+            Errno(libc::EAGAIN) if tries < LEAST_TRIES || began.elapsed() < TRIES => {}
             other => return Err(other),
         }
     }
