@@ -60,7 +60,7 @@ LAYERS = {
     },
     "fairshare/server/src": {
         "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away area creds epoll "
-        "budget",
+        "budget writes",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
         "scheduler": "queue hot arrivals strangers",

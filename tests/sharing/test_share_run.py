@@ -215,3 +215,17 @@ def test_what_is_wrong_is_one_line_and_2(tmp_path: Path) -> None:
     for arguments in (("--front", "sideways"), ("--front", "mount", "--job", "j"), ("--prefix", "relative")):
         done = run(*arguments, "--", "true")
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: others have no folder that root could take for its own"
+)
+def test_root_does_not_mount_on_another_users_folder(tmp_path: Path) -> None:
+    """Its owner could put another in its place, and get what the program writes."""
+    place = tmp_path / "place"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    argv = [*TIERCEL, "share", "run", "--prefix", str(place), "--", "true"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "must be an absolute path" in done.stderr

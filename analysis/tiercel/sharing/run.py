@@ -88,6 +88,7 @@ def _usable(request: Request, mounted: str | None) -> bool:
     try:
         return (
             namespace.may_have_own()
+            and namespace.is_own(Path(request.prefix))
             and not os.path.ismount(request.prefix)
             and not any(Path(request.prefix).iterdir())
         )

@@ -273,3 +273,18 @@ def test_what_lies_where_a_lock_or_socket_is_to_be_is_refused_and_left(
     assert done.stderr.count("\n") == 1 and str(place) in done.stderr, done.stderr
     assert os.path.samestat(place.lstat(), before)
     assert valued.read_text() == "years"
+
+
+@root_only
+def test_a_mount_that_others_could_replace_is_refused(programs: Programs, tmp_path: Path) -> None:
+    """Users find the files by its path: neither a link of another's nor a folder of his is taken for it."""
+    (tmp_path / "elsewhere").mkdir()
+    link, foreign, shared = (tmp_path / name for name in ("link", "foreign", "shared"))
+    link.symlink_to(tmp_path / "elsewhere")
+    foreign.mkdir()
+    os.chown(foreign, NOBODY, NOBODY)
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert "is not a folder" in refusal(programs, tmp_path / "data", "--mount", str(link))
+    assert "belongs to user" in refusal(programs, tmp_path / "data", "--mount", str(foreign))
+    assert "others may write there" in refusal(programs, tmp_path / "data", "--mount", str(shared))

@@ -240,7 +240,7 @@ def connect(share: Share) -> socket.socket:
 def test_random_messages_neither_stop_nor_crash_the_server(share: Share) -> None:
     """Thousands of frames: bytes at random, requests with one field at random, before and after a hello."""
     rng = random.Random(7)
-    frame, hello = struct.Struct("<IIQ"), struct.pack("<IIQ", 2, 0, 0)
+    frame, hello = struct.Struct("<IIQ"), struct.pack("<IIQ", 3, 0, 0)
     for number in range(150):
         with connect(share) as victim, contextlib.suppress(OSError):
             if number % 3:
@@ -273,7 +273,7 @@ def test_a_client_that_scribbles_over_its_shared_memory_harms_only_itself(share:
     for _ in range(40):
         with connect(share) as client:
             client.recv(4096)
-            hello = struct.pack("<IIQ", 2, 1, 0)
+            hello = struct.pack("<IIQ", 3, 1, 0)
             client.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
             _, descriptors, _, _ = socket.recv_fds(client, 4096, 4)
             memory, doorbell = descriptors
@@ -302,7 +302,7 @@ def test_a_peer_that_does_not_read_stops_nobody(share: Share) -> None:
     (share.tree / "big").write_bytes(b"x" * 1_000_000)
     with connect(share) as lazy:
         lazy.recv(4096)
-        hello = struct.pack("<IIQ", 2, 0, 0)
+        hello = struct.pack("<IIQ", 3, 0, 0)
         lazy.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
         lazy.recv(4096)
         lazy.setblocking(False)

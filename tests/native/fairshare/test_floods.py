@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from tiercel.layers.fairshare.protocol import Connection
 from tiercel.layers.fairshare.server import running_server
 
 from .conftest import Share
+from .test_sharing import free_port
 from .users import ALICE, BOB, act, as_user
 
 #: Descriptors of the server in these tests: few, so that a flood is soon over.
@@ -61,7 +65,7 @@ def stranger():
     s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(SOCKET); return s
 def session(wants=1):
     s = stranger(); challenge = s.recv(32)
-    s.sendall(frame(struct.pack("<IIQ", 2, wants, 0)))
+    s.sendall(frame(struct.pack("<IIQ", 3, wants, 0)))
     said = answer(s)
     return s if said and said[0] == 0 else None
 """
@@ -240,3 +244,53 @@ os._exit(0)
         for _ in range(20):
             with Connection(small.server.socket) as connection:
                 assert connection.status()["jobs"]
+
+
+def test_a_path_that_races_with_renames_is_answered(small: Share) -> None:
+    """The kernel asks to try a path with `..` again where anything on this machine is renamed."""
+    code = """
+if os.fork() == 0:
+    os.chdir(sys.argv[1]); open("a", "w").close()
+    parent = os.getppid()
+    while os.getppid() == parent:
+        for _ in range(1000): os.rename("a", "b"); os.rename("b", "a")
+    os._exit(0)
+time.sleep(0.2)
+s = session(0)
+for _ in range(5): s.sendall(request(20, path=b"../" * 1300)); said = answer(s)
+print(said[0] if said else -1, flush=True)
+"""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        os.chmod(place, 0o777)
+        with flood(small, code.replace("sys.argv[1]", repr(place))) as got:
+            assert got in (0, -errno.EAGAIN)
+            assert served(small)
+
+
+def test_a_write_behind_nothing_does_not_wait(small: Share) -> None:
+    """A piece that says that others are in front of it, which never come, keeps no worker."""
+    code = """
+s = session(0)
+s.sendall(request(10, path=b"/hog", flags=os.O_CREAT | os.O_RDWR)); handle = answer(s)[1]
+def piece():
+    words = [14, 1, handle, 0, 1 << 40, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    return frame(struct.pack("<IIQQqQIIIIII4q", *words) + b"x")
+results = set()
+for _ in range(50):
+    for _ in range(10): s.sendall(piece())
+    for _ in range(10): results.add(answer(s)[0])
+print(0 if results == {0} else -1, flush=True)
+"""
+    with flood(small, code) as got:
+        assert got == 0
+        assert served(small)
+
+
+def test_who_asks_for_numbers_and_says_nothing_keeps_nobody_out(programs: Programs, tmp_path: Path) -> None:
+    address = ("127.0.0.1", free_port())
+    options = ["--metrics", f"{address[0]}:{address[1]}"]
+    with running_server(programs, tmp_path / "data", options), ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(address)).send(b"G")
+        with urllib.request.urlopen(f"http://{options[1]}/metrics", timeout=20) as answer:
+            assert b"fairshare_uptime_seconds" in answer.read()

@@ -115,7 +115,7 @@ input()
     handle = int(holder.stdout.readline(), 16)
     thief = f"""
 s = socket.socket(socket.AF_UNIX); s.connect({str(public.server.socket)!r}); s.recv(99)
-hello = struct.pack("<IIQ", 2, 0, 0)
+hello = struct.pack("<IIQ", 3, 0, 0)
 s.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello); s.recv(999)
 read = struct.pack("<IIQQqQIIIIII4q", 13, 0, {handle}, 0, 0, 100, *([0] * 10))
 s.sendall(struct.pack("<IIQ", 0x31525346, len(read), 0) + read)
@@ -421,3 +421,50 @@ def test_a_subordinate_user_is_its_owner_to_the_policy_and_itself_to_files(
     assert written[f"user-{owner}"] == (owner, 1000)
     assert f"user-{uid}" not in written
     assert (share.tree / "theirs").stat().st_uid == uid
+
+
+FALSE_SERVER = """
+import os, socket, struct, sys
+frame, reply = struct.Struct("<IIQ"), struct.Struct("<qQII")
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", int(sys.argv[1]))); listener.listen()
+print("listens", flush=True)
+def say(s, body): s.sendall(frame.pack(0x31525346, len(body), 0) + body)
+def hear(s):
+    head = s.recv(frame.size, socket.MSG_WAITALL)
+    return s.recv(frame.unpack(head)[1], socket.MSG_WAITALL) if len(head) == frame.size else b""
+while True:
+    s, _ = listener.accept()
+    say(s, b"c" * 16); hear(s)
+    welcome = struct.pack("<QQIIII", 1, 7, 0, 0, 0, 0) + b"s" * int(sys.argv[2])
+    say(s, reply.pack(0, 0, len(welcome), 0) + welcome)
+    while asked := hear(s):
+        if struct.unpack_from("<I", asked)[0] == 14: print("got", asked[96:], flush=True)
+        file = bytearray(128)
+        struct.pack_into("<I", file, 32, 0o100644)
+        say(s, reply.pack(len(asked) - 96, 5, len(file), 0) + file)
+"""
+
+
+@pytest.mark.parametrize("proof", [0, 32])
+def test_who_takes_a_servers_address_gets_nothing(serve: Callable[..., Share], proof: int) -> None:
+    """Over TCP nothing but the ticket's secret tells a server from whoever has its port when it is down."""
+    port = free_port()
+    share = serve("--listen", f"127.0.0.1:{port}")
+    environment = share.environment(Job("job"), server=f"tcp:127.0.0.1:{port}")
+    environment["FAIRSHARE_PATIENCE"] = "2"
+    code = f"f = open('{PREFIX}/f', 'wb', buffering=0); print(f.write(b'for the server alone'))"
+    assert share.run(sys.executable, "-c", code, env=environment).stdout == "20\n"
+    share.server.process.terminate()
+    share.server.process.wait()
+    false = subprocess.Popen(
+        [sys.executable, "-c", FALSE_SERVER, str(port), str(proof)], stdout=subprocess.PIPE, text=True
+    )
+    assert false.stdout is not None
+    assert false.stdout.readline() == "listens\n"
+    done = share.run(sys.executable, "-c", code, env=environment)
+    false.kill()
+    assert false.communicate()[0] == ""
+    assert done.returncode != 0
+    assert "does not know the ticket's secret" in done.stderr

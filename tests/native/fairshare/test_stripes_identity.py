@@ -21,7 +21,7 @@ STRIPE_OPEN, STRIPE_REMOVE = 60, 61
 class Raw:
     def __init__(self, path):
         self.s = socket.socket(socket.AF_UNIX); self.s.connect(path); self.take()
-        self.send(struct.pack("<IIQ", 2, 0, 0)); self.take()
+        self.send(struct.pack("<IIQ", 3, 0, 0)); self.take()
     def send(self, body): self.s.sendall(struct.pack("<IIQ", 0x31525346, len(body), 0) + body)
     def take(self):
         head = self.s.recv(16, socket.MSG_WAITALL)

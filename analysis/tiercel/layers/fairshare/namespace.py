@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,12 @@ _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 def may_have_own() -> bool:
     """Whether this user can have a namespace of mounts of its own without another identity: root can."""
     return os.geteuid() == 0
+
+
+def is_own(path: Path) -> bool:
+    """Whether a folder is root's or our own, and nobody else's to write to, who could put another there."""
+    found = path.stat(follow_symlinks=False)
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def leave() -> None:
@@ -75,7 +82,7 @@ def _hold(path: Path) -> int:
     """Return a descriptor of the folder, made where it is not there, that keeps others from removing it."""
     while True:
         with suppress(FileExistsError):
-            path.mkdir()
+            path.mkdir(mode=0o755)
         try:
             held = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:

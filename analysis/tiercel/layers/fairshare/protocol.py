@@ -19,7 +19,7 @@ from typing import Any
 from tiercel.errors import UserError
 
 #: How messages look, as native/fairshare/wire has them: frame, request and reply begin with these.
-VERSION = 2
+VERSION = 3
 MAGIC = 0x31525346
 FRAME = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQqQIIIIII4q")
@@ -29,6 +29,7 @@ _ANY_USER = 2**32 - 1
 _TICKET_HEAD = struct.Struct("<6IQQII")
 TICKET_BYTES = 128
 _NAME_BYTES = 48
+_WELCOME_BYTES, _NONCE_BYTES = 32, 16
 #: Who had a ticket signed (the server says it), as wire/src/ticket.rs has them; and where a ticket says so.
 _BY_USER, _BY_AT = 2, 44
 _TIMEOUT_S = 10.0
@@ -83,8 +84,14 @@ class Connection:
             self._socket.settimeout(_TIMEOUT_S)
             self._believe()
             challenge = self._receive()
-            self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge))
-            self._answer("is not let in")
+            nonce = os.urandom(_NONCE_BYTES)
+            self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge, nonce))
+            welcome, _ = self._answer("is not let in")
+            if ticket and not hmac.compare_digest(
+                welcome[_WELCOME_BYTES:], _answered(ticket, challenge, nonce)
+            ):
+                self._socket.close()
+                raise UserError(f"{address}: whoever answers there does not know the ticket's secret")
         except OSError as error:
             self._socket.close()
             raise UserError(
@@ -189,13 +196,21 @@ class Connection:
         return found
 
 
-def _proof(ticket: str | None, challenge: bytes) -> bytes:
-    """Return what follows a hello: the ticket, and that its secret is known; nothing without one."""
+def _proof(ticket: str | None, challenge: bytes, nonce: bytes) -> bytes:
+    """Return what follows a hello; nothing without a ticket. Else the ticket, that its secret is known, and what
+    the server is to sign."""
     if ticket is None:
         return b""
-    signed = bytes.fromhex(ticket)
-    secret = signed[TICKET_BYTES:]
-    return signed[:TICKET_BYTES] + hmac.digest(secret, challenge, hashlib.sha256)
+    return bytes.fromhex(ticket)[:TICKET_BYTES] + _signed(ticket, challenge) + nonce
+
+
+def _answered(ticket: str, challenge: bytes, nonce: bytes) -> bytes:
+    """Return how a server shows that it knows a ticket's secret."""
+    return _signed(ticket, b"fairshare server" + challenge + nonce)
+
+
+def _signed(ticket: str, message: bytes) -> bytes:
+    return hmac.digest(bytes.fromhex(ticket)[TICKET_BYTES:], message, hashlib.sha256)
 
 
 def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:

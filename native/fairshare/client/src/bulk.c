@@ -65,7 +65,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
     bool stop = false;
     while (!stop || head != tail) {
         while (!stop && posted < size && head - tail < AHEAD) {
-            int slot = fs_take_slot(s, head == tail);
+            int slot = fs_take_slot(s, true, head == tail);
             if (slot < 0) {
                 if (head == tail) return LOST;
                 break;
@@ -74,7 +74,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = d->handle, .size = now,
                                    .offset = offset + (off_t)posted,
                                    .flags = write && posted > 0 ? FS_CHAINED : 0};
-            if (write) fs_copy(fs_slot_data(s, slot), buffer + posted, now);
+            if (write) (fs_far(s) ? fs_copy_away : fs_copy)(fs_slot_data(s, slot), buffer + posted, now);
             fs_post(s, slot, &r);
             ring[head++ % AHEAD] = (struct piece){slot, posted, now};
             posted += now;
@@ -85,10 +85,11 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
         if (write && posted == size && head - tail > 1 &&
             fs_await(s, ring[(head - 1) % AHEAD].slot, false, &last) == LOST) return LOST;
         // A read that has to sleep sleeps until half of them are there: where both processes share a processor,
-        // each sleep lets the other one go on, and one for every piece would cost more than the copies.
+        // each sleep lets the other one go on, and one for every piece would cost more than the copies. Where they do
+        // not, it begins as soon as it can.
         unsigned pieces = head - tail;
         if (!write && pieces > 2 && !fs_soon(s, ring[tail % AHEAD].slot) &&
-            fs_sleep(s, ring[(tail + pieces / 2) % AHEAD].slot) == LOST)
+            fs_sleep(s, ring[(tail + (fs_far(s) ? 1 : pieces / 2)) % AHEAD].slot) == LOST)
             return LOST;
         struct piece p = ring[tail++ % AHEAD];
         struct fs_reply reply;

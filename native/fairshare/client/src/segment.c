@@ -18,16 +18,24 @@ static atomic_uint *state(struct session *s, int slot) {
     return word(s, FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE);
 }
 
+bool fs_far(struct session *s) {
+    unsigned on = atomic_load_explicit(&s->server_on, memory_order_relaxed);
+    return on != 0 && on != (unsigned)(sched_getcpu() + 1);
+}
+
 unsigned char *fs_slot_data(struct session *s, int slot) {
     return s->segment + FS_DATA_AT + (size_t)slot * FS_SLOT_BYTES;
 }
 
-int fs_take_slot(struct session *s, bool wait) {
+int fs_take_slot(struct session *s, bool in_turn, bool wait) {
+    enum { ALL = (1u << FS_SLOTS) - 1 };
     for (;;) {
         unsigned used = atomic_load(&s->slots);
-        unsigned free_ones = ~used & ((1u << FS_SLOTS) - 1);
+        unsigned free_ones = ~used & ALL;
         if (free_ones) {
-            int slot = __builtin_ctz(free_ones);
+            unsigned from = in_turn ? atomic_fetch_add_explicit(&s->turn, 1, memory_order_relaxed) % FS_SLOTS : 0;
+            unsigned next = free_ones >> from << from;
+            int slot = __builtin_ctz(next ? next : free_ones);
             if (atomic_compare_exchange_weak(&s->slots, &used, used | 1u << slot)) return slot;
             continue;
         }
@@ -39,7 +47,9 @@ int fs_take_slot(struct session *s, bool wait) {
 void fs_release_slot(struct session *s, int slot) { atomic_fetch_and(&s->slots, ~(1u << slot)); }
 
 void fs_post(struct session *s, int slot, const struct fs_request *request) {
-    memcpy(s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REQUEST_AT, request, sizeof *request);
+    size_t at = FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE;
+    memcpy(s->segment + at + FS_REQUEST_AT, request, sizeof *request);
+    atomic_store_explicit(word(s, at + FS_CLIENT_AT), (unsigned)(sched_getcpu() + 1), memory_order_relaxed);
     atomic_store(state(s, slot), FS_POSTED);
     atomic_fetch_or(word(s, FS_POSTED_AT), 1u << slot);
     atomic_uint *armed = word(s, FS_ARMED_AT);
@@ -99,7 +109,10 @@ int fs_sleep(struct session *s, int slot) {
 int fs_await(struct session *s, int slot, bool alone, struct fs_reply *reply) {
     bool soon = alone ? soon_alone(s, slot) : fs_soon(s, slot);
     if (!soon && fs_sleep(s, slot) == LOST) return LOST;
-    memcpy(reply, s->segment + FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE + FS_REPLY_AT, sizeof *reply);
+    size_t at = FS_SLOTS_AT + (size_t)slot * FS_SLOT_STRIDE;
+    memcpy(reply, s->segment + at + FS_REPLY_AT, sizeof *reply);
+    unsigned on = atomic_load_explicit(word(s, at + FS_SERVER_AT), memory_order_relaxed);
+    atomic_store_explicit(&s->server_on, on, memory_order_relaxed);
     return 0;
 }
 
@@ -110,7 +123,7 @@ int64_t fs_over_segment(struct session *s, struct call *c) {
     if (r->path_len > FS_MAX_PATH || r->path2_len > FS_MAX_PATH) return -ENAMETOOLONG;
     bool opening = r->op == FS_OPEN;
     if (opening) pthread_mutex_lock(&s->talking);  // the next descriptor on the socket is ours
-    int slot = fs_take_slot(s, true);
+    int slot = fs_take_slot(s, false, true);
     int64_t result = LOST;
     if (slot < 0) goto out;
     unsigned char *data = fs_slot_data(s, slot);

@@ -17,6 +17,8 @@ struct session {
     uint32_t stripe;            // bytes of a stripe of new files, or 0
     atomic_bool lost;
     atomic_uint slots;          // of this process's threads, one bit each
+    atomic_uint turn;           // of the slots, where they go in turn
+    atomic_uint server_on;      // the processor that answered last, from 1; 0: not known
     atomic_uint luck, unlucky;  // whether looking for an answer pays (segment.c)
     pthread_mutex_t talking;    // whoever expects something on the socket
 };
@@ -34,8 +36,10 @@ int64_t fs_over_socket(struct session *s, struct call *c);
 
 // segment.c
 int64_t fs_over_segment(struct session *s, struct call *c);
-int fs_take_slot(struct session *s, bool wait);
+// `in_turn`: for pieces, whose slots are best those that the other side has forgotten; else one that is at hand.
+int fs_take_slot(struct session *s, bool in_turn, bool wait);
 void fs_release_slot(struct session *s, int slot);
+bool fs_far(struct session *s);  // whether the server was on another processor when it answered last
 unsigned char *fs_slot_data(struct session *s, int slot);
 void fs_post(struct session *s, int slot, const struct fs_request *request);
 bool fs_soon(struct session *s, int slot);  // whether it is answered, or is so within a few microseconds
@@ -45,7 +49,8 @@ int fs_await(struct session *s, int slot, bool alone, struct fs_reply *reply);
 bool fs_alive(struct session *s);
 
 // copy.c
-void fs_copy(void *to, const void *from, size_t size);  // memcpy for large pieces
+void fs_copy(void *to, const void *from, size_t size);       // memcpy for large pieces
+void fs_copy_away(void *to, const void *from, size_t size);  // the same, for another processor
 
 // session.c
 struct session *fs_session(int server);  // the current one, made where needed; NULL and errno

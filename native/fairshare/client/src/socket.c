@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -212,6 +213,13 @@ ssize_t fs_receive(int socket, uint64_t *tag, void *body, size_t size, int *desc
     return problem ? problem : (ssize_t)header.length;
 }
 
+// Said once: a program that goes on asking has heard it.
+static void doubt(const char *text) {
+    static bool said;
+    if (!said) fprintf(stderr, "fairshare client: %s\n", text);
+    said = true;
+}
+
 int fs_hello(struct session *s) {
     bool local = !is_tcp(s->index);
     unsigned char challenge[FS_CHALLENGE_BYTES], proof[FS_PROOF_BYTES];
@@ -221,6 +229,7 @@ int fs_hello(struct session *s) {
             struct {
                 uint64_t session, server;
                 uint32_t slots, slot_bytes, uid, stripe;
+                unsigned char proof[FS_PROOF_BYTES];
             } welcome;
             char reason[512];
         } data;
@@ -233,16 +242,23 @@ int fs_hello(struct session *s) {
         uint32_t version, wants;
         uint64_t session;
     } hello = {FS_VERSION, local ? FS_WANT_SEGMENT : 0, 0};
-    struct iovec parts[3] = {{&hello, sizeof hello}};
+    struct iovec parts[4] = {{&hello, sizeof hello}};
     int n = 1;
     uint32_t holder;
     memcpy(&holder, fs_config.ticket, sizeof holder);
     bool of_before = fs_config.has_ticket && fs_gave_up(holder);  // then it is not shown
     if (!local && of_before) return -EPERM;  // and over TCP nothing else says who somebody is
-    if (fs_config.has_ticket && !of_before) {
+    bool shown = fs_config.has_ticket && !of_before;
+    unsigned char asked[sizeof FS_ANSWER - 1 + sizeof challenge + FS_NONCE_BYTES];  // what the server has to sign
+    unsigned char *nonce = asked + sizeof asked - FS_NONCE_BYTES;
+    if (shown) {
+        memcpy(asked, FS_ANSWER, sizeof FS_ANSWER - 1);
+        memcpy(asked + sizeof FS_ANSWER - 1, challenge, sizeof challenge);
+        if (getrandom(nonce, FS_NONCE_BYTES, 0) != FS_NONCE_BYTES) return -EIO;
         fs_hmac(fs_config.secret, sizeof fs_config.secret, challenge, sizeof challenge, proof);
         parts[n++] = (struct iovec){fs_config.ticket, sizeof fs_config.ticket};
         parts[n++] = (struct iovec){proof, sizeof proof};
+        parts[n++] = (struct iovec){nonce, FS_NONCE_BYTES};
     }
     int problem = fs_send(s->socket, 0, parts, n);
     if (problem) return problem;
@@ -256,6 +272,13 @@ int fs_hello(struct session *s) {
             snprintf(said, sizeof said, "%.*s", text, answer.data.reason);
         }
         return (int)answer.reply.result;
+    }
+    if (shown) fs_hmac(fs_config.secret, sizeof fs_config.secret, asked, sizeof asked, proof);
+    if (shown && (length < (ssize_t)(sizeof answer.reply + sizeof answer.data.welcome) ||
+                  memcmp(proof, answer.data.welcome.proof, sizeof proof) != 0)) {
+        while (count > 0) REAL(close)(passed[--count]);
+        doubt("whoever answers there does not know the ticket's secret, as its server does");
+        return -EPERM;
     }
     s->server = answer.data.welcome.server;
     s->stripe = answer.data.welcome.stripe;

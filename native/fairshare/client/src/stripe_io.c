@@ -57,7 +57,7 @@ static bool together(struct stripes *s, bool write, char *buffer, size_t size, o
             struct stripe_part part = fs_stripe_part(s, offset + (off_t)posted, size - posted);
             if (part.size > FS_SLOT_BYTES) part.size = FS_SLOT_BYTES;
             struct session *on = sessions[part.server];
-            int slot = fs_take_slot(on, head == tail);
+            int slot = fs_take_slot(on, true, head == tail);
             if (slot < 0) {
                 good = head != tail;
                 break;
@@ -172,7 +172,7 @@ static int to_all(struct stripes *s, struct fs_request request) {
     for (int i = 0; i < s->count; i++) {
         struct session *one = fs_session(s->object[i]->server);
         if (!one || one->doorbell < 0 || fs_revive(one, s->object[i]) != 0) continue;
-        if ((slots[i] = fs_take_slot(one, false)) < 0) continue;
+        if ((slots[i] = fs_take_slot(one, false, false)) < 0) continue;
         on[i] = one;
         request.handle = s->object[i]->handle;
         fs_post(one, slots[i], &request);

@@ -75,6 +75,10 @@ pub trait Scheduler: Send {
     /// Says that a request which [`Scheduler::next`] handed out is done. A removed job is no error.
     fn complete(&mut self, _job: JobId, _now: Nanos) {}
 
+    /// Charges a job for more than its requests said: what was served took longer than they let expect. Counts for
+    /// the order alone, not as service. Schedulers that draw or allot do not know it.
+    fn surcharge(&mut self, _job: JobId, _cost: u64) {}
+
     /// Number of queued requests.
     fn backlog(&self) -> usize;
 

@@ -17,10 +17,15 @@ use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
 use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
-use crate::tree::{jobs_in_tree, Tree, ROOT};
+use crate::tree::{jobs_in_tree, Node, Tree, ROOT};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
 const REBASE: f64 = 1e12;
+
+/// Who is ahead of the others by more than any request costs was charged for the time that one took. Such a job waits
+/// for others that were answered just now, which ask again in a moment: each of its requests may take long.
+const AHEAD: f64 = (4 << 20) as f64;
+const MOMENT: Nanos = 200_000;
 
 #[derive(Debug, Default)]
 struct State {
@@ -42,6 +47,10 @@ pub(crate) struct Stride {
     /// By slot: requests handed out and not completed, and until when the job is held ready although
     /// it has no request (anticipation).
     in_service: Vec<u32>,
+    /// When a request of it was done last.
+    answered: Vec<Option<Nanos>>,
+    /// Whether it was charged for the time that one took, and may be ahead of the others for it.
+    charged: Vec<bool>,
     held: Vec<Option<Nanos>>,
     expiries: VecDeque<(Nanos, Slot)>,
 }
@@ -55,6 +64,8 @@ impl Stride {
             credit: settings.credit as f64,
             anticipation: settings.anticipation,
             in_service: Vec::new(),
+            answered: Vec::new(),
+            charged: Vec::new(),
             held: Vec::new(),
             expiries: VecDeque::new(),
         }
@@ -170,8 +181,12 @@ impl Stride {
         if self.held.len() <= slot {
             self.held.resize(slot + 1, None);
             self.in_service.resize(slot + 1, 0);
+            self.answered.resize(slot + 1, None);
+            self.charged.resize(slot + 1, false);
         }
         self.in_service[slot] = 0;
+        self.answered[slot] = None;
+        self.charged[slot] = false;
         for node in self.tree.insert(slot, job) {
             let parent = self.tree.nodes[node].parent;
             self.tree.nodes[node].data.pass = self.tree.nodes[parent].data.clock;
@@ -180,6 +195,29 @@ impl Stride {
         if self.queues.head(slot).is_some() {
             self.activate(self.tree.leaf(slot));
         }
+    }
+
+    /// Until when a job that was charged for its time, and is ahead of the others, waits for one of them to come back.
+    fn waits(&mut self, slot: Slot, now: Nanos) -> Option<Nanos> {
+        if !self.charged[slot] {
+            return None;
+        }
+        let mut node = self.tree.leaf(slot);
+        let mut is_ahead = false;
+        while node != ROOT && !is_ahead {
+            let Node {
+                parent, weight, data, ..
+            } = &self.tree.nodes[node];
+            is_ahead = data.pass > self.tree.nodes[*parent].data.clock + AHEAD / weight;
+            node = *parent;
+        }
+        self.charged[slot] = is_ahead;
+        let comes_back = |other: &Slot| {
+            self.in_service[*other] == 0 && self.queues.head(*other).is_none() && *other != slot
+        };
+        let others = self.queues.slots().filter(|_| is_ahead).filter(comes_back);
+        let until = |other: Slot| self.answered[other].map_or(0, |when| when + MOMENT);
+        others.map(until).max().filter(|until| *until > now)
     }
 
     /// Takes a leaf out of the tree; the queue stays.
@@ -230,7 +268,7 @@ impl Scheduler for Stride {
             let first = self.tree.nodes[node].data.ready.first();
             node = first.expect("a ready node has a ready child").1;
         };
-        if let Some(expiry) = self.held[slot] {
+        if let Some(expiry) = self.held[slot].or_else(|| self.waits(slot, now)) {
             return Next::WaitUntil(expiry);
         }
         let (request, more) = self.queues.pop(slot);
@@ -244,12 +282,34 @@ impl Scheduler for Stride {
             return;
         };
         self.in_service[slot] = self.in_service[slot].saturating_sub(1);
+        self.answered[slot] = Some(now);
         let idle = self.in_service[slot] == 0 && self.queues.head(slot).is_none();
         if self.anticipation > 0 && idle && self.held[slot].is_none() {
             let expiry = now.saturating_add(self.anticipation);
             self.held[slot] = Some(expiry);
             self.expiries.push_back((expiry, slot));
             self.activate(self.tree.leaf(slot));
+        }
+    }
+
+    fn surcharge(&mut self, job: JobId, cost: u64) {
+        let Some(slot) = self.queues.find(job) else {
+            return;
+        };
+        self.charged[slot] = true;
+        let mut node = self.tree.leaf(slot);
+        while node != ROOT {
+            let parent = self.tree.nodes[node].parent;
+            let weight = self.tree.nodes[node].weight;
+            let state = &mut self.tree.nodes[node].data;
+            let before = state.pass.to_bits();
+            state.pass += cost as f64 / weight;
+            let after = state.pass.to_bits();
+            let ready = &mut self.tree.nodes[parent].data.ready;
+            if ready.remove(&(before, node)) {
+                ready.insert((after, node));
+            }
+            node = parent;
         }
     }
 

@@ -499,3 +499,38 @@ fn same_seed_same_order() {
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
 }
+
+/// Whoever was charged for the time of a request lets others go first that ask one by one, and does not wait for
+/// those that do not come back.
+#[test]
+fn who_is_ahead_waits_for_those_who_ask_again_in_a_moment() {
+    let jobs = [Job::new(1).user(1), Job::new(2).user(2)];
+    let mut arbiter = arbiter(SchedulerKind::Stride, "user-fair", &jobs);
+    let mut now = 1_000_000_000;
+    arbiter.enqueue(1, 1, 10, now).unwrap();
+    assert_eq!(serve(&mut arbiter, &mut now).token, 10);
+    arbiter.complete(1, now);
+    arbiter.surcharge(1, 100 * MIB);
+    for token in 11..15 {
+        arbiter.enqueue(1, 1, token, now).unwrap();
+    }
+    for turn in 0..100 {
+        arbiter.enqueue(2, MIB, turn + 100, now).unwrap();
+        assert_eq!(serve(&mut arbiter, &mut now).token, turn + 100);
+        arbiter.complete(2, now);
+        now += 50_000; // until it asks again
+        if turn < 90 {
+            assert!(matches!(arbiter.next(now), Next::WaitUntil(when) if when > now));
+        }
+    }
+    now += 1_000_000;
+    assert_eq!(
+        arbiter.next(now),
+        Next::Serve(Request {
+            job: 1,
+            cost: 1,
+            token: 11
+        }),
+        "nobody else asks"
+    );
+}

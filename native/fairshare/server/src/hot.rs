@@ -74,6 +74,7 @@ pub mod tests {
     use crate::jobs::{Described, Jobs, Proof};
     use crate::segment::Segment;
     use crate::session::Session;
+    use crate::writes::Writes;
     use wire::CHALLENGE_BYTES;
 
     /// A session with shared memory, of a job that nobody else has.
@@ -93,6 +94,7 @@ pub mod tests {
                 hot: AtomicBool::new(false),
                 collecting: Mutex::default(),
             }),
+            writes: Writes::default(),
             objects: AtomicBool::new(false),
             held: Vec::new(),
         })

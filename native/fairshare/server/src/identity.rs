@@ -62,6 +62,11 @@ impl Key {
         keyed(&self.0, &ticket.to_bytes())
     }
 
+    /// What shows the holder of a ticket that its server answers: nobody else has the key.
+    pub fn answer(&self, ticket: &Ticket, challenge: &[u8; CHALLENGE_BYTES], hello: &Hello) -> [u8; 32] {
+        keyed(&self.secret(ticket), &wire::answer(challenge, &hello.nonce))
+    }
+
     /// Whether a hello's proof answers our challenge.
     fn proves(&self, ticket: &Ticket, challenge: &[u8], proof: &[u8; 32]) -> bool {
         proven(&self.secret(ticket), challenge, proof)
@@ -321,6 +326,7 @@ mod tests {
             wants: 0,
             session: 0,
             ticket: Some((ticket, proof)),
+            nonce: [0; wire::NONCE_BYTES],
         }
     }
 
@@ -456,6 +462,7 @@ mod tests {
             wants: 0,
             session: 0,
             ticket: None,
+            nonce: [0; wire::NONCE_BYTES],
         };
         assert!(identify(
             &Peer::Remote,

@@ -16,6 +16,7 @@ use crate::outcome::{Outcome, Then};
 use crate::queue::{Pending, Place};
 use crate::server::Server;
 use crate::session::Session;
+use crate::writes::Writes;
 
 /// A process that has been silent for this time is forgotten (and its groups read anew).
 const IDLE: Duration = Duration::from_secs(30);
@@ -31,6 +32,9 @@ const FIRST_ID: u64 = 1 << 60;
 /// After this time a process's groups and job are read anew: its number can be another's of the same user by now,
 /// who would go on in a job that has ended.
 const RENEWAL: Duration = Duration::from_secs(5);
+
+/// Longest payload that is not counted to its user: there are no more of them than threads.
+const WITHOUT_COUNT: usize = 4096;
 
 /// User, group, process.
 pub type Process = (u32, u32, u32);
@@ -142,6 +146,7 @@ impl Insiders {
             local: false,
             inside: true,
             shared: None,
+            writes: Writes::default(),
             objects: AtomicBool::new(false),
             held: Vec::new(),
         });
@@ -179,12 +184,21 @@ impl Server {
         if self.sent_away.left(&session.entry.name, user).is_some() {
             return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
         }
+        // Each thread of a user can have a write wait here.
+        let held = (payload.len() > WITHOUT_COUNT).then(|| {
+            let (budget, size) = (&self.budgets.memory, payload.len() as u64);
+            budget.take(session.creds.uid, size)
+        });
+        if matches!(held, Some(None)) {
+            return then(&Outcome::of(-i64::from(libc::ENOMEM)), &[]);
+        }
+        let held = held.flatten();
         self.enqueue(
             job,
             vec![Pending {
                 session,
                 request,
-                place: Place::Inside { payload, then },
+                place: Place::Inside { payload, then, held },
             }],
         );
         if self.arrivals.came() {
@@ -229,6 +243,7 @@ mod tests {
             local: false,
             inside: true,
             shared: None,
+            writes: Writes::default(),
             objects: AtomicBool::new(false),
             held: Vec::new(),
         }

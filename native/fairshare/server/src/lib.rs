@@ -44,6 +44,7 @@ mod strangers;
 mod stripes;
 mod tree;
 pub mod worker;
+mod writes;
 
 pub use creds::can_impersonate as serves_all;
 pub use fault::install as catch_unreadable_pages;

@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
 use crate::budget::{Budget, Held};
-use crate::copy::copy;
+use crate::copy::{copy, copy_away};
 use crate::creds;
 use crate::errno::{check, Errno, Result};
 use crate::fault;
@@ -45,6 +45,8 @@ pub struct Inode {
     hopeless: AtomicBool,
     mapping: RwLock<Option<Mapping>>,
     appending: Mutex<()>,
+    /// The tick at which a write by mapping set the modification time last.
+    stamped: AtomicU64,
     budget: Budget,
 }
 
@@ -70,6 +72,15 @@ impl Drop for Mapping {
             libc::munmap(self.base.cast(), self.length as usize);
         }
     }
+}
+
+/// How to write.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Set the modification time.
+    pub stamp: bool,
+    /// What is written lies in another processor's reach as well as in ours: past the caches.
+    pub away: bool,
 }
 
 /// All inodes that some client has open.
@@ -100,30 +111,42 @@ impl Inodes {
             hopeless: AtomicBool::new(false),
             mapping: RwLock::default(),
             appending: Mutex::default(),
+            stamped: AtomicU64::new(0),
             budget: self.budget.clone(),
         });
         table.insert(id, Arc::downgrade(&inode));
         inode
     }
+
+    /// Somebody sets a file's times: the next write sets them again.
+    pub fn times_change(&self, id: FileId) {
+        let table = self.table.lock().expect("no panics under this lock");
+        if let Some(inode) = table.get(&id).and_then(Weak::upgrade) {
+            inode.stamped.store(0, Ordering::SeqCst);
+        }
+    }
 }
 
 impl Inode {
     /// Copy from the file. None: read it the ordinary way.
-    pub fn read(&self, offset: u64, to: *mut u8, length: u64) -> Option<u64> {
-        self.copy(offset, to, length, false)
+    /// `away`: for another processor.
+    pub fn read(&self, offset: u64, to: *mut u8, length: u64, away: bool) -> Option<u64> {
+        self.copy(offset, to, length, false, away)
     }
 
-    /// Copy to the file, and with `stamp` set its modification time. None: write it the ordinary way, and
+    /// Copy to the file. None: write it the ordinary way, and
     /// tell with [`Inode::wrote`].
-    pub fn write(&self, fd: RawFd, offset: u64, from: *mut u8, length: u64, stamp: bool) -> Option<u64> {
-        let copied = self.copy(offset, from, length, true)?;
-        if stamp {
+    pub fn write(&self, fd: RawFd, offset: u64, from: *mut u8, length: u64, how: How) -> Option<u64> {
+        let copied = self.copy(offset, from, length, true, how.away)?;
+        // As a kernel does: not again within a tick. On a file system with a journal each time is a change to wait for.
+        let now = tick();
+        if how.stamp && self.stamped.swap(now, Ordering::SeqCst) != now {
             touch(fd);
         }
         Some(copied)
     }
 
-    fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool) -> Option<u64> {
+    fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool, away: bool) -> Option<u64> {
         let end = offset.checked_add(length)?;
         if length < WORTH || self.hopeless.load(Ordering::Relaxed) || end > LARGEST {
             return None;
@@ -142,6 +165,7 @@ impl Inode {
         let copied = unsafe {
             let page = mapping.base.add(offset as usize);
             let (from, to) = if write { (memory, page) } else { (page, memory) };
+            let copy = if away { copy_away } else { copy };
             fault::guarded(&mapping.broken, || copy(from, to, length as usize))
         };
         if !copied {
@@ -336,6 +360,17 @@ fn has_no_holes(fd: RawFd) -> bool {
         let mut stat: libc::stat = std::mem::zeroed();
         libc::fstat(fd, &mut stat) == 0 && stat.st_blocks * 512 >= stat.st_size
     }
+}
+
+/// The kernel's clock of files: it goes on some hundred times a second.
+fn tick() -> u64 {
+    // SAFETY: timespec is plain data.
+    let now = unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &mut now);
+        now
+    };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Set the modification time, as a write does.

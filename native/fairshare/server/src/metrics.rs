@@ -1,11 +1,12 @@
-//! Numbers for Prometheus: `GET /metrics` in its text format, on an address of their own. One question at a time.
+//! Numbers for Prometheus: `GET /metrics` in its text format, on an address of their own.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -16,13 +17,28 @@ use crate::status;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest question that is read.
 const LONGEST: usize = 4096;
+/// Questions at a time. One more ends the oldest: who asks takes a millisecond, and who says nothing keeps nobody out.
+const MOST: usize = 16;
 
 /// Answer on `listener` as long as the server lives.
 pub fn start(server: &Arc<Server>, listener: TcpListener) -> io::Result<()> {
     let server = Arc::clone(server);
     let serve = move || {
+        let mut asking: VecDeque<(TcpStream, JoinHandle<()>)> = VecDeque::new();
         for stream in listener.incoming().flatten() {
-            let _ = answer(&server, stream);
+            asking.retain(|(_, thread)| !thread.is_finished());
+            if asking.len() >= MOST {
+                if let Some((oldest, thread)) = asking.pop_front() {
+                    let _ = oldest.shutdown(Shutdown::Both);
+                    let _ = thread.join();
+                }
+            }
+            let Ok(kept) = stream.try_clone() else { continue };
+            let server = Arc::clone(&server);
+            let begun = thread::Builder::new().name("metrics".into()).spawn(move || {
+                let _ = answer(&server, stream);
+            });
+            asking.extend(begun.ok().map(|thread| (kept, thread)));
         }
     };
     thread::Builder::new().name("metrics".into()).spawn(serve)?;
@@ -30,11 +46,11 @@ pub fn start(server: &Arc<Server>, listener: TcpListener) -> io::Result<()> {
 }
 
 fn answer(server: &Server, mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let until = Instant::now() + PATIENCE;
     let mut question = Vec::new();
     let mut piece = [0; 1024];
     while !question.windows(4).any(|end| end == b"\r\n\r\n") {
+        stream.set_read_timeout(Some(left(until)?))?;
         let count = stream.read(&mut piece)?;
         if count == 0 || question.len() > LONGEST {
             return Ok(());
@@ -46,12 +62,19 @@ fn answer(server: &Server, mut stream: TcpStream) -> io::Result<()> {
     } else {
         ("404 Not Found", "GET /metrics\n".to_owned())
     };
+    stream.set_write_timeout(Some(PATIENCE))?;
     write!(
         stream,
         "HTTP/1.1 {state}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )
+}
+
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.checked_duration_since(Instant::now());
+    left.filter(|left| !left.is_zero())
+        .ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
 /// All numbers, as Prometheus' text format has them.

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub watch: Option<(RawFd, u64)>,
     /// The number of the file whose data were changed.
     pub changed: Option<u64>,
+    /// Whether a worker waited for a device.
+    pub waited: bool,
 }
 
 impl Outcome {

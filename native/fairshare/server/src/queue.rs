@@ -9,6 +9,7 @@ use policy::{
 };
 use wire::{Op, Request};
 
+use crate::budget::Held;
 use crate::connection::Connection;
 use crate::outcome::Then;
 use crate::session::Session;
@@ -29,6 +30,8 @@ pub enum Place {
     Inside {
         payload: Vec<u8>,
         then: Then,
+        /// Held, not read: memory that counts to who asked.
+        held: Option<Held>,
     },
 }
 
@@ -51,11 +54,48 @@ pub enum Work {
 /// wait for the device.
 pub const MOST_SYNCING: usize = 4;
 
+/// Requests of as many bytes say how fast the storage is.
+const LARGE: u64 = 64 << 10;
+/// How much longer a request may take than what it costs would take in large pieces.
+const EXPECTED: u64 = 2;
+
+/// What a worker moves in a time, in large pieces. Of what takes long and says little (allocating, removing large files,
+/// waiting for a device) the time is charged: what others could have moved meanwhile.
+struct Speed {
+    cost: f64,
+    time: f64,
+}
+
+impl Speed {
+    /// Before anything was seen: 32 KiB in 0.1 ms.
+    const UNKNOWN: Self = Self {
+        cost: (32 << 10) as f64,
+        time: 1e5,
+    };
+    const FADES: f64 = 0.99;
+
+    fn saw(&mut self, cost: u64, took: Nanos) {
+        self.cost = self.cost * Self::FADES + cost as f64;
+        self.time = self.time * Self::FADES + took.max(1) as f64;
+    }
+
+    fn worth(&self, took: Nanos) -> u64 {
+        (took as f64 * self.cost / self.time) as u64
+    }
+}
+
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
     job: JobId,
     /// Whether it occupies one of the places for requests that move data or names.
     counted: bool,
+    /// What it costs, and when it began.
+    cost: u64,
+    began: Nanos,
+    /// Whether it moves so many bytes that it says how fast the storage is.
+    large: bool,
+    /// Of a write: whose.
+    writes: Option<Arc<Session>>,
 }
 
 pub struct Queue {
@@ -74,6 +114,7 @@ struct Inner {
     serving: usize,
     syncing: usize,
     pace: Pace,
+    speed: Speed,
 }
 
 impl Queue {
@@ -85,6 +126,7 @@ impl Queue {
             serving: 0,
             syncing: 0,
             pace,
+            speed: Speed::UNKNOWN,
         };
         Self {
             inner: Mutex::new(inner),
@@ -155,9 +197,16 @@ impl Queue {
                     inner.serving += usize::from(counted);
                     inner.syncing += usize::from(!counted);
                     inner.pace.begin(now, arrived, bytes_of(&pending.request));
+                    // Before anybody else can take the write behind it.
+                    let writes = (pending.request.op == Op::Write).then(|| Arc::clone(&pending.session));
+                    writes.iter().for_each(|session| session.writes.taken());
                     let ticked = Ticked {
                         job: request.job,
                         counted,
+                        cost: request.cost,
+                        began: now,
+                        large: bytes_of(&pending.request) >= LARGE,
+                        writes,
                     };
                     // Waking a worker for what may not be served yet only takes the processor from those at work.
                     let free = self.parallel - inner.serving;
@@ -170,12 +219,26 @@ impl Queue {
         }
     }
 
-    pub fn done(&self, ticked: &Ticked) {
+    /// A request has been served. `by_time`: how long it took says more of what it cost than its bytes.
+    pub fn done(&self, ticked: &Ticked, by_time: bool) {
+        ticked.writes.iter().for_each(|session| session.writes.ended());
         let now = self.now();
         let mut inner = self.lock();
         inner.serving -= usize::from(ticked.counted);
         inner.syncing -= usize::from(!ticked.counted);
         inner.arbiter.complete(ticked.job, now);
+        let took = now.saturating_sub(ticked.began);
+        if by_time && ticked.counted {
+            let more = inner
+                .speed
+                .worth(took)
+                .saturating_sub(ticked.cost.saturating_mul(EXPECTED));
+            if more > 0 {
+                inner.arbiter.surcharge(ticked.job, more);
+            }
+        } else if ticked.large {
+            inner.speed.saw(ticked.cost, took);
+        }
     }
 
     /// Go on by another scheduler, policy and rate. What waits stays queued.
@@ -228,9 +291,41 @@ mod tests {
             place: Place::Inside {
                 payload: Vec::new(),
                 then: Box::new(|_, _| ()),
+                held: None,
             },
         };
         (0..n).map(pending).collect()
+    }
+
+    /// Two users; one asks for what takes long and costs next to nothing, the other for large pieces.
+    #[test]
+    fn what_takes_long_is_charged_by_its_time() {
+        let policy = Policy::parse("job-fair").unwrap();
+        let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
+        let mut queue = Queue::new(arbiter, CostModel::DEFAULT, 1, Pace::new(0));
+        queue.began -= std::time::Duration::from_secs(1);
+        let (slow, large) = (session(), session());
+        for job in [1, 2] {
+            queue.add_job(Job::new(job));
+        }
+        let mut pieces = asked(&large, Op::Read, 4000);
+        pieces.iter_mut().for_each(|piece| piece.request.size = 128 << 10);
+        assert!(queue.push(1, asked(&slow, Op::Allocate, 400)).is_empty());
+        assert!(queue.push(2, pieces).is_empty());
+        let mut took = [0, 0];
+        while took.iter().sum::<u64>() < 400_000_000 {
+            let (Work::Serve(pending, ticked), _) = queue.pop() else {
+                panic!("there is more")
+            };
+            // A piece takes 0.1 ms, what is slow 5 ms; as if that time had passed.
+            let by_time = pending.request.op == Op::Allocate;
+            let time = if by_time { 5_000_000 } else { 100_000 };
+            let began = queue.now().saturating_sub(time);
+            queue.done(&Ticked { began, ..ticked }, by_time);
+            took[usize::from(!by_time)] += time;
+        }
+        let part = took[0] as f64 / took.iter().sum::<u64>() as f64;
+        assert!((0.4..0.6).contains(&part), "{part}: {took:?}");
     }
 
     /// However many wait for the device, workers are left: a server has more of them than can wait at a time.
@@ -250,7 +345,7 @@ mod tests {
         // As they end others begin, and in the end all have been served.
         let mut count = served.len();
         while let Some(one) = served.pop() {
-            queue.done(&one);
+            queue.done(&one, false);
             while let (Work::Serve(_, ticked), _) = queue.pop() {
                 served.push(ticked);
                 count += 1;

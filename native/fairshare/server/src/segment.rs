@@ -4,8 +4,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::segment::{
-    ARMED_AT, BYTES, DATA_AT, DONE, MAGIC, POSTED_AT, REPLY_AT, REQUEST_AT, SLOTS, SLOTS_AT, SLOT_BYTES,
-    SLOT_STRIDE, WAITED,
+    ARMED_AT, BYTES, CLIENT_AT, DATA_AT, DONE, MAGIC, POSTED_AT, REPLY_AT, REQUEST_AT, SERVER_AT, SLOTS,
+    SLOTS_AT, SLOT_BYTES, SLOT_STRIDE, WAITED,
 };
 use wire::{Reply, REPLY_BYTES, REQUEST_BYTES};
 
@@ -119,6 +119,14 @@ impl Segment {
         bytes
     }
 
+    /// Whether the client was on another processor than we when it posted the slot.
+    pub fn is_far(&self, slot: usize) -> bool {
+        let theirs = self
+            .atomic(SLOTS_AT + slot * SLOT_STRIDE + CLIENT_AT)
+            .load(Ordering::Relaxed);
+        theirs != 0 && theirs != processor()
+    }
+
     /// Where the slot's data lies; SLOT_BYTES long.
     pub fn data(&self, slot: usize) -> *mut u8 {
         assert!(slot < SLOTS);
@@ -135,6 +143,8 @@ impl Segment {
             let to = self.base.add(SLOTS_AT + slot * SLOT_STRIDE + REPLY_AT);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, REPLY_BYTES);
         }
+        self.atomic(SLOTS_AT + slot * SLOT_STRIDE + SERVER_AT)
+            .store(processor(), Ordering::Relaxed);
         let state = self.atomic(SLOTS_AT + slot * SLOT_STRIDE);
         if state.swap(DONE, Ordering::SeqCst) == WAITED {
             // SAFETY: a futex of both processes, at an address that stays mapped.
@@ -143,6 +153,12 @@ impl Segment {
             }
         }
     }
+}
+
+/// The processor that we are on, from 1 upwards; 0 where that is not known.
+fn processor() -> u32 {
+    // SAFETY: no preconditions.
+    (unsafe { libc::sched_getcpu() } + 1) as u32
 }
 
 impl Drop for Segment {

@@ -8,6 +8,7 @@ use crate::budget::Held;
 use crate::creds::Creds;
 use crate::jobs::Entry;
 use crate::segment::Segment;
+use crate::writes::Writes;
 
 pub struct Session {
     /// The number of its connection; also the owner of its record locks.
@@ -20,6 +21,8 @@ pub struct Session {
     /// Of the server's own mount: it uses handles for the kernel, which answers for who has them.
     pub inside: bool,
     pub shared: Option<Shared>,
+    /// Its writes that workers have taken.
+    pub writes: Writes,
     /// Whether it has opened objects of striped files, which go with it.
     pub objects: AtomicBool,
     /// Its user's part of what runs out, which goes with it.

@@ -78,8 +78,8 @@ impl Workers {
                     if more > 0 || !self.deputy.load(Ordering::Relaxed) {
                         self.wake.notify_one();
                     }
-                    self.server.serve(*pending);
-                    self.server.queue.done(&ticked);
+                    let by_time = self.server.serve(*pending);
+                    self.server.queue.done(&ticked, by_time);
                 }
                 Work::WaitUntil(when) => {
                     self.rest(when, seen);

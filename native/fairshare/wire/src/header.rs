@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::entry::{Attributes, EntryHead, Statfs, ATTRIBUTES_BYTES, ENTRY_BYTES, STATFS_BYTES};
 use crate::frame::{FRAME_BYTES, FRAME_MAGIC};
 use crate::grant::{GrantRecord, GRANT_BYTES, MOST_SERVERS};
-use crate::hello::{CHALLENGE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES};
+use crate::hello::{ANSWER, CHALLENGE_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES};
 use crate::limits::{MAX_PATH, VERSION};
 use crate::request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 use crate::segment::{self, *};
@@ -78,13 +78,14 @@ pub fn header() -> String {
         #ifndef FAIRSHARE_WIRE_H\n#define FAIRSHARE_WIRE_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
         .to_owned();
     defines! { out;
-        VERSION, FRAME_MAGIC, FRAME_BYTES, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, WELCOME_BYTES, MOST_SERVERS,
-        MAX_PATH, WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT,
+        VERSION, FRAME_MAGIC, FRAME_BYTES, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, NONCE_BYTES, WELCOME_BYTES,
+        MOST_SERVERS, MAX_PATH, WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT, SERVER_AT,
         DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::READING, mask::MODE, mask::UID,
         mask::GID, mask::ATIME, mask::MTIME, FREE, POSTED, WAITED, DONE,
     }
     let _ = writeln!(out, "#define FS_SEGMENT_MAGIC {}", segment::MAGIC.written());
     let _ = writeln!(out, "#define FS_SEGMENT_BYTES {}", segment::BYTES.written());
+    let _ = writeln!(out, "#define FS_ANSWER \"{ANSWER}\"");
     let _ = writeln!(out, "#define FS_AT_POSITION (-1)\n\nenum fs_op {{");
     for (name, code) in Op::ALL {
         let _ = writeln!(out, "    {} = {code},", screaming(name));

@@ -24,7 +24,9 @@ pub mod ticket;
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
 pub use grant::{rights, Grant, Layout, GRANT_BYTES, MOST_SERVERS, SIGNED_BYTES};
-pub use hello::{Hello, Welcome, CHALLENGE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES};
+pub use hello::{
+    answer, Hello, Welcome, CHALLENGE_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES,
+};
 pub use limits::{MAX_PATH, ROOT, VERSION};
 pub use reader::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};

@@ -8,7 +8,8 @@
 //! 0     magic, version, slots, slot_bytes
 //! 64    posted: one bit for each slot (u32), set by the client, taken by the server
 //! 128   armed (u32): the server sleeps; whoever clears it writes to the doorbell
-//! 4096  slots x 256 bytes: state (u32), at 16 the request, at 128 the reply
+//! 4096  slots x 256 bytes: state (u32), at 16 the request, at 128 the reply; on which processors (u32, from 1; 0:
+//!       unknown) the client was when it posted (at 160) and the server when it answered (at 164): how each copies best
 //! 8192  slots x slot_bytes: paths and data
 //! ```
 
@@ -22,6 +23,8 @@ pub const SLOTS_AT: usize = 4096;
 pub const SLOT_STRIDE: usize = 256;
 pub const REQUEST_AT: usize = 16;
 pub const REPLY_AT: usize = 128;
+pub const CLIENT_AT: usize = 160;
+pub const SERVER_AT: usize = 164;
 pub const DATA_AT: usize = 8192;
 pub const BYTES: usize = DATA_AT + SLOTS * SLOT_BYTES;
 

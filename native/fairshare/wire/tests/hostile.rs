@@ -6,7 +6,10 @@
 mod random;
 
 use random::{rounds, Random};
-use wire::{entries, push_entry, Attributes, FrameHeader, Grant, Hello, Op, Reply, Request, Statfs, Ticket};
+use wire::{
+    entries, push_entry, Attributes, FrameHeader, Grant, Hello, Op, Reply, Request, Statfs, Ticket,
+    NONCE_BYTES,
+};
 use wire::{FRAME_BYTES, GRANT_BYTES, MAX_BODY, MAX_PATH, MOST_SERVERS, PROOF_BYTES};
 use wire::{REPLY_BYTES, REQUEST_BYTES, SIGNED_BYTES, TICKET_BYTES};
 
@@ -88,6 +91,7 @@ fn tickets_and_hellos() {
             wants,
             session,
             ticket,
+            nonce: [0; NONCE_BYTES],
         };
         let mut bytes = hello.to_bytes();
         if random.below(4) == 0 {

@@ -20,6 +20,7 @@ use crate::creds::can_impersonate;
 use crate::fuse::nodes::Nodes;
 use crate::outcome::Outcome;
 use crate::queue::Pending;
+use crate::safe;
 use crate::server::Server;
 
 /// Between two times that the kernel is asked to forget files.
@@ -32,6 +33,9 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
             "cannot mount on {}: this machine has no /dev/fuse",
             path.display()
         ));
+    }
+    if can_impersonate() {
+        safe::folder(path, true)?; // users find the files by this path
     }
     let mut options = vec![
         MountOption::FSName("fairshare".into()),

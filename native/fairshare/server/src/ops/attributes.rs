@@ -131,6 +131,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
         };
         // SAFETY: a C string and two timespecs.
         check(unsafe { libc::utimensat(from, name, times.as_ptr(), flags) })?;
+        call.server.inodes.times_change((stat.st_dev, stat.st_ino));
     }
     Ok(Outcome::default())
 }

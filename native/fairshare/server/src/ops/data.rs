@@ -1,14 +1,16 @@
 //! Reading and writing, and what else changes data or its length.
 
 use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
 
+use crate::area::Area;
 use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::handles::Handle;
+use crate::mapping::How;
 use crate::ops::stripes;
 use crate::outcome::Outcome;
 use crate::tree::stat_of;
+use crate::writes::Writes;
 
 /// "At the handle's position": the processes that share it see one position.
 const AT_POSITION: i64 = -1;
@@ -24,19 +26,20 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
     let wanted = (call.request.size as usize).min(call.area.capacity());
     let count = if call.request.offset == AT_POSITION {
         let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = read_at(&handle, *position, call.area.memory(), wanted)?;
+        let count = read_at(&handle, *position, call.area, wanted)?;
         *position += count as i64;
         count
     } else {
-        read_at(&handle, call.request.offset, call.area.memory(), wanted)?
+        read_at(&handle, call.request.offset, call.area, wanted)?
     };
     call.session.entry.counters.count(count as u64, 0);
     Ok(Outcome::with_data(count))
 }
 
-fn read_at(handle: &Handle, offset: i64, to: *mut u8, wanted: usize) -> Result<usize> {
+fn read_at(handle: &Handle, offset: i64, to: &Area, wanted: usize) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
-    if let Some(copied) = handle.inode.read(start, to, wanted as u64) {
+    let (to, far) = (to.memory(), to.far);
+    if let Some(copied) = handle.inode.read(start, to, wanted as u64, far) {
         return Ok(copied as usize);
     }
     // SAFETY: the caller's area holds `wanted` bytes.
@@ -63,62 +66,57 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
         (count, end)
     } else if call.request.offset == AT_POSITION {
         let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = write_at(&handle, *position, from, size)?;
+        let count = write_part(&handle, *position, from, size, (None, call.area.far))?;
         *position += count as i64;
         (count, *position)
     } else {
         let chained = call.request.flags & wire::flags::CHAINED != 0;
-        let count = write_part(&handle, call.request.offset, from, size, chained)?;
+        let behind = chained.then_some(&call.session.writes);
+        let count = write_part(&handle, call.request.offset, from, size, (behind, call.area.far))?;
         (count, call.request.offset + count as i64)
     };
     call.session.entry.counters.count(0, count as u64);
     // The position behind the data: what an appending client's own position becomes.
     Ok(Outcome {
         value: end as u64,
+        waited: handle.flags() & libc::O_DSYNC != 0,
         ..Outcome::of(count as i64).changing(handle.id_of_file.1)
     })
 }
 
-fn write_at(handle: &Handle, offset: i64, from: *mut u8, size: usize) -> Result<usize> {
-    write_part(handle, offset, from, size, false)
-}
-
-/// Write at `offset`. `chained`: a later piece of one write, of which nothing may be written (0) before the
+/// Write at `offset`. `behind`: a later piece of one write, of which nothing may be written (0) before the
 /// pieces in front of it are there, and whose first piece has set the modification time, as a kernel's
-/// write does before it copies.
-fn write_part(handle: &Handle, offset: i64, from: *mut u8, size: usize, chained: bool) -> Result<usize> {
+/// write does before it copies. Where one in front failed (a full store), it must not leave a hole and data behind it.
+fn write_part(
+    handle: &Handle,
+    offset: i64,
+    from: *mut u8,
+    size: usize,
+    (behind, far): (Option<&Writes>, bool),
+) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
     let synchronous = handle.flags() & libc::O_DSYNC != 0;
     if !synchronous {
+        let how = How {
+            stamp: behind.is_none(),
+            away: far,
+        };
         // What is mapped lies inside the file, so that there is nothing to wait for.
-        let copied = handle
-            .inode
-            .write(handle.fd(), start, from, size as u64, !chained);
+        let copied = handle.inode.write(handle.fd(), start, from, size as u64, how);
         if let Some(copied) = copied {
             return Ok(copied as usize);
         }
     }
-    if chained && !reached(handle.fd(), offset)? {
-        return Ok(0);
+    if let Some(writes) = behind {
+        let length = || Ok(stat_of(handle.fd())?.st_size);
+        if !writes.wait(handle.id_of_file, offset, length)? {
+            return Ok(0);
+        }
     }
     // SAFETY: the caller's area holds `size` bytes.
     let count = check_size(unsafe { libc::pwrite(handle.fd(), from.cast(), size, offset) })?;
     handle.inode.wrote(handle.fd(), handle.uid, start, count as u64);
     Ok(count)
-}
-
-/// Whether the file reaches `offset`: the piece before this one is there. Another worker may just be
-/// writing it. Where it failed (a full store), this one must not leave a hole and data behind the hole.
-fn reached(fd: RawFd, offset: i64) -> Result<bool> {
-    const PATIENCE: Duration = Duration::from_millis(20);
-    let began = Instant::now();
-    while stat_of(fd)?.st_size < offset {
-        if began.elapsed() > PATIENCE {
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_micros(20));
-    }
-    Ok(true)
 }
 
 /// The kernel finds the end and writes there in one step.

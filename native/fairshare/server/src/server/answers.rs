@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wire::{segment, Request, REQUEST_BYTES};
+use wire::{segment, Op, Request, REQUEST_BYTES};
 
 use super::{about, Server};
 use crate::area::Area;
@@ -25,8 +25,8 @@ pub(super) fn weight(request: &Request, payload: usize) -> usize {
 }
 
 impl Server {
-    /// Carry out a request and answer it.
-    pub(crate) fn serve(&self, mut pending: Pending) {
+    /// Carry out a request and answer it. Whether the time that it took says more of what it cost than its bytes.
+    pub(crate) fn serve(&self, mut pending: Pending) -> bool {
         let session = Arc::clone(&pending.session);
         let request = pending.request;
         let room = room_for(&request);
@@ -35,13 +35,16 @@ impl Server {
             // is not touched otherwise while the area lives.
             let area = match &mut pending.place {
                 Place::Slot { slot, .. } => {
-                    let Some(shared) = &session.shared else { return };
+                    let Some(shared) = &session.shared else {
+                        return false;
+                    };
                     unsafe {
                         Area::new(
                             shared.segment.data(*slot),
                             segment::SLOT_BYTES,
                             segment::SLOT_BYTES,
                         )
+                        .far(shared.segment.is_far(*slot))
                     }
                 }
                 Place::Frame { body, .. } => {
@@ -65,6 +68,7 @@ impl Server {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&call)))
                 .unwrap_or_else(|_| Outcome::of(-i64::from(libc::EIO)))
         };
+        let by_time = outcome.waited || !matches!(request.op, Op::Read | Op::Write);
         let told = outcome
             .changed
             .filter(|_| !session.inside)
@@ -76,6 +80,7 @@ impl Server {
         if let Some((pending, outcome)) = answer {
             self.answer(pending, outcome);
         }
+        by_time
     }
 
     pub(crate) fn answer(&self, pending: Pending, mut outcome: Outcome) {
@@ -98,7 +103,7 @@ impl Server {
                 }
                 self.slot_done(shared, slot, &outcome);
             }
-            Place::Inside { payload, then } => then(&outcome, &payload[..outcome.data]),
+            Place::Inside { payload, then, .. } => then(&outcome, &payload[..outcome.data]),
             Place::Frame {
                 connection,
                 tag,

@@ -21,6 +21,7 @@ use crate::queue::{Pending, Place};
 use crate::server::answers::weight;
 use crate::session::Session;
 use crate::strangers::Origin;
+use crate::writes::Writes;
 
 /// Connections that are taken before other clients are looked after.
 const AT_A_TIME: usize = 64;
@@ -231,12 +232,16 @@ impl Server {
             local,
             inside: false,
             shared,
+            writes: Writes::default(),
             objects: AtomicBool::new(false),
             held,
         };
         self.strangers.leave(connection.id);
         let _ = connection.session.set(Arc::new(session));
-        let data = welcome.to_bytes();
+        let mut data = welcome.to_bytes().to_vec();
+        if let Some((ticket, _)) = &hello.ticket {
+            data.extend_from_slice(&self.key.answer(ticket, &connection.challenge, &hello));
+        }
         let reply = Reply {
             result: 0,
             value: 0,

@@ -45,6 +45,7 @@ impl Client {
             wants: WANT_SEGMENT,
             session: 0,
             ticket: None,
+            nonce: [0; 16],
         };
         let body = hello.to_bytes();
         let header = FrameHeader {
