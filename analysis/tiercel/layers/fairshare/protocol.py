@@ -197,8 +197,8 @@ class Connection:
 
 
 def _proof(ticket: str | None, challenge: bytes, nonce: bytes) -> bytes:
-    """Return what follows a hello; nothing without a ticket. Else the ticket, that its secret is known, and what
-    the server is to sign."""
+    """Return what follows a hello: nothing without a ticket; else it, that its secret is known, and what the
+    server is to sign."""
     if ticket is None:
         return b""
     return bytes.fromhex(ticket)[:TICKET_BYTES] + _signed(ticket, challenge) + nonce
