@@ -240,6 +240,25 @@ def floods(it: Attacker) -> None:
                         s.say(request(Op.STATUS, size=1 << 20))
 
 
+def takings_of_time(it: Attacker) -> None:
+    """Requests that say little and take long, while the victim asks one by one."""
+    rng, name = it.rng, b"/attacker/hog-%d" % os.getpid()
+    with it.speaker() as s:
+        flags = os.O_CREAT | os.O_RDWR | rng.choice([0, os.O_SYNC])
+        _, handle, _ = s.ask(request(Op.OPEN, name, flags=flags, mode=0o600))
+        acts = (
+            request(Op.ALLOCATE, handle=handle, size=rng.choice([1 << 20, 1 << 28])),
+            request(Op.TRUNCATE, handle=handle),
+            request(Op.WRITE, handle=handle, data=b"x", size=1),
+            # A piece behind others, which never come; a path that renames race with.
+            request(Op.WRITE, handle=handle, data=b"x", size=1, offset=1 << 40, flags=1),
+            request(Op.GET_ATTRIBUTES, b"../" * 1300),
+        )
+        for _ in range(30):
+            s.ask(rng.choice(acts))
+        s.ask(request(Op.UNLINK, name))
+
+
 def past_the_server(it: Attacker) -> None:
     """The data folder, its key and the socket, as files."""
     socket = Path(it.address)
@@ -262,5 +281,5 @@ def past_the_server(it: Attacker) -> None:
 
 ATTACKS = (
     thefts_of_files, thefts_of_handles, thefts_by_ticket, thefts_of_shares, broken_frames, broken_rings,
-    floods, past_the_server,
+    floods, takings_of_time, past_the_server,
 )  # fmt: skip
