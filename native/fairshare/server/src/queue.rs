@@ -84,6 +84,22 @@ impl Speed {
     }
 }
 
+/// What a job was charged for its time. It outlasts the job's sessions: who leaves and comes back has it still.
+#[derive(Default)]
+struct Debt {
+    cost: u64,
+    since: Nanos,
+    gone: bool,
+}
+
+impl Debt {
+    /// What is left of it, as others could have moved the rest by now.
+    fn left(&self, speed: &Speed, now: Nanos) -> u64 {
+        self.cost
+            .saturating_sub(speed.worth(now.saturating_sub(self.since)))
+    }
+}
+
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
     job: JobId,
@@ -115,6 +131,7 @@ struct Inner {
     syncing: usize,
     pace: Pace,
     speed: Speed,
+    debts: HashMap<JobId, Debt>,
 }
 
 impl Queue {
@@ -127,6 +144,7 @@ impl Queue {
             syncing: 0,
             pace,
             speed: Speed::UNKNOWN,
+            debts: HashMap::new(),
         };
         Self {
             inner: Mutex::new(inner),
@@ -141,12 +159,30 @@ impl Queue {
     }
 
     pub fn add_job(&self, job: Job) {
-        self.lock().arbiter.add_job(job);
+        let now = self.now();
+        let mut inner = self.lock();
+        inner.arbiter.add_job(job);
+        let Inner {
+            debts,
+            speed,
+            arbiter,
+            ..
+        } = &mut *inner;
+        if let Some(debt) = debts.get_mut(&job.id).filter(|debt| debt.gone) {
+            debt.gone = false;
+            arbiter.surcharge(job.id, debt.left(speed, now));
+        }
     }
 
     /// Forget a job that has no session left; its requests have nobody to answer to.
     pub fn remove_job(&self, id: JobId) -> Vec<Pending> {
+        let now = self.now();
         let mut inner = self.lock();
+        let Inner { debts, speed, .. } = &mut *inner;
+        debts.retain(|job, debt| {
+            debt.gone |= *job == id;
+            !debt.gone || debt.left(speed, now) > 0
+        });
         let requests = inner.arbiter.remove_job(id);
         requests
             .iter()
@@ -234,7 +270,16 @@ impl Queue {
                 .worth(took)
                 .saturating_sub(ticked.cost.saturating_mul(EXPECTED));
             if more > 0 {
-                inner.arbiter.surcharge(ticked.job, more);
+                let Inner {
+                    debts,
+                    speed,
+                    arbiter,
+                    ..
+                } = &mut *inner;
+                arbiter.surcharge(ticked.job, more);
+                let debt = debts.entry(ticked.job).or_default();
+                (debt.cost, debt.since) = (debt.left(speed, now).saturating_add(more), now);
+                debt.gone |= arbiter.usage().iter().all(|usage| usage.job.id != ticked.job);
             }
         } else if ticked.large {
             inner.speed.saw(ticked.cost, took);
@@ -323,6 +368,17 @@ mod tests {
             let began = queue.now().saturating_sub(time);
             queue.done(&Ticked { began, ..ticked }, by_time);
             took[usize::from(!by_time)] += time;
+        }
+        // Who leaves and comes back has it still.
+        drop(queue.remove_job(1));
+        queue.add_job(Job::new(1));
+        assert!(queue.push(1, asked(&slow, Op::Ping, 2)).is_empty());
+        let mut first = asked(&large, Op::Read, 3);
+        first.iter_mut().for_each(|piece| piece.request.size = 128 << 10);
+        assert!(queue.push(2, first).is_empty());
+        for _ in 0..3 {
+            assert!(matches!(queue.pop(), (Work::Serve(pending, ticked), _)
+                if pending.request.op == Op::Read && { queue.done(&ticked, false); true }));
         }
         let part = took[0] as f64 / took.iter().sum::<u64>() as f64;
         assert!((0.4..0.6).contains(&part), "{part}: {took:?}");
