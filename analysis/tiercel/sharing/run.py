@@ -87,8 +87,8 @@ def _mounted(request: Request) -> str | None:
             )
         if not (ticket := os.environ.get("FAIRSHARE_TICKET")):
             raise UserError(
-                f"--socket {socket}: needs a ticket in FAIRSHARE_TICKET: `tiercel share ticket` prints one on "
-                "the server's machine"
+                f"--socket {socket}: needs a ticket in FAIRSHARE_TICKET: `tiercel share ticket` prints one "
+                "on the server's machine"
             )
         with Connection(socket, ticket):
             pass
