@@ -9,7 +9,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pytest
 
+from ..cli.test_bad_input import asked
 from .conftest import Node, needs_connector
 
 pytestmark = needs_connector
@@ -88,3 +90,11 @@ def test_bad_settings_leave_plain_hdf5(node: Node) -> None:
     assert "HDF5_CACHE_REPLACEMENT_POLICY=MRU is of no use: nothing is cached" in done.stderr
     with h5py.File(node.base / "f.h5") as file:
         assert np.array_equal(file["x"][...], np.arange(500_000))
+
+
+def test_counts_need_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one the `--` of the program was taken for it."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = asked(["cache", "run", "--stats", "--", "true"])
+    assert (code, out) == (2, "") and "--stats: needs a file" in err
+    assert list(tmp_path.iterdir()) == []

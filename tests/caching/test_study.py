@@ -26,7 +26,8 @@ experiments:
   checkpoint:
     processes_per_node: [2]
     workloads:
-      write: {operation: hdf5-checkpoint, steps: 2, datasets: 2, dataset_size: 1MiB, compute: 50ms}
+      write: &write {operation: hdf5-checkpoint, steps: 2, datasets: 2, dataset_size: 1MiB, compute: 50ms}
+      at-once: {<<: *write, compute: 0s}
   stream:
     processes_per_node: [1]
     workloads:
@@ -42,15 +43,19 @@ def test_a_study_with_and_without_the_layer(project: Project) -> None:
     assert set(rows["layer"]) == {"none", "cachevol adaptive=False"}
     for _, group in rows.groupby("layer"):
         counts = group["operation"].value_counts()
-        # One row for the checkpoint; the first epoch has its own, the two later ones have one together.
-        assert dict(counts) == {"hdf5-read-later": 1, "hdf5-write": 1, "hdf5-read-first": 1}
+        # One row for each checkpoint; the first epoch has its own, the two later ones have one together.
+        assert dict(counts) == {"hdf5-read-later": 1, "hdf5-write": 2, "hdf5-read-first": 1}
         assert group.set_index("operation")["epochs"]["hdf5-read-later"] == 2
         write = group[group["operation"] == "hdf5-write"].iloc[0]
         assert write["bytes_moved"] == 2 * 2 * 2 * 1024**2  # processes, steps, datasets
     page = (project.results / "report" / "index.html").read_text()
     assert "Node-local caching" in page
+    figures = project.results / "report" / "figures"
+    over = pd.read_csv(figures / "caching-compute-checkpoint-2.csv")
+    assert sorted(over["computation of all steps, s"]) == [0, 0, 0.05, 0.05]  # plain and through the layer
+    assert list(pd.read_csv(figures / "caching-epochs-stream-1.csv")["epoch"]) == [1, 2, 3, 1, 2, 3]
     left = list(project.results.rglob("cachevol-stats.jsonl"))
-    assert len(left) == 2  # the layer's counts lie in the raw folder of each run through it
+    assert len(left) == 3  # the layer's counts lie in the raw folder of each run through it
 
 
 TRAINING = """

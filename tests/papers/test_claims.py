@@ -46,7 +46,7 @@ def test_one_bound_is_enough() -> None:
 
 def test_without_a_figure_nothing_holds() -> None:
     assert verdict_of(answer(), None) == "unanswered"
-    assert verdict_of(Answer(how="none", why="needs Lassen"), None) == "unanswered"
+    assert verdict_of(Answer(how="none", why="needs Lassen"), None) == "cannot"
 
 
 def test_an_input_never_holds() -> None:
@@ -58,8 +58,10 @@ def test_no_answer_without_a_reason() -> None:
         {"how": "none"},
         {"how": "measured", "command": COMMAND},
         {"how": "none", "command": COMMAND},
+        {"how": "measured", "why": "later"},
+        {"how": "none", "why": "needs Lassen", "first": [COMMAND]},
     ):
-        with pytest.raises(ValueError, match=r"reason|needs rests_on|excludes"):
+        with pytest.raises(ValueError, match=r"reason|needs rests_on|excludes|needs a command"):
             Answer.model_validate(wrong)
 
 
@@ -111,11 +113,6 @@ def test_readings_by_hand() -> None:
         contest("user-then-size-fair", a1=(0.16, 0.17), a2=(0.36, 0.33), b1=(0.48, 0.5)),
     ]}  # fmt: skip
 
-    def read(name: str, printed: object) -> float:
-        reading = reading_of(name)
-        assert reading is not None
-        return reading(printed)
-
     assert read("themis-01", bench) == pytest.approx(0.78 / 0.22)
     assert read("themis-03", bench) == pytest.approx(0.48 / 0.52)
     assert read("themis-04", bench) == pytest.approx(3)
@@ -132,6 +129,134 @@ def test_readings_by_hand() -> None:
     ]}  # fmt: skip
     assert read("themis-06", three) == pytest.approx(10)  # against 100, the better of the others
     assert read("themis-07", three) == pytest.approx(25)  # 3 of 4, and 3 of 6
+
+
+def read(name: str, printed: object) -> float:
+    reading = reading_of(name)
+    assert reading is not None
+    return reading(printed)
+
+
+def trained(io: float, hidden: float, compute: float = 9.5, total: float = 10) -> dict[str, object]:
+    """Return what `dl run` prints: a first epoch, and later ones in which half as much happens."""
+    times = {"io_time": io, "overlapped_io": hidden, "nonoverlapped_io": io - hidden,
+             "compute_time": compute, "total_time": total}  # fmt: skip
+    later = {name: value / 2 for name, value in times.items()}
+    rows = [{"operation": "generate", "total_time": 99}, {"operation": "train", **times},
+            {"operation": "train-later", **later}]  # fmt: skip
+    return {"measurements": rows}
+
+
+def test_readings_of_two_storages() -> None:
+    slow, fast = trained(10, 8), trained(4, 3.5, 9.9)
+    assert read("vast-14", [slow, fast]) == pytest.approx(95)
+    assert read("vast-15", [slow, fast]) == pytest.approx(100 * 4.5 / 6)
+    assert read("vast-16", [slow, fast]) == pytest.approx((2 / 0.5) / (10 / 4))
+    assert read("vast-17", [slow, fast]) == pytest.approx(4)
+    assert read("dlio-06", [fast, trained(4, 3.5, total=67)]) == pytest.approx(6.7)
+    with pytest.raises(ValueError, match="not slower"):
+        read("vast-15", [fast, slow])
+
+
+def test_readings_of_settings_tried() -> None:
+    def tried(buffer: float, readers: float, gzip: float) -> dict[str, object]:
+        return {"tried": [
+            {"settings": {"reader.transfer_size": 65536}, "ratio": 0.1},
+            {"settings": {"reader.transfer_size": 1048576}, "ratio": buffer},
+            {"settings": {"reader.read_threads": 8}, "ratio": readers},
+            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 9}, "ratio": 0.2},
+            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 4}, "ratio": gzip},
+        ]}  # fmt: skip
+
+    both = [tried(1.3, 1.0, 0), tried(1.2, 1.4, 0)]
+    assert read("dlio-02", both) == 1.2 and read("dlio-03", both) == 1.0
+    assert read("dlio-07", tried(0, 0, 0.9)) == 0.9
+
+
+def test_readings_of_ceilings() -> None:
+    def rows(
+        storage: str, workload: str, *ceilings: tuple[int, float], experiment: str = "scaling"
+    ) -> list[object]:
+        return [
+            {"experiment": experiment, "workload": workload, "storage": storage, "nodes": n, "ceiling": c}
+            for n, c in ceilings
+        ]
+
+    vast = rows("vast", "ml", (1, 1), (16, 16), (32, 25), (64, 25)) + rows("gpfs", "ml", (1, 50))
+    assert read("vast-04", {"ceilings": [{"before": None, "after": row} for row in vast]}) == 32
+    links = rows("vast", "analytics", (1, 12.5), experiment="fsync") + rows(
+        "gpfs", "analytics", (1, 25), experiment="fsync"
+    )
+    assert read("vast-20", {"ceilings": links}) == 0.5
+    summit = rows("nvme", "scientific", (128, 256)) + rows("gpfs", "scientific", (128, 512))
+    assert read("cache-07", {"ceilings": summit}) == 256  # 2 of each node's own, 512 of all
+
+
+def test_readings_of_placement() -> None:
+    def share(operation: str, size: int, fast: float, n: int = 1) -> list[object]:
+        return [{"operation": operation, "transfer_size": size, "system": s, "share": v, "n": n}
+                for s, v in (("disk", 1 - fast), ("memory", fast))]  # fmt: skip
+
+    rows = (
+        share("read", 64, 1.0)
+        + share("read", 4096, 0.8)
+        + share("write", 64, 0.9)
+        + share("write", 4096, 0.6)
+    )
+    answer = {"systems": ["disk", "memory"], "fastest": rows}
+    assert read("prism-04", answer) == pytest.approx(15)  # 0.95 to 0.7 by size; reads 0.9, writes 0.75
+    ranks = [
+        {"feature": f, "impurity": i}
+        for f, i in (("mpiio", 0.1), ("transfer_size", 0.3), ("accesses_per_open", 0.2))
+    ]
+    assert read("prism-03", {"importances": ranks}) == 2
+    tree = {"decision-tree": {"random": {"accuracy": 0.9}}}
+    applications = {"total": {"chosen": {"accuracy_where_differ": 1.0}}}
+    evaluated = {"sweep": {"models": tree}, "applications": applications}
+    assert read("prism-01", evaluated) == 90 and read("prism-02", evaluated) == 100
+
+
+def test_readings_of_programs_beside_others() -> None:
+    def beside(fifo: float, fair: float, noise: float = 0.01) -> dict[str, object]:
+        return {"policies": [{"policy": "fifo", "slowdown": fifo, "noise": noise},
+                             {"policy": "size-fair", "slowdown": fair, "noise": noise}]}  # fmt: skip
+
+    assert read("themis-20", beside(1.9, 0.1)) == pytest.approx(190)
+    assert read("themis-13", beside(1.9, 0.1)) == pytest.approx(10)
+    assert read("themis-10", [beside(1.7, 0.1), beside(1.0, 0.0)]) == pytest.approx(1.35)
+    with pytest.raises(ValueError, match="too busy"):
+        read("themis-20", beside(0.1, 0.1, noise=0.2))
+    totals = {"job-fair": 0.1, "user-then-size-fair": 0.95, "group-user-size-fair": 0.92}
+    contests = [{"contest": name, "total_to_alone": total} for name, total in totals.items()]
+    assert read("themis-21", {"sharing": contests}) == 0.92
+
+
+def test_each_command_once_and_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two statements of one command, one of them after another and with a second one beside."""
+    (tmp_path / "src").mkdir()
+    carried_out: list[str] = []
+
+    def carry_out(command: str, root: Path, json_wanted: bool) -> object:
+        carried_out.append(command)
+        assert json_wanted == (command != "tiercel before")
+        return len(carried_out)
+
+    book: dict[str, Found] = {}
+    monkeypatch.setattr(measuring, "_carry_out", carry_out)
+    monkeypatch.setattr(measuring, "read_book", lambda: dict(book))
+    monkeypatch.setattr(measuring, "write_book", book.update)
+    monkeypatch.setattr(measuring, "reading_of", lambda _: lambda p: sum(p) if isinstance(p, list) else p)
+    one, other = [s for p in load_papers() for s in p.statements if s.id in ("themis-01", "themis-02")]
+    one = one.model_copy(update={"answer": answer(command="tiercel one")})
+    other = other.model_copy(
+        update={"answer": answer(first=["tiercel before"], command=["tiercel one", "tiercel two"])}
+    )
+    said: list[str] = []
+    assert measuring.measure([one, other], tmp_path, said.append) == []
+    assert carried_out == ["tiercel one", "tiercel before", "tiercel two"]
+    assert (book["themis-01"].ours, book["themis-02"].ours) == (1, 1 + 3)
+    assert book["themis-02"].command == "tiercel before; tiercel one; tiercel two"
+    assert said[0] == "themis-01, themis-02: tiercel one"
 
 
 def measured(
@@ -197,8 +322,12 @@ def test_a_damaged_book_is_named(tmp_path: Path) -> None:
 def test_the_command() -> None:
     code, out, _ = asked(["claims", "--json"])
     answer = json.loads(out)
-    assert code == 0 and len(answer["statements"]) == 68
-    assert sum(answer["counts"][v] for v in ("holds", "fails", "input", "unanswered")) == 68
+    assert code == 0 and len(answer["statements"]) == 69
+    counts = answer["counts"]
+    assert sum(counts[v] for v in ("holds", "fails", "input", "cannot", "unanswered")) == 69
+    for verdict, by_how in counts["by_how"].items():
+        assert sum(by_how.values()) == counts[verdict]
+        assert set(by_how) <= {"measured", "simulated", "topology", "published"}
     code, out, _ = asked(["claims", "themis-01"])
     assert code == 0 and "at least 3.8 and at most 4.2" in out and COMMAND in out
     for words in (["claims", "themis-99"], ["claims", "--measure", "vast-01"]):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 from tiercel.caching.section import Pair, _advice, _pairs, pays_from
+from tiercel.caching.section_figures import epochs_of
 
 
 def pair(operation: str, plain: float, cached: float) -> Pair:
@@ -52,6 +55,14 @@ def test_what_could_be_chance_is_no_advice() -> None:
     ]
     (said,) = _advice([replace(first, sure=True), replace(later, sure=False)])
     assert said.startswith("Disk, Shuffled: undecided; later epochs at 4.00")
+
+
+def test_an_epoch_takes_as_long_as_its_slowest_process(tmp_path: Path) -> None:
+    epochs = [[{"bytes": 10, "seconds": 1}, {"bytes": 10, "seconds": 4}], [{"bytes": 10, "seconds": 2}] * 2]
+    (tmp_path / "h5kernel.json").write_text(json.dumps(epochs))
+    assert epochs_of(tmp_path) == [10, 5]  # 20 bytes in 2 s, and in 4 s
+    (tmp_path / "h5kernel.json").write_text("{")
+    assert epochs_of(tmp_path) == []
 
 
 def test_pairs_need_both_sides() -> None:

@@ -238,6 +238,7 @@ def test_a_study_of_samples_alone_has_results(build_page):
     text = build_page(data, of_study=sampled).page.text
     assert "No run of this study has given a number yet" not in text
     assert "numbers of designed samples (Scaling)" in text
+    assert "A simulation gives the same number" not in text  # all of no numbers by themselves are simulated
 
 
 def test_another_study_is_not_in_it(build_page):

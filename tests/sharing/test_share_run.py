@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tiercel.layers.fairshare import front
 from tiercel.layers.fairshare.front import LIBRARY, MOUNT, Asked, choose, without_library
 from tiercel.layers.fairshare.namespace import mount_point
 from tiercel.layers.fairshare.programs import find_programs
+from tiercel.layers.fairshare.protocol import Connection, Job, tcp_address
 from tiercel.layers.fairshare.server import running_server
 
 NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
@@ -229,3 +232,63 @@ def test_root_does_not_mount_on_another_users_folder(tmp_path: Path) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "must be an absolute path" in done.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@built
+def test_servers_of_other_machines_are_reached_by_tcp(tmp_path: Path) -> None:
+    """Two of them here, on this machine's own address, which no library can tell from another's."""
+    key = tmp_path / "key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    programs, ports = find_programs(), [free_port(), free_port()]
+    assert programs is not None
+    with ExitStack() as stack:
+        options = [["--listen", f"127.0.0.1:{port}", "--key", str(key)] for port in ports]
+        servers = [
+            stack.enter_context(running_server(programs, tmp_path / f"data{n}", each))
+            for n, each in enumerate(options)
+        ]
+        with Connection(servers[0].socket) as connection:
+            ticket = connection.ticket(Job("far", size=3))
+        words = [word for port in ports for word in ("--socket", f"tcp:127.0.0.1:{port}")]
+        script = "for n in 1 2 3 4 5 6 7 8; do mkdir /fs/$n; echo hi >/fs/$n/f; done; cat /fs/[1-8]/f | wc -l"
+
+        def run(**more: str) -> subprocess.CompletedProcess[str]:
+            environment = {k: v for k, v in os.environ.items() if k != "FAIRSHARE_TICKET"} | more
+            return subprocess.run(
+                [*TIERCEL, "share", "run", *words, "--prefix", "/fs", "--", "sh", "-c", script],
+                capture_output=True, text=True, env=environment, check=False,
+            )  # fmt: skip
+
+        done = run(FAIRSHARE_TICKET=ticket)
+        assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr
+        left = tmp_path / "left"  # by a run that was killed with its mount
+        left.mkdir()
+        seen = subprocess.run(
+            [*TIERCEL, "share", "run", *words, "--prefix", str(left), "--", "ls", str(left)],
+            capture_output=True, text=True, env={**os.environ, "FAIRSHARE_TICKET": ticket}, check=False,
+        )  # fmt: skip
+        assert seen.stdout.split() == list("12345678"), seen.stderr
+        trees = [{path.name for path in (tmp_path / f"data{n}" / "tree").iterdir()} for n in (0, 1)]
+        assert trees[0] and trees[1] and trees[0] | trees[1] == set("12345678")
+        without, wrong = run(), run(FAIRSHARE_TICKET="00" * 200)
+    assert without.returncode == 2 and "`tiercel share ticket`" in without.stderr
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
+    gone = subprocess.run(
+        [*TIERCEL, "share", "run", *words, "--", "true"], capture_output=True, text=True, check=False,
+        env={**os.environ, "FAIRSHARE_TICKET": ticket},
+    )  # fmt: skip
+    assert gone.returncode == 2 and "no fairshare server answers there" in gone.stderr
+
+
+@pytest.mark.parametrize("address", ["tcp:", "tcp:host", "tcp:host:", "tcp::7700", "tcp:host:port"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(UserError, match="must be tcp:HOST:PORT"):
+        tcp_address(address)

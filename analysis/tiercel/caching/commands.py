@@ -55,6 +55,8 @@ def run_program(
     options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
     limit = size_of("--size", size or None)
     options |= {} if limit is None else {"size": limit}
+    if str(stats) == "--":  # taken for the file's name, and made
+        raise UserError("--stats: needs a file, before the -- of the program")
     if stats and not stats.resolve().parent.is_dir():  # the connector could only keep silent about it
         raise UserError(f"--stats {stats}: there is no folder {stats.resolve().parent}")
     options |= {"stats": str(stats.resolve())} if stats else {}

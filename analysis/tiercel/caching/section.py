@@ -52,6 +52,10 @@ def caching(context: Context) -> Section | None:
     pairs = list(_pairs(rows, decided))
     if not pairs:
         return None
+    stacks = [stack_key(s, layer) for s, layer in zip(rows["storage"], rows["layer"], strict=True)]
+    # Drawing takes a second to import, and a study without caching draws none of it.
+    from tiercel.caching.section_figures import caching_pictures  # noqa: PLC0415
+
     heads = ("Storage", "Workload", "What", "Plain HDF5", "With cachevol", "Ratio", "Sure")
     lines = [
         [p.storage, p.title, _WHAT[p.operation], (format_bandwidth(p.plain), p.plain),
@@ -63,6 +67,7 @@ def caching(context: Context) -> Section | None:
         "caching",
         "Node-local caching",
         tuple(_advice(pairs)),
+        tuple(caching_pictures(context, rows.assign(stack=stacks))),
         tables=(table("Medians of the observed bandwidth", heads, lines, ("Ratio",)),),
         notes=(
             "Observed write bandwidth is bytes over the time from creating to closing the file, without the "

@@ -58,11 +58,11 @@ def claims(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say which statements of the five papers hold here, fail, were input, or have no answer, and why."""
+    """Say which statements of the five papers hold here, fail, were input, or cannot be answered, and why."""
     from tiercel.papers.book import read_book
     from tiercel.papers.load import find_statements
     from tiercel.papers.measure import measure as carry_out
-    from tiercel.papers.verdicts import VERDICTS, row
+    from tiercel.papers.verdicts import VERDICTS, counts_of, row
 
     chosen = find_statements(ids or [])
     root = project_root()
@@ -73,13 +73,14 @@ def claims(
         )
     book = read_book()
     rows = [row(p, s, book, root) for p, s in chosen]
-    counts = Counter({v: sum(r["verdict"] == v for r in rows) for v in VERDICTS})
-    stale = sum(r["stale"] is True for r in rows)
+    counts = counts_of(rows)
     if as_json:
-        print_json({"counts": {**counts, "stale": stale}, "statements": rows})
+        print_json({"counts": counts, "statements": rows})
     else:
         _print_claims(rows)
-        print(f"{len(rows)} statements: {_counted(counts)}" + (f"; {stale} stale" if stale else ""))
+        ways = {v: f" ({_counted(Counter(by))})" for v, by in counts["by_how"].items() if by}
+        said = ", ".join(f"{counts[v]} {v}{ways.get(v, '')}" for v in VERDICTS if counts[v])
+        print(f"{len(rows)} statements: {said}" + (f"; {counts['stale']} stale" if counts["stale"] else ""))
         if not ids:
             print(
                 "`tiercel claims ID` has bounds, command, date and machine; --measure finds the figures anew"
@@ -138,15 +139,26 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
     for heading in ("statement", "paper says", "ours", "verdict", "why, or what it says"):
         table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
     for r in rows:
-        ours = "" if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}".strip()
+        ours = "" if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}".strip() + _mark(r)
         verdict = r["verdict"] + (", stale" if r["stale"] else "")
-        text = r["why"] if r["verdict"] in ("input", "unanswered") else r["says"]
+        text = r["says"] if r["verdict"] in ("holds", "fails") else r["why"]
         table.add_row(r["id"], _of_paper(r), ours, verdict, text)
     console.print(table)
 
 
+def _worked_out(r: dict[str, Any]) -> str | None:
+    if r["formula"] is None:
+        return None
+    return f"{r['formula']} with " + ", ".join(f"{name} {value:g}" for name, value in r["figures"].items())
+
+
 def _of_paper(r: dict[str, Any]) -> str:
     return "" if r["value"] == "none" else f"{r['value']} {_unit(r)}".strip()
+
+
+def _mark(r: dict[str, Any]) -> str:
+    """Return what a figure is that was not measured."""
+    return "" if r["how"] == "measured" else f", {r['how']}"
 
 
 def _unit(r: dict[str, Any]) -> str:
@@ -163,7 +175,9 @@ def _print_claim(r: dict[str, Any]) -> None:
         ("ours", None if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}, {r['how']}"),
         ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
         ("note", r["why"]),
-        ("command", r["command"]),
+        *(("before", command) for command in r["first"]),
+        *(("command", command) for command in r["command"]),
+        ("figures", _worked_out(r)),
         ("found", f"{r['date']}, {r['machine']}" if r["date"] else None),
         ("stale", "what it rests on has changed since" if r["stale"] else None),
     ]

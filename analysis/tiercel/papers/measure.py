@@ -9,7 +9,9 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,44 +28,38 @@ from tiercel.site.machine import cores, memory
 def measure(statements: list[Statement], root: Path, say: Callable[[str], None]) -> list[str]:
     """Answer `statements` by their commands, each command once; return what failed, a sentence each.
 
-    UserError where none of them has a command. Each answer is in the book as soon as its command has ended.
+    UserError where none of them has a command. Each answer is in the book as soon as its commands have ended.
     """
-    wanted: dict[str, list[Statement]] = {}
-    for statement in statements:
-        if statement.answer.command:
-            wanted.setdefault(statement.answer.command, []).append(statement)
+    wanted = [s for s in statements if s.answer.command]
     if not wanted:
         raise UserError("no command answers these statements: `tiercel claims` says why")
-    failed = []
-    for command, about in wanted.items():
-        say(f"{', '.join(s.id for s in about)}: {command}")
+    digests = {s.id: digest_of(s.answer.rests_on, root) for s in wanted}
+    lacking = [name for name, digest in digests.items() if digest is None]
+    if lacking:
+        raise UserError(f"{lacking[0]}: what it rests on is not below {root}: use a checkout of tiercel")
+    commands = _Commands(root, say, wanted)
+    known, failed = _with_commands(), []
+    for statement in wanted:
         machine = _machine()
-        digests = {s.id: digest_of(s.answer.rests_on, root) for s in about}
-        lacking = [name for name, digest in digests.items() if digest is None]
-        if lacking:
-            raise UserError(f"{lacking[0]}: what it rests on is not below {root}: use a checkout of tiercel")
         try:
-            printed = _carry_out(command, root)
+            printed = commands.printed_for(statement)
         except _Failed as error:
-            failed.append(f"{command}: {error}")
+            failed.append(str(error))
             continue
-        book = {name: entry for name, entry in read_book().items() if name in _with_commands()}
-        for statement in about:
-            book.pop(statement.id, None)  # what is not found again is not claimed any longer
-            try:
-                ours = _figure(statement, printed)
-            except _Failed as error:
-                failed.append(f"{command}: {error}")
-                continue
+        book = {name: entry for name, entry in read_book().items() if name in known}
+        book.pop(statement.id, None)  # what is not found again is not claimed any longer
+        try:
             book[statement.id] = Found(
-                ours=ours,
-                command=command,
+                ours=_figure(statement, printed),
+                command=statement.answer.commands,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
-                machine=machine,
+                machine=commands.machines.get(statement.answer.command[0], machine),
                 digest=digests[statement.id] or "",
             )
+        except _Failed as error:
+            failed.append(f"{statement.answer.commands}: {error}")
         write_book(book)
-    return failed
+    return list(dict.fromkeys(failed))
 
 
 def _with_commands() -> set[str]:
@@ -75,19 +71,56 @@ class _Failed(Exception):
     """A command gave no figure; the others go on."""
 
 
-def _carry_out(command: str, root: Path) -> Any:
+@dataclass
+class _Commands:
+    """What the commands printed so far: several statements may rest on one."""
+
+    root: Path
+    say: Callable[[str], None]
+    wanted: list[Statement]
+    machines: dict[str, str] = field(default_factory=dict)
+    """The machine as it was before each command."""
+    _ended: dict[tuple[str, bool], Any] = field(default_factory=dict)
+
+    def printed_for(self, statement: Statement) -> Any:
+        """Return what its command printed, of several a list; _Failed where one of them failed."""
+        for command in statement.answer.first:
+            self._once(command, json_wanted=False)
+        printed = [self._once(command, json_wanted=True) for command in statement.answer.command]
+        return printed[0] if len(printed) == 1 else printed
+
+    def _once(self, command: str, json_wanted: bool) -> Any:
+        key = (command, json_wanted)
+        if key not in self._ended:
+            about = [s.id for s in self.wanted if command in (*s.answer.first, *s.answer.command)]
+            self.say(f"{', '.join(about)}: {command}")
+            self.machines[command], began = _machine(), time.monotonic()
+            try:
+                self._ended[key] = _carry_out(command, self.root, json_wanted)
+            except _Failed as error:
+                self._ended[key] = error
+            self.say(f"  {time.monotonic() - began:.0f} s")
+        found = self._ended[key]
+        if isinstance(found, _Failed):
+            raise found
+        return found
+
+
+def _carry_out(command: str, root: Path, json_wanted: bool) -> Any:
     words = shlex.split(command)[1:]
+    # Commands that start others find tiercel by its name, as the user who copies them does.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     done = subprocess.run(
         [sys.executable, "-m", "tiercel", *words], cwd=root, preexec_fn=ended_with_parent,
-        capture_output=True, text=True, check=False,
+        env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    try:  # 1: a target of its own was missed, which is a figure as any other
-        if done.returncode in (0, 1):
-            return json.loads(done.stdout)
-    except ValueError:
-        pass
+    if done.returncode in (0, 1):  # 1: a target of its own was missed, which is a figure as any other
+        try:
+            return json.loads(done.stdout) if json_wanted else None
+        except ValueError:
+            pass
     last = (done.stderr.strip() or "no JSON was printed").splitlines()[-1]
-    raise _Failed(last.removeprefix("tiercel: "))
+    raise _Failed(f"{command}: {last.removeprefix('tiercel: ')}")
 
 
 def _figure(statement: Statement, printed: Any) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from tiercel.documents import Document
+from tiercel.papers.published import worked_out
 
-#: How an answer is come by. ``none``: it is not.
-How = Literal["measured", "simulated", "topology", "none"]
+#: How an answer is come by. ``published``: from other figures of the same paper; ``none``: it is not.
+How = Literal["measured", "simulated", "topology", "published", "none"]
 
 
 class Item(Document):
@@ -52,13 +53,19 @@ class Item(Document):
 
 
 class Answer(Document):
-    """How a statement is answered: by a figure of ours within bounds, or by a reason why not."""
+    """How a statement is answered: by a figure of ours within bounds, as an input, or why it cannot be."""
 
     how: How
-    command: str | None = None
-    """What gives our figure; it prints JSON, from which `readings` takes it."""
+    first: list[str] = []
+    """Commands that come before, whatever they print: a study that is measured, an earlier step."""
+    command: list[str] = []
+    """What gives our figure, one command or several; each prints JSON, from which `readings` takes it."""
     rests_on: list[str] = []
     """Files and folders of the project whose change makes the figure stale."""
+    figures: dict[str, float] = {}
+    """Other figures of the paper, by the names that `formula` has for them."""
+    formula: str | None = None
+    """What gives the figure from those: ``how: published``."""
     at_least: float | None = None
     at_most: float | None = None
     bounds: str = ""
@@ -68,16 +75,37 @@ class Answer(Document):
     why: str = ""
     """What the answer means, or why there is none."""
 
+    @field_validator("command", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return [value] if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _is_an_answer_or_a_reason(self) -> Answer:
-        if self.command is None:
-            if not self.why:
-                raise ValueError("an answer without a command needs a reason (why)")
+        bounded = self.at_least is not None or self.at_most is not None
+        if (self.how == "published") != bool(self.formula):
+            raise ValueError("how: published needs a formula, and a formula needs how: published")
+        if self.formula:
+            worked_out(self.formula, self.figures)  # ValueError for what is no arithmetic
+            if self.command or self.input or not bounded:
+                raise ValueError(
+                    "a formula needs at_least or at_most, and excludes a command and input: true"
+                )
+        elif not self.command:
+            if not self.why or self.first:
+                raise ValueError("an answer without a command needs a reason (why), and has nothing first")
+            if self.how != "none" and not self.input:
+                raise ValueError(f"how: {self.how} needs a command, or input: true")
         elif self.input or self.how == "none":
             raise ValueError("a command excludes input: true and how: none")
-        elif not self.rests_on or (self.at_least is None and self.at_most is None):
+        elif not self.rests_on or not bounded:
             raise ValueError("a command needs rests_on, and at_least or at_most")
         return self
+
+    @property
+    def commands(self) -> str:
+        """All its commands in one line, as the book keeps them."""
+        return "; ".join([*self.first, *self.command])
 
 
 class Statement(Document):

@@ -103,10 +103,33 @@ def _slowest_to_fairness(answer: Any) -> float:
 @_reads("themis-20")
 def _slowed_down(answer: Any) -> float:
     """What first come, first served costs a program beside a job with much I/O, in % of its time alone."""
-    found = next(row for row in answer["policies"] if row["policy"] == "fifo")
+    found = _under(answer, "fifo")
     if abs(found["noise"]) > found["slowdown"]:
         raise ValueError("the machine is too busy: the same twice differs more")
     return float(100 * found["slowdown"])
+
+
+@_reads("themis-13")
+def _slowed_down_fairly(answer: Any) -> float:
+    return float(100 * _under(answer, "size-fair")["slowdown"])
+
+
+@_reads("themis-10")
+def _ahead_or_not(answers: Any) -> float:
+    """Time beside the other job over time alone: of the training that reads ahead over the other's."""
+    ahead, itself = (1 + _under(a, "fifo")["slowdown"] for a in answers)
+    return float(ahead / itself)
+
+
+def _under(answer: Any, policy: str) -> Any:
+    return next(row for row in answer["policies"] if row["policy"] == policy)
+
+
+@_reads("themis-21")
+def _of_alone(answer: Any) -> float:
+    """The lower throughput of the two composite policies, over that of one job alone."""
+    names = ("user-then-size-fair", "group-user-size-fair")
+    return float(min(c["total_to_alone"] for c in answer["sharing"] if c["contest"] in names))
 
 
 # -- caching: `cache bench` ---------------------------------------------------------------------------------
@@ -143,9 +166,10 @@ def _first_epoch(answer: Any) -> float:
 
 
 @_reads("cache-21")
-def _later_epochs_of_node_local(answer: Any) -> float:
-    rows = [_quiet(s) for s in answer["stream"] if s["order"] == "sequential"]
-    return float(min(s["later_of_node_local"] for s in rows))
+def _later_epochs_of_page_cache(answer: Any) -> float:
+    """Of plain HDF5 that has the file in the page cache, in order: table III, case b."""
+    row = next(s for s in answer["stream"] if s["order"] == "sequential" and s["base_page_cache"])
+    return float(_quiet(row)["later_of_plain"])
 
 
 # -- deep learning ------------------------------------------------------------------------------------------
@@ -168,3 +192,148 @@ def _least_similarity(answer: Any) -> float:
     if not {"resnet50-vast", "cosmoflow-vast"} <= set(found):
         raise ValueError("trainings in PyTorch and TensorFlow are needed: make dlio, make dlio-torch")
     return float(min(found.values()))
+
+
+def _tried(answer: Any, **settings: Any) -> float:
+    """Return the gain of one setting that `dl optimise` tried."""
+    return float(next(t["ratio"] for t in answer["tried"] if settings.items() <= t["settings"].items()))
+
+
+@_reads("dlio-02")
+def _larger_transfers(answers: Any) -> float:
+    """The smaller gain of ImageNet and CosmoFlow."""
+    return min(_tried(a, **{"reader.transfer_size": 1024**2}) for a in answers)
+
+
+@_reads("dlio-03")
+def _eight_readers(answers: Any) -> float:
+    return min(_tried(a, **{"reader.read_threads": 8}) for a in answers)
+
+
+@_reads("dlio-07")
+def _compressed(answer: Any) -> float:
+    return _tried(answer, **{"dataset.compression": "gzip", "dataset.compression_level": 4})
+
+
+def _trained(answer: Any) -> dict[str, float]:
+    """Return the times of all epochs of a `dl run` together, in seconds."""
+    epochs = [m for m in answer["measurements"] if m["operation"] in ("train", "train-later")]
+    names = ("total_time", "io_time", "overlapped_io", "nonoverlapped_io", "compute_time")
+    return {name: sum(float(m[name]) for m in epochs) for name in names}
+
+
+@_reads("dlio-06")
+def _large_chunks_shuffled(answers: Any) -> float:
+    """Time with chunks of 4 MiB over that with 64 KiB."""
+    small, large = map(_trained, answers)
+    return large["total_time"] / small["total_time"]
+
+
+# -- two storages of different speed: the slower first -----------------------------------------------------
+
+
+@_reads("vast-14")
+def _computing(answers: Any) -> float:
+    """The smaller share of computation in the runtime of the two trainings, in percent."""
+    times = [_trained(a) for a in answers]
+    return 100 * min(t["compute_time"] / t["total_time"] for t in times)
+
+
+@_reads("vast-15")
+def _hidden_of_what_is_more(answers: Any) -> float:
+    """The part of the slower storage's additional I/O time that computation hides, in percent."""
+    slow, fast = map(_trained, answers)
+    more = slow["io_time"] - fast["io_time"]
+    if more <= 0:
+        raise ValueError("the machine is too busy: the slower storage is not slower")
+    return 100 * (slow["overlapped_io"] - fast["overlapped_io"]) / more
+
+
+@_reads("vast-16")
+def _felt_of_the_difference(answers: Any) -> float:
+    """The ratio of the application's throughputs over that of the storages' own."""
+    slow, fast = map(_trained, answers)
+    return (slow["nonoverlapped_io"] / fast["nonoverlapped_io"]) / (slow["io_time"] / fast["io_time"])
+
+
+@_reads("vast-17")
+def _unhidden(answers: Any) -> float:
+    slow, fast = map(_trained, answers)
+    return slow["nonoverlapped_io"] / fast["nonoverlapped_io"]
+
+
+# -- topologies: `site ceilings` ---------------------------------------------------------------------------
+
+
+def _ceilings(answer: Any, storage: str, workload: str, experiment: str = "scaling") -> dict[int, float]:
+    """Return the ceiling of each number of nodes."""
+    return {
+        row["nodes"]: row["ceiling"]
+        for row in answer["ceilings"]
+        if (row["experiment"], row["workload"], row["storage"]) == (experiment, workload, storage)
+    }
+
+
+@_reads("vast-04")
+def _stops_at(answer: Any) -> float:
+    """The nodes from which on VAST has no more for random reads, with another link of a node."""
+    rates = _ceilings({"ceilings": [row["after"] for row in answer["ceilings"]]}, "vast", "ml")
+    return float(min(n for n, rate in rates.items() if rate >= 0.99 * max(rates.values())))
+
+
+@_reads("vast-20")
+def _one_node_of_lassen(answer: Any) -> float:
+    """What the links of a node allow VAST over what they allow GPFS."""
+    vast, gpfs = (_ceilings(answer, s, "analytics", "fsync")[1] for s in ("vast", "gpfs"))
+    return vast / gpfs
+
+
+@_reads("cache-07")
+def _crossover(answer: Any) -> float:
+    """Nodes whose own NVMe carry together what the file system does, at 128 nodes by its servers."""
+    nodes = 128
+    own, shared = (_ceilings(answer, s, "scientific")[nodes] for s in ("nvme", "gpfs"))
+    return shared / (own / nodes)
+
+
+# -- placement ---------------------------------------------------------------------------------------------
+
+
+@_reads("prism-01")
+def _decision_tree(answer: Any) -> float:
+    return float(100 * answer["sweep"]["models"]["decision-tree"]["random"]["accuracy"])
+
+
+@_reads("prism-02")
+def _real_applications(answer: Any) -> float:
+    """Of the file groups whose systems differ by more than noise."""
+    return float(100 * answer["applications"]["total"]["chosen"]["accuracy_where_differ"])
+
+
+@_reads("prism-03")
+def _lower_rank(answer: Any) -> float:
+    """The lower rank of transfer size and accesses for each open among the tree's importances."""
+    ranked = sorted(answer["importances"], key=lambda row: -row["impurity"])
+    names = [row["feature"] for row in ranked]
+    return float(1 + max(names.index("transfer_size"), names.index("accesses_per_open")))
+
+
+@_reads("prism-04")
+def _falls_and_reads_more(answer: Any) -> float:
+    """The smaller of two differences, in points, of the share that is fastest on the system that most are.
+
+    Smallest less largest transfers, and reads less writes; both are above 0 where the statement holds.
+    """
+    rows = answer["fastest"]
+    system = max(answer["systems"], key=lambda s: sum(r["share"] * r["n"] for r in rows if r["system"] == s))
+    mine = [r for r in rows if r["system"] == system]
+
+    def share(chosen: list[Any]) -> float:
+        return float(sum(r["share"] * r["n"] for r in chosen) / sum(r["n"] for r in chosen))
+
+    sizes = [r["transfer_size"] for r in mine]
+    falls = share([r for r in mine if r["transfer_size"] == min(sizes)]) - share(
+        [r for r in mine if r["transfer_size"] == max(sizes)]
+    )
+    reads, writes = (share([r for r in mine if r["operation"] == o]) for o in ("read", "write"))
+    return 100 * min(falls, reads - writes)

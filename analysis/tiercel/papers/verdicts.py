@@ -1,4 +1,4 @@
-"""What became of each statement: holds, fails, was input, or is not answered; and whether it is stale."""
+"""What became of each statement: holds, fails, was input, cannot be answered, is not yet; or is stale."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from typing import Any, Literal
 
 from tiercel.papers.book import Found, digest_of
 from tiercel.papers.model import Answer, Paper, Statement
+from tiercel.papers.published import worked_out
 
-Verdict = Literal["holds", "fails", "input", "unanswered"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "fails", "input", "unanswered")
+Verdict = Literal["holds", "fails", "input", "cannot", "unanswered"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "fails", "input", "cannot", "unanswered")
+
+
+def figure_of(answer: Answer, found: Found | None) -> float | None:
+    """Return our figure: worked out from the paper's own, or what its commands gave; None without one."""
+    if answer.formula:
+        return worked_out(answer.formula, answer.figures)
+    return found.ours if answer.command and found else None
 
 
 def verdict_of(answer: Answer, found: Found | None) -> Verdict:
     """Return what follows from a figure of ours and the bounds of the answer."""
     if answer.input:
         return "input"
-    if answer.command is None or found is None:
+    if answer.how == "none":
+        return "cannot"
+    ours = figure_of(answer, found)
+    if ours is None:
         return "unanswered"
-    low = answer.at_least is None or found.ours >= answer.at_least
-    high = answer.at_most is None or found.ours <= answer.at_most
+    low = answer.at_least is None or ours >= answer.at_least
+    high = answer.at_most is None or ours <= answer.at_most
     return "holds" if low and high else "fails"
 
 
@@ -29,7 +40,7 @@ def is_stale(answer: Answer, found: Found | None, root: Path) -> bool | None:
     if found is None:
         return False
     now = digest_of(answer.rests_on, root)
-    if answer.command != found.command:
+    if answer.commands != found.command:
         return True
     return None if now is None else now != found.digest
 
@@ -52,13 +63,30 @@ def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Pat
         "unit": statement.unit,
         "verdict": verdict_of(answer, found),
         "how": answer.how,
-        "ours": found.ours if found else None,
+        "ours": figure_of(answer, found),
         "at_least": answer.at_least,
         "at_most": answer.at_most,
         "bounds": answer.bounds,
         "why": why,
+        "first": answer.first,
         "command": answer.command,
+        "figures": answer.figures,
+        "formula": answer.formula,
         "date": found.date if found else None,
         "machine": found.machine if found else None,
         "stale": is_stale(answer, found, root),
     }
+
+
+def counts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many statements have each verdict, hold or fail in which way, and are stale."""
+    counted: dict[str, Any] = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
+    counted["by_how"] = {
+        verdict: _by_how([r for r in rows if r["verdict"] == verdict]) for verdict in ("holds", "fails")
+    }
+    counted["stale"] = sum(r["stale"] is True for r in rows)
+    return counted
+
+
+def _by_how(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {how: sum(r["how"] == how for r in rows) for how in sorted({r["how"] for r in rows})}

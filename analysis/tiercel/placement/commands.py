@@ -117,9 +117,10 @@ def plan(
 
 
 @app.command()
-def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY) -> None:
+def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY, as_json: Json = False) -> None:
     """Make the sweep's dataset from what was measured: one row for each configuration."""
     from tiercel.placement.dataset import build_sweep
+    from tiercel.placement.section_figures import fastest_shares
     from tiercel.results.observations import collect
     from tiercel.site.measured import measured_folder
 
@@ -128,6 +129,12 @@ def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY) -> None:
     table = build_sweep(results, study)
     provenance = table.attrs["provenance"]
     left = provenance["left_out"]
+    if as_json:
+        print_json({
+            "path": str(table.attrs["path"]), "configurations": len(table), "systems": table.attrs["systems"],
+            "left_out": left, "failed_runs": provenance["failed_runs"], "fastest": fastest_shares(table),
+        })  # fmt: skip
+        return
     print(f"{table.attrs['path']}: {len(table)} configurations on {', '.join(table.attrs['systems'])}")
     if missing := left["configurations that lack a system"]:
         print(f"left out: {len(missing)} configurations without numbers on every system ({missing[0]}...)")

@@ -129,7 +129,8 @@ def serve(
 def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
-        list[Path] | None, typer.Option("--socket", help="A server that runs (repeat for several).")
+        list[str] | None,
+        typer.Option("--socket", help="A server that runs, its path or tcp:HOST:PORT (repeat for several)."),
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
     policy: Policy = "user-fair",
@@ -150,7 +151,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
-    from tiercel.layers.fairshare.protocol import Job
+    from tiercel.layers.fairshare.protocol import Job, tcp_address
     from tiercel.sharing.run import Request, run_program
 
     if socket and rate:
@@ -164,10 +165,9 @@ def run(
         arguments += ["--rate", str(size_of("--rate", rate))]
     asked = job or size > 1 or priority > 1 or user is not None or group is not None
     ticket = Job(job or f"user-{os.getuid()}", size, priority, user, group) if asked else None
+    servers = tuple(each if tcp_address(each) else Path(each) for each in socket or ())
     code = run_program(
-        Request(
-            command, prefix, tuple(socket or ()), data, tuple(arguments), ticket, bool(job), front, explain
-        )
+        Request(command, prefix, servers, data, tuple(arguments), ticket, bool(job), front, explain)
     )
     raise typer.Exit(code if code >= 0 else 128 - code)
 

@@ -91,7 +91,9 @@ def _show(found: dict[str, Any]) -> None:
         table.add_column(heading)
     for row in found["policies"]:
         low, high = row["slowdown_range"]
-        slower = f"{format_share(row['slowdown'], 1)} ({format_share(low, 1)} to {format_share(high, 1)})"
+        slower = format_share(row["slowdown"], 1)
+        if low < high:
+            slower += f" ({format_share(low, 1)} to {format_share(high, 1)})"
         share = _percent(row["share"])
         if row["entitled"] is not None:
             share += f" of {_percent(row['entitled'])}"

@@ -22,11 +22,12 @@ from tiercel.layers.fairshare.server import running_server
 
 @dataclass(frozen=True)
 class Request:
-    """What to run, and how: `sockets` are servers that run, `data` and `options` are for one of our own."""
+    """What to run, and how: `sockets` are servers that run (paths, or tcp:HOST:PORT, for which
+    FAIRSHARE_TICKET has a ticket), `data` and `options` are for one of our own."""
 
     command: Sequence[str]
     prefix: str
-    sockets: tuple[Path, ...] = ()
+    sockets: tuple[Path | str, ...] = ()
     data: Path | None = None
     options: tuple[str, ...] = ()
     job: Job | None = None
@@ -76,18 +77,31 @@ def _mounted(request: Request) -> str | None:
     """Return where the servers that run have their files mounted; UserError where one does not answer."""
     found = None
     for socket in request.sockets:  # else the program would find no file, and not say why
-        with Connection(socket) as connection:
-            found = connection.status().get("mount")
+        if isinstance(socket, Path):
+            with Connection(socket) as connection:
+                found = connection.status().get("mount")
+            continue
+        if request.job:
+            raise UserError(
+                f"--socket {socket}: over TCP a ticket says what the job is, no option of this command"
+            )
+        if not (ticket := os.environ.get("FAIRSHARE_TICKET")):
+            raise UserError(
+                f"--socket {socket}: needs a ticket in FAIRSHARE_TICKET: `tiercel share ticket` prints one "
+                "on the server's machine"
+            )
+        with Connection(socket, ticket):
+            pass
     return found
 
 
 def _usable(request: Request, mounted: str | None) -> bool:
     """Whether what lies at the prefix is no hindrance: the server's mount, or the place of another run's."""
-    if request.sockets:
-        return request.prefix == mounted
-    try:
+    if request.sockets and request.prefix == mounted:
+        return True
+    try:  # an empty folder is what a run leaves that was killed with its mount
         return (
-            namespace.may_have_own()
+            (bool(request.sockets) or namespace.may_have_own())
             and namespace.is_own(Path(request.prefix))
             and not os.path.ismount(request.prefix)
             and not any(Path(request.prefix).iterdir())
@@ -137,7 +151,7 @@ def _own_mount(stack: ExitStack, programs: Programs, data: Path, request: Reques
 
 
 def _library(stack: ExitStack, programs: Programs, request: Request) -> _Way:
-    sockets = list(request.sockets)
+    sockets: list[Path | str] = list(request.sockets)
     if not sockets:
         data = _data(stack, request)
         sockets = [stack.enter_context(running_server(programs, data, request.options)).socket]
@@ -148,5 +162,5 @@ def _library(stack: ExitStack, programs: Programs, request: Request) -> _Way:
             if request.named and not counts_as_job(ticket, connection.status()):
                 said = f"its administrator makes the jobs; {request.job.name} counts to your one job"
                 print(f"tiercel: {sockets[0]}: {said}", file=sys.stderr)
-    servers = ",".join(str(each.resolve()) for each in sockets)
+    servers = ",".join(str(each.resolve() if isinstance(each, Path) else each) for each in sockets)
     return _Way(client_environment(programs.library, request.prefix, servers, ticket))

@@ -206,7 +206,9 @@ def _document(folder: Path) -> dict[str, Any] | None:
 def _draw(figure: Figure, panels: Panels) -> None:
     columns = min(_PER_ROW, len(panels))
     rows = math.ceil(len(panels) / columns)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    kinds = {document["unit"] for _, document in panels}
+    # What counts the same has one axis: one that ends lower would look as high.
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=len(kinds) == 1)
     jobs = list(dict.fromkeys(job["job"] for _, document in panels for job in document["jobs"]))
     colours = style.colours(jobs)
     lines = {job: _LINES[n % len(_LINES)] for n, job in enumerate(jobs)}

@@ -78,6 +78,7 @@ def expand(
     do over several nodes is left out there, with a sentence in `notes`.
     """
     found = []
+    apart: Apart = {}
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
         stacks = stacks_of(study, experiment_name, site, layer_versions or {}, notes)
@@ -116,7 +117,13 @@ def expand(
                     for engine, reason in reasons.items()
                     if reason is None
                     for stack, each in _on_stacks(
-                        (experiment_name, workload_name), workload, (nodes, processes), stacks, site, notes
+                        (experiment_name, workload_name),
+                        workload,
+                        (nodes, processes),
+                        stacks,
+                        site,
+                        notes,
+                        apart,
                     )
                     if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
                     and not (stack.storage.objects and objects_unsupported(engine, workload))
@@ -125,7 +132,14 @@ def expand(
                     problem = _objects_problem(stack, workload, reasons, objects_unsupported)
                     if problem:
                         note(notes, f"{experiment_name} on {stack.name}: {problem}")
+    for (stack_name, said), names in apart.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        note(notes, f"{next(iter(names))}{more} on {stack_name}: {said}")
     return found
+
+
+#: By stack, and what is otherwise on it over several nodes: the workloads of which that is true, each once.
+Apart = dict[tuple[str, str], dict[str, None]]
 
 
 def _objects_problem(
@@ -147,6 +161,7 @@ def _on_stacks(
     stacks: list[Stack],
     site: Site,
     notes: list[str] | None,
+    apart: Apart,
 ) -> Iterator[tuple[Stack, Workload]]:
     """Yield the stacks that can do a workload at a scale (nodes, processes of each), and as what it goes."""
     experiment, name = names
@@ -164,7 +179,7 @@ def _on_stacks(
             continue
         each, said = workload.node_local() if nodes > 1 else (workload, "")
         if said:
-            note(notes, f"{name} on {stack.name}: {said}")
+            apart.setdefault((stack.name, said), {})[name] = None
         if each is not None:
             yield stack, each
 

@@ -72,17 +72,23 @@ class Connection:
     the server counts the job as there, and keeps its account.
     """
 
-    def __init__(self, address: Path, ticket: str | None = None) -> None:
+    def __init__(self, address: Path | str, ticket: str | None = None) -> None:
+        """Connect to the Unix socket of that path, or to tcp:HOST:PORT, which asks for a ticket."""
         self.address = address
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        there = tcp_address(address)
+        self._socket = socket.socket(socket.AF_UNIX if there is None else socket.AF_INET, socket.SOCK_STREAM)
         # Python's own timeout would not wait where others connect faster than the server takes them.
         whole, part = divmod(_TIMEOUT_S, 1)
         limit = struct.pack("@ll", int(whole), int(part * 1e6))
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         try:
-            self._socket.connect(str(address))
-            self._socket.settimeout(_TIMEOUT_S)
-            self._believe()
+            if there is None:
+                self._socket.connect(str(address))
+                self._socket.settimeout(_TIMEOUT_S)
+                self._believe()
+            else:  # of another machine's server no kernel says whose it is: the ticket's secret does
+                self._socket.settimeout(_TIMEOUT_S)
+                self._socket.connect(there)
             challenge = self._receive()
             nonce = os.urandom(_NONCE_BYTES)
             self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge, nonce))
@@ -194,6 +200,17 @@ class Connection:
                 raise ConnectionResetError("the server closed the connection")
             found += piece
         return found
+
+
+def tcp_address(address: Path | str) -> tuple[str, int] | None:
+    """Return host and port of tcp:HOST:PORT, None for a path; UserError for neither."""
+    scheme, _, place = str(address).partition(":")
+    if scheme != "tcp":
+        return None
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"{address}: must be tcp:HOST:PORT")
+    return host, int(port)
 
 
 def _proof(ticket: str | None, challenge: bytes, nonce: bytes) -> bytes:

@@ -18,7 +18,7 @@ def noise(results: Results) -> Iterable[Finding]:
     """Say how far two placements of the same configuration lie from each other."""
     own = [row for row in results.floors if row["source"] == "own"]
     if not own:
-        if results.total and all(n.origin == "simulated" for n in results.numbers):
+        if results.numbers and all(n.origin == "simulated" for n in results.numbers):
             yield Finding(
                 "researcher",
                 "fact",

@@ -1,0 +1,93 @@
+"""What the report has of a paper: its figures that the study gets, and its numbers beside ours."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from tiercel.errors import UserError
+from tiercel.pages import words
+from tiercel.pages.tables import Table, table
+from tiercel.papers.book import read_book
+from tiercel.papers.load import load_papers
+from tiercel.papers.model import Item, Paper, Statement
+from tiercel.papers.verdicts import row
+from tiercel.project import project_root
+from tiercel.report.sections.base import Block, Context, Section, sections
+
+_STATES = {"whole": "as in the paper", "part": "with differences", "missing": "not got", "drawing": ""}
+
+
+@sections.register("papers")
+def papers(context: Context) -> Section | None:
+    """Return the section, or None for a study that repeats no paper."""
+    study = context.results.study.study
+    found = [(paper, items) for paper in load_papers() if (items := list(items_of(paper, study)))]
+    if not found:
+        return None
+    names = words.listed([f"{p.name} (paper {p.paper}, {p.by})" for p, _ in found])
+    return Section(
+        "papers",
+        "Beside the paper",
+        (f"This study repeats figures and tables of {names}.",),
+        notes=(
+            "Figures of ours are those of `tiercel claims`: of the machine and day that it says, by commands "
+            "of their own, and not this report's. `tiercel papers` has the commands at the paper's size.",
+        ),
+        blocks=tuple(_block(paper, items) for paper, items in found),
+    )
+
+
+def _block(paper: Paper, items: list[Item]) -> Block:
+    folded: list[tuple[str, tuple[Table, ...]]] = [
+        (f"{words.listed([i.item for i in items])}: what is got, and what differs", (_items(items),))
+    ]
+    if asked := [s for s in paper.statements if {i.item for i in items} & set(s.items)]:
+        folded += [("What the paper says of them, and whether it holds", tuple(_statements(paper, asked)))]
+    return Block(f"{paper.title} ({paper.name})", folded=tuple((w, t) for w, t in folded if t))
+
+
+def items_of(paper: Paper, study: str) -> Iterator[Item]:
+    """Yield the items of a paper that a study is evaluated for."""
+    for item in paper.items:
+        commands = [shlex.split(c) for c in (*item.paper_size, *item.quick, *item.simulated)]
+        if any(words[1:2] == ["evaluate"] and study in words for words in commands):
+            yield item
+
+
+def _items(items: list[Item]) -> Table:
+    heads = ("Item", "What it shows", "Here", "Got", "Differs")
+    rows = [[i.item, i.shows, i.figure.removeprefix("report, "), _STATES[i.state], i.lacks] for i in items]
+    return table("Figures and tables of the paper", heads, rows)
+
+
+def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
+    try:
+        book, root = read_book(), project_root()
+    except UserError:  # a damaged book is told by `tiercel claims`, and hides no other result
+        return
+    rows = [row(paper, statement, book, root) for statement in asked]
+    lines = [
+        [r["says"], _with_unit(r["value"], r["unit"]), _with_unit(_figure(r["ours"]), r["unit"]),
+         _verdict(r),
+         r["date"] or "", r["id"]]
+        for r in rows
+    ]  # fmt: skip
+    yield table("What the paper says", ("Statement", "Paper", "Ours", "Verdict", "Found", "Name"), lines)
+
+
+def _verdict(r: dict[str, Any]) -> str:
+    if r["verdict"] not in ("holds", "fails"):
+        return f"{r['verdict']}: {r['why']}"
+    return f"{r['verdict']}, {r['how']}" + (", stale" if r["stale"] else "")
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _with_unit(value: str, unit: str) -> str:
+    if value in ("", "none"):
+        return ""
+    return value if unit in ("none", "name") else f"{value} {unit}"
