@@ -91,6 +91,18 @@ def test_what_a_look_claimed_stays_claimed() -> None:
     assert after["p_corrected"].tolist() == pytest.approx(claimed["p_corrected"].tolist())
 
 
+@pytest.mark.studies
+def test_further_rounds_change_nothing_of_what_was_seen_before() -> None:
+    """What the rounds of a study have in common was told anew by those of later looks: where all runs of
+    neighbouring times are like each other, 2 of 85 claims were gone, at p = 1 in place of 0.02."""
+    rates = simulated(Case("log-normal", 0.1, ratio=1.2, world="wave"), 20, np.random.default_rng(21))
+    table = further(rates, 5, np.where(np.arange(WORKLOADS) % 2, 20, 5))
+    before = comparisons(table[table["look"] == 0]).query("scope == 'all' and verdict != 'undecided'")
+    after = comparisons(table).query("scope == 'all'").set_index("workload").loc[before["workload"]]
+    assert len(before) >= 8 and set(after["verdict"]) == {"higher"}
+    assert after["p_corrected"].tolist() == pytest.approx(before["p_corrected"].tolist(), rel=1e-9)
+
+
 def one_sided(rates: np.ndarray, factor: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a study of five rounds, and it with 20 further rounds of storage b alone, slower by `factor`."""
     table = table_of(rates)

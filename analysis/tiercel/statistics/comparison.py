@@ -36,7 +36,7 @@ from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.distributions import f_above, t_beyond, t_bound
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
-from tiercel.statistics.satterthwaite import satterthwaite
+from tiercel.statistics.satterthwaite import of_seen, satterthwaite
 from tiercel.statistics.summary import Values, finite
 from tiercel.statistics.usual import USUAL, usual_p
 from tiercel.statistics.wander import EXPLAINS, STEADY, Wander
@@ -96,15 +96,14 @@ class Parts:
         degrees of freedom (B. L. Welch, Biometrika 34, 1947); one repetition has an infinite variance."""
         if any(n < 2 for side in self.sides for _, n in side):
             return math.inf, 1.0
-        # A system varies at one scale about as at another: its degrees of freedom add up.
         parts = [
-            (
-                sum(variance / (n + more) for variance, n in side) / len(side) ** 2,
-                float(sum(n + more - 1 for _, n in side)),
-            )
+            (variance / (n + more) / len(side) ** 2, float(n + more - 1))
             for side in self.sides
+            for variance, n in side
         ]
-        return sum(variance for variance, _ in parts), satterthwaite(parts)
+        # A system may vary more at one scale than at another: what varies most has its own freedom alone.
+        freedom = of_seen(parts) if len(self.sides[0]) > 1 else satterthwaite(parts)
+        return sum(variance for variance, _ in parts), freedom
 
 
 @dataclass(frozen=True)

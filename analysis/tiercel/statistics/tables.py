@@ -251,7 +251,14 @@ def comparisons(
     found: list[_Row] = []
     looks = sorted({0, *map(int, rows["look"])})
     for look in looks:
-        found = _at_look(rows[rows["look"] <= look], spread_of, look, margin)
+        then = rows, spread_of
+        if look != looks[-1]:  # what rounds had in common, too, is what was seen of it then
+            measured = observations[observations["look"].fillna(0) <= look]
+            then = (
+                compared(measured, excluded, twins=True),
+                placements.lookup(placements.spreads(measured, excluded)),
+            )
+        found = _at_look(*then, look, margin)
         for row in found:
             if row.comparison.verdict != "undecided":
                 claimed.setdefault(row.key, (look, row.comparison))
