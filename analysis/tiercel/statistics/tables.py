@@ -29,7 +29,7 @@ from tiercel.statistics.kinds import kinds_changed
 from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
 from tiercel.statistics.ranking import MARGIN, same
-from tiercel.statistics.rounds import compared, met, unflattened
+from tiercel.statistics.rounds import compared, later, met, unflattened
 from tiercel.statistics.select import (
     GROUP,
     SAME,
@@ -326,7 +326,7 @@ def _at_look(
         ]
         for place, made, undecided in zip(members, judged, left, strict=True):
             needed = None
-            if undecided and family[-1] == "whole":
+            if undecided and family[-1] == "whole" and not made.later:
                 needed = repetitions_needed(made.parts, sum(left), share(look + 1), margin)
             found[place] = _Row(found[place].words, made, needed)
     return found
@@ -400,6 +400,7 @@ def _compared(
     words = words | amounts(strata)
     measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
     made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured, changed)
+    made = replace(made, later=max(later(a, b) for a, b in strata))
     return _Row(words | _medians(strata, measured), made)
 
 
