@@ -130,7 +130,7 @@ class Synthetic:
 
     def add(self, experiment, workload, title, storage, processes, repetition, twin, flags, **numbers):
         identity = self._identity(experiment, workload, title, storage, processes, repetition, twin)
-        began = 1.7e9 + 10 * len(self.observations)
+        began = 1.7e9 + 3000 * repetition + len(self.observations)  # rounds hold all storages
         row = {**identity, **_CONTEXT, "role": "measured", "phase": 0, "began": began, "flags": flags}
         self.observations.append(row | numbers)
         if not self.runs or self.runs[-1]["run"] != identity["run"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.site.machine import memory, memory_limit
+from tiercel.site.machine import free_memory, memory, memory_limit
 from tiercel.site.mounts import read_mounts
 
 MIB = 1024**2
@@ -85,6 +85,29 @@ def test_version_2(tmp_path: Path) -> None:
 def test_version_2_pages_are_taken_away_above_high(tmp_path: Path) -> None:
     limits(tmp_path, {"cg/a/memory.max": 800 * MIB, "cg/a/memory.high": 600 * MIB})
     assert memory_limit(process(tmp_path, "0::/a\n", "/ /cg cgroup2 rw")) == 600 * MIB
+
+
+def test_what_a_limit_leaves_is_all_that_can_be_had(tmp_path: Path) -> None:
+    """Of 1,000 MiB 700 are used, 150 of these by files: 450 are left. What lies on tmpfs is not dropped."""
+    (tmp_path / "meminfo").write_text(f"MemTotal: {2**30} kB\nMemAvailable: {2**20} kB\n")
+    version1(tmp_path, {"job": 1000 * MIB, "job/step": V1_NONE})
+    self = process(tmp_path, "4:memory:/job/step\n", V1)
+    assert free_memory(self, tmp_path) == 2**30  # what is used is not said
+    group = tmp_path / "memory" / "job"
+    (group / "memory.usage_in_bytes").write_text(f"{700 * MIB}\n")
+    said = {"cache": 600, "total_inactive_file": 100, "total_active_file": 50, "total_inactive_anon": 450}
+    (group / "memory.stat").write_text("".join(f"{name} {n * MIB}\n" for name, n in said.items()))
+    assert free_memory(self, tmp_path) == 450 * MIB
+    (tmp_path / "meminfo").write_text("MemAvailable: 1024 kB\n")
+    assert free_memory(self, tmp_path) == MIB
+
+
+def test_version_2_what_a_limit_leaves(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text(f"MemAvailable: {2**20} kB\n")
+    limits(tmp_path, {"c/job/memory.max": "max", "c/job/memory.high": 800 * MIB})
+    limits(tmp_path, {"c/job/memory.current": 700 * MIB, "c/job/memory.stat": f"inactive_file {50 * MIB}"})
+    self = process(tmp_path, "0::/job\n", "/ /c cgroup2 rw")
+    assert free_memory(self, tmp_path) == 150 * MIB
 
 
 def test_no_control_groups_at_all(tmp_path: Path) -> None:

@@ -143,6 +143,15 @@ def test_few_workloads_under_load_claim_little_that_is_false() -> None:
     assert spoilt <= 18  # it was 30
 
 
+def test_one_infinite_rate_hides_no_change() -> None:
+    """It is left out as a missing one is: the storage was taken for steady."""
+    busy = np.tile([0.0, HALF, HALF, 0.0, 0.0], (16, 1)) + noise(3)
+    lost, broken = busy.copy(), busy.copy()
+    lost[2, 3], broken[2, 3] = np.nan, np.inf
+    found = [wander(level(each, NAMES), level(noise(4), NAMES)) for each in (lost, broken)]
+    assert found[0] == found[1] != STEADY
+
+
 def test_rounds_that_are_missing_are_left_out() -> None:
     busy = np.tile([0.0, HALF, HALF, 0.0, 0.0], (16, 1)) + noise(3)
     whole = wander(level(busy, NAMES), level(noise(4), NAMES))

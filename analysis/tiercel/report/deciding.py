@@ -14,7 +14,7 @@ from tiercel.report import words
 from tiercel.report.classes import WorkloadClass
 from tiercel.report.data import Record, Results
 from tiercel.statistics.comparison import NO_PAIR
-from tiercel.statistics.ranking import same
+from tiercel.statistics.ranking import NOT_IN_TURN, same
 from tiercel.units import format_duration
 
 
@@ -118,6 +118,10 @@ _CAUSES = (
     (
         NO_PAIR,
         "nothing was measured twice over (twins: true in the study does that), so the noise is not known",
+    ),
+    (
+        NOT_IN_TURN,
+        "one was measured after the other (a new seed: in the study measures all of them again, in turn)",
     ),
     ("one of the two changed", "storages changed as much from round to round"),
     ("scales differ", "one is ahead at some scales and not at others"),

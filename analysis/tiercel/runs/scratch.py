@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError
-from tiercel.memory import available_memory
+from tiercel.site.machine import free_memory
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.units import format_share, format_size
@@ -125,7 +125,7 @@ def space_problem(stack: Stack, footprint: int) -> str | None:
             f"storage {stack.name}: {format_size(footprint)} more would fill {storage.mount} beyond "
             f"{format_share(storage.fill_limit)} (fill_limit) of {format_size(capacity)}"
         )
-    if storage.medium == "memory" and footprint > (memory := available_memory() or 0) // 2:
+    if storage.medium == "memory" and footprint > (memory := free_memory() or 0) // 2:
         return (
             f"storage {stack.name} is memory: {format_size(footprint)} is more than half of the "
             f"{format_size(memory)} available"

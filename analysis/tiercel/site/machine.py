@@ -9,11 +9,19 @@ import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from tiercel.memory import available_memory
 from tiercel.site.mounts import Mount, parse_mountinfo
 
 #: By type of the mount: the files of a control group that limit its memory. Above `high` pages are taken
 #: away from a group as above `max`.
 _LIMITS = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
+#: What a group uses, and what of that are files' pages, which are dropped where memory is short (those of
+#: tmpfs are not: they are no files' pages to the kernel).
+_USED = {"cgroup": "memory.usage_in_bytes", "cgroup2": "memory.current"}
+_FILES = {
+    "cgroup": ("total_inactive_file", "total_active_file"),
+    "cgroup2": ("inactive_file", "active_file"),
+}
 #: Version 1 says by a number beyond all memory that there is no limit.
 _UNLIMITED = 2**60
 
@@ -35,22 +43,38 @@ def memory_limit(process: Path = Path("/proc/self")) -> int | None:
 
     The least limit of its control group and of all above it that can be seen; None where there is none.
     """
-    try:
-        groups = (process / "cgroup").read_text(errors="surrogateescape")
-        mounts = parse_mountinfo((process / "mountinfo").read_text(errors="surrogateescape"))
-    except OSError:  # a kernel without control groups
-        return None
     limits = [
         limit
-        for group, files in _groups(groups, mounts)
-        for file in files
+        for group, kind in _groups(process)
+        for file in _LIMITS[kind]
         if (limit := _limit(group / file)) is not None
     ]
     return min(limits, default=None)
 
 
-def _groups(groups: str, mounts: list[Mount]) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield the folders of the groups that may limit the process' memory, and the files that say so."""
+def free_memory(process: Path = Path("/proc/self"), proc: Path = Path("/proc")) -> int | None:
+    """Return the bytes that this process can still have: of the machine's, or of what its job or container
+    may hold where that leaves less. None where Linux does not say."""
+    left = [available_memory(proc)]
+    for group, kind in _groups(process):
+        limits = [limit for file in _LIMITS[kind] if (limit := _limit(group / file)) is not None]
+        used = _limit(group / _USED[kind])
+        if limits and used is not None:
+            left.append(max(0, min(limits) - used + _dropped(group, kind)))
+    return min((each for each in left if each is not None), default=None)
+
+
+def _groups(process: Path) -> list[tuple[Path, str]]:
+    """Return the folders of the groups that may limit the process' memory, with the types of their mounts."""
+    try:
+        groups = (process / "cgroup").read_text(errors="surrogateescape")
+        mounts = parse_mountinfo((process / "mountinfo").read_text(errors="surrogateescape"))
+    except OSError:  # a kernel without control groups
+        return []
+    return list(_folders(groups, mounts))
+
+
+def _folders(groups: str, mounts: list[Mount]) -> Iterator[tuple[Path, str]]:
     for line in groups.splitlines():
         _number, controllers, group = line.split(":", 2)
         kind = "cgroup" if controllers else "cgroup2"
@@ -59,7 +83,16 @@ def _groups(groups: str, mounts: list[Mount]) -> Iterator[tuple[Path, tuple[str,
         for mount in mounts:
             if mount.type == kind and (kind == "cgroup2" or "memory" in mount.options.split(",")):
                 for folder in _upwards(group, mount.root):
-                    yield mount.point / folder, _LIMITS[kind]
+                    yield mount.point / folder, kind
+
+
+def _dropped(group: Path, kind: str) -> int:
+    """Return the bytes of a group that are files' pages."""
+    try:
+        rows = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return sum(int(rows.get(name, 0)) for name in _FILES[kind])
+    except (OSError, ValueError):
+        return 0
 
 
 def _upwards(group: str, root: str) -> list[PurePosixPath]:

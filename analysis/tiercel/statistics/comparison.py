@@ -36,11 +36,12 @@ from tiercel.statistics.bootstrap import ratio_interval
 from tiercel.statistics.distributions import f_above, t_beyond, t_bound
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.placements import between
-from tiercel.statistics.satterthwaite import satterthwaite
+from tiercel.statistics.ranking import NOT_IN_TURN
+from tiercel.statistics.satterthwaite import of_seen, satterthwaite
 from tiercel.statistics.summary import Values, finite
 from tiercel.statistics.usual import USUAL, usual_p
 from tiercel.statistics.wander import EXPLAINS, STEADY, Wander
-from tiercel.units import format_share
+from tiercel.units import format_duration, format_share
 
 Verdict = Literal["higher", "lower", "undecided"]
 Sample = Iterable[Any]
@@ -96,15 +97,14 @@ class Parts:
         degrees of freedom (B. L. Welch, Biometrika 34, 1947); one repetition has an infinite variance."""
         if any(n < 2 for side in self.sides for _, n in side):
             return math.inf, 1.0
-        # A system varies at one scale about as at another: its degrees of freedom add up.
         parts = [
-            (
-                sum(variance / (n + more) for variance, n in side) / len(side) ** 2,
-                float(sum(n + more - 1 for _, n in side)),
-            )
+            (variance / (n + more) / len(side) ** 2, float(n + more - 1))
             for side in self.sides
+            for variance, n in side
         ]
-        return sum(variance for variance, _ in parts), satterthwaite(parts)
+        # A system may vary more at one scale than at another: what varies most has its own freedom alone.
+        freedom = of_seen(parts) if len(self.sides[0]) > 1 else satterthwaite(parts)
+        return sum(variance for variance, _ in parts), freedom
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,8 @@ class Comparison:
     """p of usual runs alike (:mod:`tiercel.statistics.usual`), for this comparison alone."""
     scale_p: float = 1.0
     """The least p of the rank test at a single scale, in the direction of the ratio, times the scales."""
+    later: float = 0.0
+    """Seconds by which one side was measured after the other; 0 where they took turns."""
 
     @property
     def separated(self) -> bool:
@@ -297,6 +299,8 @@ def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:
 def _tested(c: Comparison) -> float:
     """Return the p that is corrected for the family: 1 for what a change alone explains, since that is one
     and the same for all, and whatever goes together would pass Hochberg's step at 5 %."""
+    if c.later:
+        return 1.0
     if c.model_p is None:
         return c.p_value
     return 1.0 if c.changed_p >= EXPLAINS else c.model_p
@@ -321,7 +325,9 @@ def _judged(c: Comparison, family: int) -> Comparison:
     if not math.isfinite(c.ratio):
         return c
     reason = ""
-    if not c.floor.known:
+    if c.later:
+        reason = f"{NOT_IN_TURN}: one ran {format_duration(c.later)} after the other, which may be all of it"
+    elif not c.floor.known:
         reason = NO_PAIR
     elif c.model_p is not None:
         reason = _unplaced(c, family)

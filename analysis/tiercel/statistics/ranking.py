@@ -31,6 +31,9 @@ MARGIN = 1.1
 #: Repetitions on each side from which "the same" may be said: the interval of fewer values is too short
 #: (tests/statistics/test_ranking.py simulates how often it is then said wrongly).
 SAME_FROM = 5
+#: How the reason begins where one of two systems was measured after the other: neither a difference nor "the
+#: same" is told from what changed between.
+NOT_IN_TURN = "not measured in turn"
 
 
 def reverse(row: Record) -> Record:
@@ -70,6 +73,8 @@ def same(row: Mapping[str, Any]) -> bool:
     """
     farthest, margin = row.get("farthest", math.nan), row.get("margin", MARGIN)
     if farthest > margin or farthest < 1 / margin:
+        return False
+    if str(row.get("reason", "")).startswith(NOT_IN_TURN):
         return False
     enough = min(row["n_a"], row["n_b"]) >= SAME_FROM
     return bool(enough and row["low"] >= 1 / margin and row["high"] <= margin)

@@ -82,6 +82,19 @@ def met(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return first, second
 
 
+def later(a: pd.DataFrame, b: pd.DataFrame) -> float:
+    """Return the seconds from the end of one side to the beginning of the other, 0 where they took turns.
+
+    Rounds hold both sides; only a storage (or a workload on it) that came to the study later, or one whose
+    runs all failed at first, has rounds of its own, under the same numbers: what one time has against
+    another is no difference between storages.
+    """
+    if min(a["repetition"].nunique(), b["repetition"].nunique()) < 2 or (a["origin"] != "measured").any():
+        return 0.0
+    gap = max(b["began"].min() - a["began"].max(), a["began"].min() - b["began"].max())
+    return max(0.0, float(gap)) if pd.notna(gap) else 0.0  # no number: an engine that does not say when
+
+
 def _effects(study: pd.DataFrame) -> dict[float, float]:
     """Return what each round of a study had in common, by its number."""
     rate = study["bandwidth"].where(study["bandwidth"] > 0, study["operation_rate"])

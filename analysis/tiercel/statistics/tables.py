@@ -29,7 +29,7 @@ from tiercel.statistics.kinds import kinds_changed
 from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
 from tiercel.statistics.ranking import MARGIN, same
-from tiercel.statistics.rounds import compared, met, unflattened
+from tiercel.statistics.rounds import compared, later, met, unflattened
 from tiercel.statistics.select import (
     GROUP,
     SAME,
@@ -251,7 +251,14 @@ def comparisons(
     found: list[_Row] = []
     looks = sorted({0, *map(int, rows["look"])})
     for look in looks:
-        found = _at_look(rows[rows["look"] <= look], spread_of, look, margin)
+        then = rows, spread_of
+        if look != looks[-1]:  # what rounds had in common, too, is what was seen of it then
+            measured = observations[observations["look"].fillna(0) <= look]
+            then = (
+                compared(measured, excluded, twins=True),
+                placements.lookup(placements.spreads(measured, excluded)),
+            )
+        found = _at_look(*then, look, margin)
         for row in found:
             if row.comparison.verdict != "undecided":
                 claimed.setdefault(row.key, (look, row.comparison))
@@ -319,7 +326,7 @@ def _at_look(
         ]
         for place, made, undecided in zip(members, judged, left, strict=True):
             needed = None
-            if undecided and family[-1] == "whole":
+            if undecided and family[-1] == "whole" and not made.later:
                 needed = repetitions_needed(made.parts, sum(left), share(look + 1), margin)
             found[place] = _Row(found[place].words, made, needed)
     return found
@@ -393,6 +400,7 @@ def _compared(
     words = words | amounts(strata)
     measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
     made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured, changed)
+    made = replace(made, later=max(later(a, b) for a, b in strata))
     return _Row(words | _medians(strata, measured), made)
 
 

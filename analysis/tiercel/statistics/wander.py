@@ -117,6 +117,7 @@ def level(logs: Floats, configurations: npt.ArrayLike, rounds: tuple[int, ...] =
     """Return what rounds have in common, from logarithms: a row for each series, a column for each round, NaN
     where there is none. Series of one configuration ran together, and count as one. None for too few."""
     names = np.asarray(configurations)
+    logs = np.where(np.isfinite(logs), logs, np.nan)  # of an infinite rate, too
     known = np.isfinite(logs).sum(axis=1) >= 2
     logs, names = logs[known], names[known]
     groups = list(dict.fromkeys(names.tolist()))
