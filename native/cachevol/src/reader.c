@@ -84,7 +84,7 @@ static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t
     }
     enum cv_evident evident = cv_changes_are_evident(reader->base, !cv_config.quiet, &why);
     if (evident == CV_EVIDENT_LATER) {
-        cv_because(reader->path, NOT_CACHED, "not yet: what was written to it is being written out", false);
+        cv_because(reader->path, NOT_CACHED, why, false);
         return;
     }
     if (evident == CV_EVIDENT) {
