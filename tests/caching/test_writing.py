@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -202,11 +203,19 @@ def test_the_budget_holds_and_the_program_waits(node: Node) -> None:
     assert whole(node.base / "f.h5", size=8 * MIB)
 
 
+def reasons(node: Node) -> set[str]:
+    """Why the program that ended last did not stage."""
+    found: dict[str, Any] = node.counts()
+    assert {r["what"] for r in found["reasons"]} == {"not staged"}
+    return {r["why"] for r in found["reasons"]}
+
+
 def test_without_budget_everything_goes_direct(node: Node) -> None:
     node.good(WRITE, size=MIB)
     assert whole(node.base / "f.h5")
     assert node.counts()["staged_bytes"] == 0
     assert node.counts()["direct_full"] > 0
+    assert reasons(node) == {"in part: the node-local storage is full (HDF5_CACHE_STORAGE_SIZE)"}
 
 
 @needs_root
@@ -274,9 +283,22 @@ def test_base_storage_refuses_a_large_file(node: Node) -> None:
 def test_no_marker_can_be_put_beside_the_file(node: Node) -> None:
     """Then nothing would tell others of staged data: nothing is staged."""
     (node.base / ".f.h5.cachevol").mkdir()
-    node.good(WRITE)
+    done = node.run(WRITE)
+    assert done.returncode == 0, done.stderr
     assert node.counts()["staged_bytes"] == 0
     assert whole(node.base / "f.h5")
+    assert done.stderr == f"cachevol: {node.base}/f.h5: not staged: no marker can be laid beside it\n"
+    assert reasons(node) == {"no marker can be laid beside it"}
+
+
+def test_a_node_without_a_folder_is_told_for_each_file(node: Node) -> None:
+    node.local.rmdir()
+    node.good(WRITE + "\nfor d in h5py.File('f.h5').values(): d[...]")
+    found: dict[str, Any] = node.counts()
+    assert [(r["what"], r["why"]) for r in found["reasons"]] == [
+        ("not staged", "there is no node-local folder"),
+        ("not cached", "there is no node-local folder"),
+    ]
 
 
 def test_two_jobs_on_one_folder(node: Node) -> None:
