@@ -373,3 +373,33 @@ def test_configuration_file_of_the_original(node: Node, tmp_path: Path) -> None:
     )
     assert "SSD.cfg:1: HDF5_CACHE_STORAGE_SIZE has no usable value: nothing is cached" in done.stderr
     assert whole(node.base / "f.h5")
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_program_that_asks_where_data_lie(node: Node, checkpoint: bool) -> None:
+    """PyTables reads chunks at their address by itself, without a flush: plain HDF5 has them there."""
+    node.good("""
+        with h5py.File("f.h5", "w") as f:
+            d = f.create_dataset("chunked", (4 * 65536,), "<i8", chunks=(65536,))
+            for i in range(4):
+                d.id.write_direct_chunk((i * 65536,), np.full(65536, i, "<i8").tobytes())
+            f["x"] = np.full(131072, 9, "<i8")
+            with open("f.h5", "rb") as file:
+                for i in range(4):
+                    file.seek(d.id.get_chunk_info_by_coord((i * 65536,)).byte_offset)
+                    assert file.read(8 * 65536) == np.full(65536, i, "<i8").tobytes()
+                d.id.write_direct_chunk((0,), np.full(65536, 7, "<i8").tobytes())
+                file.seek(d.id.get_chunk_info(0).byte_offset)
+                assert file.read(8 * 65536) == np.full(65536, 7, "<i8").tobytes()
+                d.id.write_direct_chunk((65536,), np.full(65536, 6, "<i8").tobytes())
+                told = []
+                def tell(info):
+                    file.seek(info.byte_offset)
+                    told.append(int(np.frombuffer(file.read(8), "<i8")[0]))
+                d.id.chunk_iter(tell)
+                assert told == [7, 6, 2, 3], told
+                f["y"] = np.full(131072, 8, "<i8")
+                file.seek(f["y"].id.get_offset())
+                assert file.read(8 * 131072) == np.full(131072, 8, "<i8").tobytes()
+        """, checkpoint=checkpoint)  # fmt: skip
+    assert node.counts()["staged_bytes"] > MIB
