@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.traces import IOFrame, open_trace
+from tiercel.traces import IOFrame, engine, open_trace
 from tiercel.traces.page import job_page
 from tiercel.traces.readers.dftracer import DFTracer
 from tiercel.traces.schema import NAMES, UNITS
@@ -336,3 +336,19 @@ def test_a_filter_that_raises_leaves_no_file(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ZeroDivisionError):
         frame.select(filter=wrong)
     assert not list((tmp_path / "temporary").glob("tiercel-filter-*"))
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "threads"), [(512, 64, 4), (256, 64, 2), (64, 64, 1), (512, 2, 2)]
+)
+def test_no_more_cores_compute_than_the_memory_feeds(
+    monkeypatch: pytest.MonkeyPatch, memory: int, cores: int, threads: int
+) -> None:
+    """All 16 cores of a node at once did not get through a trace of 16 processes with 256 MiB."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    engine._database.cache_clear()
+    try:
+        with engine.connection(memory << 20) as database:
+            assert database.execute("SELECT current_setting('threads')").fetchone() == (threads,)
+    finally:
+        engine._database.cache_clear()

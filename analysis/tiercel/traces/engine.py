@@ -24,6 +24,9 @@ from tiercel.traces.schema import LATER, NAMES
 DEFAULT_MEMORY = 512 << 20
 #: With less DuckDB does not get through a plain sum.
 LEAST_MEMORY = 64 << 20
+#: What each core that computes needs: DuckDB's documentation asks for 125 MB (Tuning Workloads). On a node of
+#: 16 cores, all of them at once, traces of 16 processes did not get through with 256 MiB.
+_MEMORY_PER_CORE = 128 << 20
 
 
 #: What only a row shows: a text that is no number, a sum beyond 64 bits, a filter that calls `error`.
@@ -32,7 +35,7 @@ _OF_VALUES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.Inv
 
 @contextmanager
 def connection(memory: int, ordered: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection that uses at most `memory` bytes and this process' share of the cores.
+    """Give a connection that uses at most `memory` bytes, and as many of this process' cores as those feed.
 
     `ordered`: answers keep the order of the files' rows, which is nearly that of time. Connections share one
     database for each (memory, ordered): making one takes 15 ms. UserError for what no query can help: a
@@ -67,7 +70,7 @@ def _database(process: int, memory: int, ordered: bool) -> duckdb.DuckDBPyConnec
         ":memory:",
         config={
             "memory_limit": f"{max(memory, LEAST_MEMORY) // 1024}KiB",
-            "threads": len(os.sched_getaffinity(0)),
+            "threads": max(1, min(len(os.sched_getaffinity(0)), memory // _MEMORY_PER_CORE)),
             "temp_directory": str(spill),  # made only when a query spills
             "preserve_insertion_order": ordered,
             "autoinstall_known_extensions": False,
