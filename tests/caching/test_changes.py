@@ -94,15 +94,26 @@ class Reader:
         return self.child.stdout.readline().strip()
 
 
+@pytest.fixture(scope="module")
+def no_lease(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("lease") / "no_lease.so"
+    source = Path(__file__).with_name("no_lease.c")
+    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
 @pytest.mark.parametrize("how", [by_writing, by_mapping, by_mapping_and_syncing])
 @pytest.mark.parametrize("quiet", [0, 0.02])
 def test_a_change_shows_at_once(
-    node: Node, how: Callable[[Path, int], AbstractContextManager[Change]], quiet: float
+    node: Node, how: Callable[[Path, int], AbstractContextManager[Change]], quiet: float, no_lease: Path
 ) -> None:
-    """In the file that is held open, and in the one that is opened next."""
+    """In the file that is held open, and in the one that is opened next.
+
+    Where nobody says who has it open for writing, only dirty pages and times tell.
+    """
     path = node.base / "f.h5"
     offset = make(path)
-    reader = Reader(node.start(READER.format(pause=0.1), quiet=quiet))
+    reader = Reader(node.start(READER.format(pause=0.1), quiet=quiet, extra={"LD_PRELOAD": str(no_lease)}))
     with how(path, offset) as change:
         for value in range(2, 12):
             assert reader.tell("f.h5") == "read"
@@ -123,6 +134,29 @@ def test_a_copy_outlives_no_mapped_change(node: Node) -> None:
             for _ in range(2):
                 out = node.good("for _ in range(2): print(*np.unique(h5py.File('f.h5')['x'][...]))")
                 assert out.split() == [str(value)] * 2
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_file_that_is_open_for_writing_is_not_copied(node: Node, mapped: bool) -> None:
+    """A write changes the file's times when it begins: what it brings later does not show in them."""
+    path = node.base / "f.h5"
+    make(path)
+    os.sync()
+    writer = os.open(path, os.O_RDWR)
+    memory = mmap.mmap(writer, 0) if mapped else None
+    if mapped:
+        os.close(writer)
+    read_twice = "f = h5py.File('f.h5', locking=False); f['x'][...]; time.sleep(0.3); f['x'][...]"
+    node.good(read_twice, quiet=0.02)
+    counts: dict[str, Any] = node.counts()
+    assert counts["files_cached"] == 0
+    assert "not yet: a program has it open for writing" in [r["why"] for r in counts["reasons"]]
+    if memory:
+        memory.close()
+    else:
+        os.close(writer)
+    node.good(read_twice, quiet=0.02)
+    assert node.counts()["files_cached"] == 1
 
 
 def test_a_file_in_memory_is_not_copied(node: Node) -> None:

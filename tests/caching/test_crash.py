@@ -156,6 +156,38 @@ def test_opening_the_file_again_replays_by_itself(node: Node, monkeypatch: pytes
     assert not node.logs
 
 
+def test_another_program_with_the_number_of_the_killed_one_replays(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container the next program often has the number that the last one had."""
+    told = killed(node, WRITER, 40, 0, monkeypatch)
+    out = node.good("""
+        lines = open(".f.h5.cachevol").read().splitlines()
+        lines[2] = str(os.getpid())
+        open(".f.h5.cachevol", "w").write("\\n".join(lines) + "\\n")
+        print(sum(int(d[0]) == int(n[1:]) for n, d in h5py.File('f.h5').items()))
+        """)
+    assert int(out) >= len(told)
+    assert node.counts()["replayed_logs"] == 1
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_file_that_is_open_already_is_not_replayed(node: Node, gone: bool) -> None:
+    """Also where a cleaner of temporary folders took what tells that its log is alive."""
+    node.good(f"""
+        gone = {gone}
+        f = h5py.File("f.h5", "w")
+        for i in range(20):
+            f.create_dataset(f"d{{i}}", data=np.full(20_000, i, "<i8"))
+        (control,) = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/logs/*/control")
+        if gone:
+            os.unlink(control)
+        g = h5py.File("f.h5", "a")
+        assert all((g[f"d{{i}}"][...] == i).all() for i in range(20))
+        """)
+    assert node.counts()["replayed_logs"] == 0
+
+
 def test_a_file_that_is_emptied_needs_no_replay(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     killed(node, WRITER, 40, 0, monkeypatch)
     node.good("with h5py.File('f.h5', 'w') as f: f['x'] = 1")

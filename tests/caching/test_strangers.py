@@ -157,3 +157,15 @@ def test_in_a_sticky_folder_only_who_could_replace_the_file_marks_it(node: Node,
     refused = node.run(READ)
     assert refused.returncode != 0 and "which is gone" in refused.stderr
     shutil.rmtree(node.local)
+
+
+def test_another_user_sees_the_marker_whatever_the_umask(node: Node) -> None:
+    """Who may read the file must be told that data are missing in it."""
+    done = node.run("""
+        os.umask(0o077)
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(100_000)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """)
+    assert done.returncode == -9, done.stderr
+    assert node.markers[0].stat().st_mode & 0o777 == 0o644

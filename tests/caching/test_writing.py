@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -202,11 +203,19 @@ def test_the_budget_holds_and_the_program_waits(node: Node) -> None:
     assert whole(node.base / "f.h5", size=8 * MIB)
 
 
+def reasons(node: Node) -> set[str]:
+    """Why the program that ended last did not stage."""
+    found: dict[str, Any] = node.counts()
+    assert {r["what"] for r in found["reasons"]} == {"not staged"}
+    return {r["why"] for r in found["reasons"]}
+
+
 def test_without_budget_everything_goes_direct(node: Node) -> None:
     node.good(WRITE, size=MIB)
     assert whole(node.base / "f.h5")
     assert node.counts()["staged_bytes"] == 0
     assert node.counts()["direct_full"] > 0
+    assert reasons(node) == {"in part: the node-local storage is full (HDF5_CACHE_STORAGE_SIZE)"}
 
 
 @needs_root
@@ -274,9 +283,22 @@ def test_base_storage_refuses_a_large_file(node: Node) -> None:
 def test_no_marker_can_be_put_beside_the_file(node: Node) -> None:
     """Then nothing would tell others of staged data: nothing is staged."""
     (node.base / ".f.h5.cachevol").mkdir()
-    node.good(WRITE)
+    done = node.run(WRITE)
+    assert done.returncode == 0, done.stderr
     assert node.counts()["staged_bytes"] == 0
     assert whole(node.base / "f.h5")
+    assert done.stderr == f"cachevol: {node.base}/f.h5: not staged: no marker can be laid beside it\n"
+    assert reasons(node) == {"no marker can be laid beside it"}
+
+
+def test_a_node_without_a_folder_is_told_for_each_file(node: Node) -> None:
+    node.local.rmdir()
+    node.good(WRITE + "\nfor d in h5py.File('f.h5').values(): d[...]")
+    found: dict[str, Any] = node.counts()
+    assert [(r["what"], r["why"]) for r in found["reasons"]] == [
+        ("not staged", "there is no node-local folder"),
+        ("not cached", "there is no node-local folder"),
+    ]
 
 
 def test_two_jobs_on_one_folder(node: Node) -> None:
@@ -351,3 +373,33 @@ def test_configuration_file_of_the_original(node: Node, tmp_path: Path) -> None:
     )
     assert "SSD.cfg:1: HDF5_CACHE_STORAGE_SIZE has no usable value: nothing is cached" in done.stderr
     assert whole(node.base / "f.h5")
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_program_that_asks_where_data_lie(node: Node, checkpoint: bool) -> None:
+    """PyTables reads chunks at their address by itself, without a flush: plain HDF5 has them there."""
+    node.good("""
+        with h5py.File("f.h5", "w") as f:
+            d = f.create_dataset("chunked", (4 * 65536,), "<i8", chunks=(65536,))
+            for i in range(4):
+                d.id.write_direct_chunk((i * 65536,), np.full(65536, i, "<i8").tobytes())
+            f["x"] = np.full(131072, 9, "<i8")
+            with open("f.h5", "rb") as file:
+                for i in range(4):
+                    file.seek(d.id.get_chunk_info_by_coord((i * 65536,)).byte_offset)
+                    assert file.read(8 * 65536) == np.full(65536, i, "<i8").tobytes()
+                d.id.write_direct_chunk((0,), np.full(65536, 7, "<i8").tobytes())
+                file.seek(d.id.get_chunk_info(0).byte_offset)
+                assert file.read(8 * 65536) == np.full(65536, 7, "<i8").tobytes()
+                d.id.write_direct_chunk((65536,), np.full(65536, 6, "<i8").tobytes())
+                told = []
+                def tell(info):
+                    file.seek(info.byte_offset)
+                    told.append(int(np.frombuffer(file.read(8), "<i8")[0]))
+                d.id.chunk_iter(tell)
+                assert told == [7, 6, 2, 3], told
+                f["y"] = np.full(131072, 8, "<i8")
+                file.seek(f["y"].id.get_offset())
+                assert file.read(8 * 131072) == np.full(131072, 8, "<i8").tobytes()
+        """, checkpoint=checkpoint)  # fmt: skip
+    assert node.counts()["staged_bytes"] > MIB

@@ -80,8 +80,12 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t
                                  ? cv_session_store()
                                  : NULL;
     if (wanted && (flags & (H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ)))
-        cv_because(name, flags & H5F_ACC_RDWR ? "not staged" : "not cached",
+        cv_because(name, flags & H5F_ACC_RDWR ? cv_not_staged : cv_not_cached,
                    "it is read while it is written (SWMR)", false);
+    bool write = flags & H5F_ACC_RDWR;
+    if (wanted && !store && !(flags & (H5F_ACC_SWMR_WRITE | H5F_ACC_SWMR_READ)) && (write ? wanted->write : wanted->read))
+        cv_because(name, write ? cv_not_staged : cv_not_cached,
+                   S_ISREG(now.st_mode) ? "there is no node-local folder" : "it is no regular file", false);
     /* A writer and its readers in other processes look at the same bytes: nothing may stand between them. */
     if (store && (flags & H5F_ACC_RDWR) && wanted->write)
         file->stage = cv_stage_open(store, path, file->common.fd, now.st_dev, now.st_ino, file->common.eof);

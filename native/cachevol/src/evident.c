@@ -1,6 +1,8 @@
 #include "evident.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -49,6 +51,21 @@ static bool counts(uint32_t system)
     return system == EXT || system == XFS || system == BTRFS || system == F2FS || system == NFS || system == FUSE;
 }
 
+/* Whether anybody on this node has the file open for writing, or mapped: a lease for reading is given only while nobody
+   has. False also where nobody says so: of other users' files, and on file systems without leases. The lease goes back
+   at once; who opens the file meanwhile waits for that, and we are told by a signal that ends no program. */
+static bool is_open_for_writing(int file)
+{
+    int signal = fcntl(file, F_GETSIG);
+
+    if (signal < 0 || fcntl(file, F_SETSIG, SIGURG))
+        return false;
+    bool open = fcntl(file, F_SETLEASE, F_RDLCK) < 0 && errno == EAGAIN;
+    fcntl(file, F_SETLEASE, F_UNLCK);
+    fcntl(file, F_SETSIG, signal);
+    return open;
+}
+
 enum cv_evident cv_changes_are_evident(int file, bool wait, const char **why)
 {
     struct statfs system;
@@ -62,6 +79,9 @@ enum cv_evident cv_changes_are_evident(int file, bool wait, const char **why)
     if (type == TMPFS || type == RAMFS || type == HUGETLBFS ||
         (!statx(file, "", AT_EMPTY_PATH, STATX_TYPE, &more) && (more.stx_attributes & STATX_ATTR_DAX)))
         return CV_EVIDENT_NEVER;
+    *why = "not yet: a program has it open for writing";
+    if (is_open_for_writing(file))
+        return CV_EVIDENT_LATER;
     int clean = counts(type) ? is_clean(file) : -1;
     if (clean > 0)
         return CV_EVIDENT;
@@ -73,5 +93,6 @@ enum cv_evident cv_changes_are_evident(int file, bool wait, const char **why)
     if (wait)
         how |= SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WAIT_AFTER;
     sync_file_range(file, 0, 0, how);
+    *why = "not yet: what was written to it is being written out";
     return is_clean(file) > 0 ? CV_EVIDENT : CV_EVIDENT_LATER;
 }

@@ -5,6 +5,7 @@
 #include "stats.h"
 #include "store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,29 @@ static enum whose whose_is(const char *folder)
     return OURS;
 }
 
+/* Whether this very process has the log open. Its number alone does not tell: in a container the next program often has
+   the one that the killed one had. */
+static bool is_this_process(const struct cv_marker *marker)
+{
+    char control[PATH_MAX], name[PATH_MAX];
+    bool found = false;
+
+    if (marker->pid != (long)getpid() || !cv_join(control, marker->folder, "control"))
+        return false;
+    DIR *files = opendir("/proc/self/fd");
+    if (!files)
+        return true;
+    for (struct dirent *file; !found && (file = readdir(files));) {
+        ssize_t length = readlinkat(dirfd(files), file->d_name, name, sizeof name - 1);
+        name[length < 0 ? 0 : length] = '\0';
+        /* What a cleaner deleted says so behind its name. */
+        size_t whole = strlen(control);
+        found = !strncmp(name, control, whole) && (!name[whole] || !strcmp(name + whole, " (deleted)"));
+    }
+    closedir(files);
+    return found;
+}
+
 int cv_left_settle(const char *name, bool emptying, char *why, size_t room)
 {
     struct cv_marker marker;
@@ -38,7 +62,7 @@ int cv_left_settle(const char *name, bool emptying, char *why, size_t room)
         return 0;
     }
     bool here = !strcmp(marker.host, cv_host());
-    if (here && marker.pid == (long)getpid())
+    if (here && is_this_process(&marker))
         return 0; /* this process has the file open already */
     enum whose whose = here ? whose_is(marker.folder) : GONE;
     bool       kept  = whose == OURS;

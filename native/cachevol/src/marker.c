@@ -36,6 +36,7 @@ int cv_marker_write(const char *path, const struct cv_marker *marker)
     if (fd < 0)
         return -1;
     int failed = cv_write_all(fd, text, (size_t)length, 0) ? errno : 0;
+    (void)!fchmod(fd, 0644); /* whoever may read the file must see that data are missing in it, whatever the umask */
     close(fd);
     if (failed) {
         unlink(place);

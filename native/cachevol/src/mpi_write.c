@@ -170,7 +170,6 @@ static bool own_meet(const struct cv_areas *areas, uint64_t dataset, const struc
 enum answer { NATIVE, STAGE, FAILED };
 
 static const char FINE_PIECES[] = "in part: many small pieces, or selections that are no blocks, which MPI puts together";
-static const char FAST_BASE[]   = "in part: the file's own storage is as fast (HDF5_CACHE_ADAPTIVE)";
 static const char OVERLAP[]     = "in part: what the processes write overlaps";
 static const char SMALL[]       = "in part: less than 64 KiB for each process";
 static const char OTHERS[]      = "in part: another process cannot stage, or writes to another dataset";
@@ -223,10 +222,10 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
     else if (!refused)
         refused = !(agreed & DISJOINT) ? OVERLAP : bytes < WORTH * (uint64_t)writer->size ? SMALL : NULL;
     if (!refused && fast && ++areas->votes % PROBE)
-        refused = FAST_BASE;
+        refused = cv_base_fast;
     bool stage = !refused;
     if (refused && bytes)
-        cv_because(writer->path, "not staged", refused, writer->rank == 0 && refused != SMALL && refused != FAST_BASE);
+        cv_because(writer->path, cv_not_staged, refused, writer->rank == 0 && refused != SMALL && refused != cv_base_fast);
     if ((!stage || !(agreed & CLEAR)) && cv_writer_settle(writer))
         return FAILED;
     return stage ? STAGE : NATIVE;
@@ -298,10 +297,10 @@ static struct cv_writer *stages_alone(struct cv_object *o, hid_t file_space, hid
     if (!refused && !chosen.block)
         refused = FINE_PIECES;
     if (!refused && cv_base_is_fast() && ++areas->votes % PROBE)
-        refused = FAST_BASE;
+        refused = cv_base_fast;
     if (refused || chosen.bytes < WORTH) {
         if (refused && chosen.bytes)
-            cv_because(writer->path, "not staged", refused, writer->rank == 0 && refused != FAST_BASE);
+            cv_because(writer->path, cv_not_staged, refused, writer->rank == 0 && refused != cv_base_fast);
         return NULL;
     }
     if (areas->owns == CV_AREAS_MOST) {

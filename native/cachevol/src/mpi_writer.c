@@ -204,7 +204,7 @@ static bool expose(struct cv_writer *writer)
 
 void cv_writer_because(const struct cv_writer *writer, const char *why)
 {
-    cv_because(writer->path, "not staged", why, writer->rank == 0);
+    cv_because(writer->path, cv_not_staged, why, writer->rank == 0);
 }
 
 /* The processes do not stage for a file: the first one says so. */
@@ -213,7 +213,7 @@ static void not_staged(cv_comm comm, const char *name, const char *why)
     int rank = 0;
 
     if (!mpi.Comm_rank(comm, &rank))
-        cv_because(name, "not staged", why, rank == 0);
+        cv_because(name, cv_not_staged, why, rank == 0);
 }
 
 void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool stages, hid_t dxpl)
@@ -225,7 +225,7 @@ void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool s
 
     if (!cv_mpi_usable() || mpi.Pget_fapl_mpio(fapl, &comm, NULL) < 0) {
         if (stages)
-            cv_because(name, "not staged", "this MPI library is none of MPICH's binary interface", true);
+            cv_because(name, cv_not_staged, "this MPI library is none of MPICH's binary interface", true);
         free(writer);
         return;
     }

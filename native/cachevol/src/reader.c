@@ -39,7 +39,6 @@ struct cv_reader {
 };
 
 static struct cv_rate copy_rate;
-static const char     NOT_CACHED[] = "not cached";
 
 struct cv_reader *cv_reader_open(struct cv_store *store, const char *path, int base)
 {
@@ -79,12 +78,12 @@ static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t
 
     changed = changed > inode ? changed : inode;
     if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet)) {
-        cv_because(reader->path, NOT_CACHED, "not yet: it was changed a moment ago (HDF5_CACHE_QUIET)", false);
+        cv_because(reader->path, cv_not_cached, "not yet: it was changed a moment ago (HDF5_CACHE_QUIET)", false);
         return;
     }
     enum cv_evident evident = cv_changes_are_evident(reader->base, !cv_config.quiet, &why);
     if (evident == CV_EVIDENT_LATER) {
-        cv_because(reader->path, NOT_CACHED, "not yet: what was written to it is being written out", false);
+        cv_because(reader->path, cv_not_cached, why, false);
         return;
     }
     if (evident == CV_EVIDENT) {
@@ -92,7 +91,7 @@ static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t
         reader->copy = cv_copy_open(reader->store, reader->path, reader->base, now);
     }
     if (!reader->copy && now->st_size)
-        cv_because(reader->path, NOT_CACHED, why, true);
+        cv_because(reader->path, cv_not_cached, why, true);
     reader->no_more = !reader->copy;
     reader->look    = ticks + cv_config.recheck;
     if (reader->copy && cv_config.prefetch) {
@@ -117,7 +116,7 @@ static void look_anew(struct cv_reader *reader, uint64_t ticks)
         make_copy(reader, &now, ticks);
     } else if (!cv_copy_fits(&reader->copy->head.file, &now)) {
         reader->no_more = true;
-        cv_because(reader->path, NOT_CACHED, "it changed while it was open", false);
+        cv_because(reader->path, cv_not_cached, "it changed while it was open", false);
         CV_COUNT(changed_files, 1);
         cv_copy_condemn(reader->copy);
         let_go(reader);
@@ -214,9 +213,9 @@ static ssize_t read_missing(struct cv_reader *reader, char *data, uint64_t size,
     CV_COUNT(miss_bytes, size);
     if (!buffer) {
         CV_COUNT(fill_skipped_bytes, size);
-        cv_because(reader->path, NOT_CACHED,
-                   fast   ? "in part: the file's own storage is as fast (HDF5_CACHE_ADAPTIVE)"
-                   : full ? "in part: the node-local storage is full (HDF5_CACHE_STORAGE_SIZE)"
+        cv_because(reader->path, cv_not_cached,
+                   fast   ? cv_base_fast
+                   : full ? cv_local_full
                           : "in part: too much is on its way to the copy (HDF5_CACHE_READ_BUFFER_SIZE)",
                    false);
         ssize_t got = cv_read_all(reader->base, data, size, (off_t)address);

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char cv_not_staged[] = "not staged", cv_not_cached[] = "not cached",
+           cv_base_fast[]  = "in part: the file's own storage is as fast (HDF5_CACHE_ADAPTIVE)",
+           cv_local_full[] = "in part: the node-local storage is full (HDF5_CACHE_STORAGE_SIZE)";
+
 #define MOST 256 /* that are kept */
 
 struct reason {

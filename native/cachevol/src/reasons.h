@@ -10,6 +10,9 @@
    `aloud` it is said on stderr too, once in the process for each `why`: for what will not pass by itself. */
 void cv_because(const char *path, const char *what, const char *why, bool aloud);
 
+/* What several say. */
+extern const char cv_not_staged[], cv_not_cached[], cv_base_fast[], cv_local_full[];
+
 /* Writes them as a JSON list: file, what, why, times. */
 void cv_reasons_write(FILE *out);
 

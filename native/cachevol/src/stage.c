@@ -2,6 +2,7 @@
 #include "stage_parts.h"
 #include "config.h"
 #include "marker.h"
+#include "reasons.h"
 #include "superblock.h"
 #include "stats.h"
 #include "thread.h"
@@ -170,9 +171,12 @@ static int log_held(struct cv_stage *stage, struct cv_log *log)
 int cv_stage_begin(struct cv_stage *stage)
 {
     struct cv_log *log = NULL;
+    const char    *why = "files may not be as large as a log (ulimit -f)";
 
-    if (!files_are_limited())
+    if (!files_are_limited()) {
+        why = "the node-local storage takes no log";
         log = cv_log_create(stage->store, stage->path, stage->device, stage->inode, cv_config.write_buffer);
+    }
     bool marked = log && (stage->shared || !mark(stage, log));
     pthread_mutex_lock(&stage->lock);
     if (marked && !log_held(stage, log)) {
@@ -198,8 +202,11 @@ int cv_stage_begin(struct cv_stage *stage)
     if (marked && !error) { /* there is no room now */
         stage->paused_to = cv_ticks() + CV_PAUSE;
         CV_COUNT(direct_full, 1);
+        cv_because(stage->path, cv_not_staged, cv_local_full, false);
     } else {
         stage->off = !error;
+        if (!error)
+            cv_because(stage->path, cv_not_staged, log ? "no marker can be laid beside it" : why, true);
     }
     pthread_mutex_unlock(&stage->lock);
     if (marked && !stage->shared)

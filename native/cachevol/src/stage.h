@@ -72,6 +72,8 @@ void cv_never_safe(void);
 
 /* Whether any file is staged for; whether all data written now would be safe, as far as a point can make them. */
 bool cv_stages_any(void);
+/* Whether a file lacks anything that was staged for it by this process alone. */
+bool cv_stages_pending(void);
 bool cv_stages_unchanged(void);
 
 /* Whether the base storage takes large data about as fast as the log does, so that staging them gains nothing. */

@@ -113,6 +113,18 @@ bool cv_stages_any(void)
     return false;
 }
 
+bool cv_stages_pending(void)
+{
+    bool pending = false;
+
+    for (struct cv_stage *stage = cv_stages; stage && !pending; stage = stage->next) {
+        pthread_mutex_lock(&stage->lock);
+        pending = stage->count && !stage->shared;
+        pthread_mutex_unlock(&stage->lock);
+    }
+    return pending;
+}
+
 bool cv_stages_unchanged(void)
 {
     if (atomic_load(&never_safe))

@@ -1,5 +1,6 @@
 /* The caller's side of writing: HDF5's thread puts what it writes into the log and goes on. */
 #include "config.h"
+#include "reasons.h"
 #include "stage_parts.h"
 #include "stats.h"
 
@@ -172,6 +173,7 @@ int cv_stage_write(struct cv_stage *stage, bool raw, uint64_t address, const voi
     if (size >= LARGE && (safe || !cv_has_points(stage)) && go_direct(stage) &&
         nothing_pending(stage, address, size)) {
         CV_COUNT(direct_fast_base, 1);
+        cv_because(stage->path, cv_not_staged, cv_base_fast, false);
         CV_COUNT(direct_bytes, size);
         pthread_mutex_lock(&stage->lock);
         cv_point_count_data(stage, size); /* safe, but the metadata do not tell of them yet */
@@ -191,6 +193,7 @@ int cv_stage_write(struct cv_stage *stage, bool raw, uint64_t address, const voi
         if (bad > 0) {
             CV_COUNT(direct_full, 1);
             CV_COUNT(direct_bytes, size - done);
+            cv_because(stage->path, cv_not_staged, cv_local_full, false);
             return pause_staging(stage) ? -1 : cv_base_write(stage, p.address, from + done, size - done);
         }
         if (bad)

@@ -116,6 +116,19 @@ static herr_t specific(void *pointer, H5VL_dataset_specific_args_t *args, hid_t 
     return args->op_type == H5VL_DATASET_FLUSH ? cv_point_after_flush(outcome, o, H5I_DATASET, dxpl) : outcome;
 }
 
+/* Whoever asks where in the file data lie may read there without HDF5, as PyTables does: then they must be there. */
+static herr_t settle_told(struct cv_object *o, hid_t dxpl)
+{
+    return cv_stages_pending() ? cv_point_flush_all(o, H5I_DATASET, dxpl) : 0;
+}
+
+/* Whether the answer tells it; HDF5 writes what it holds of a dataset before it answers. */
+static bool tells_where(int operation)
+{
+    return operation == H5VL_NATIVE_DATASET_GET_CHUNK_INFO_BY_IDX ||
+           operation == H5VL_NATIVE_DATASET_GET_CHUNK_INFO_BY_COORD || operation == H5VL_NATIVE_DATASET_GET_OFFSET;
+}
+
 static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, void **request)
 {
     struct cv_object *o = pointer;
@@ -125,8 +138,13 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
     cv_changing();
     if (cv_mpi_before_any(o, H5I_DATASET, dxpl))
         return -1;
+    /* An iteration tells it while it goes on. */
+    if (args->op_type == H5VL_NATIVE_DATASET_CHUNK_ITER && settle_told(o, dxpl) < 0)
+        return -1;
     herr_t outcome = h5.H5VLdataset_optional(o->under, o->vol, args, dxpl, request);
     cv_wrap_request(request, o->vol);
+    if (outcome >= 0 && tells_where(args->op_type) && settle_told(o, dxpl) < 0)
+        return -1;
     return outcome;
 }
 

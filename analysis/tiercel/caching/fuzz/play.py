@@ -100,6 +100,8 @@ class Player:
         if rng.random() < 0.3:  # large enough to be staged whatever the thresholds
             shape = (int(rng.integers(20_000, 120_000)),) if not options and dtype.kind != "O" else shape
         data = values(rng, dtype, shape) if rng.random() < 0.6 else None
+        if data is None and not options.keys() & {"chunks", "external"}:
+            options["fill_time"] = "alloc"  # else HDF5 leaves there what the space held before: anything
         where = self.file.require_group(f"g{int(rng.integers(3))}") if rng.random() < 0.4 else self.file
         where.create_dataset(name, shape=shape, dtype=dtype, data=data, **options)
 
