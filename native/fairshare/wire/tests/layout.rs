@@ -56,7 +56,7 @@ fn fields_lie_where_they_always_did() {
 fn the_header_has_what_the_crate_has() {
     let header = header();
     for line in [
-        "#define FS_VERSION 2u",
+        "#define FS_VERSION 3u",
         "#define FS_SLOT_BYTES 131072",
         "    FS_PING = 1,",
         "    FS_SET_ATTRIBUTES = 21,",
