@@ -253,10 +253,10 @@ def test_each_command_once_and_in_order(monkeypatch: pytest.MonkeyPatch, tmp_pat
     )
     said: list[str] = []
     assert measuring.measure([one, other], tmp_path, said.append) == []
-    assert carried_out == ["tiercel one", "tiercel before", "tiercel two"]
-    assert (book["themis-01"].ours, book["themis-02"].ours) == (1, 1 + 3)
+    assert carried_out == ["tiercel before", "tiercel one", "tiercel two"]  # first what one needs
+    assert (book["themis-01"].ours, book["themis-02"].ours) == (2, 2 + 3)
     assert book["themis-02"].command == "tiercel before; tiercel one; tiercel two"
-    assert said[0] == "themis-01, themis-02: tiercel one"
+    assert said[0] == "themis-02: tiercel before" and "themis-01, themis-02: tiercel one" in said
 
 
 def measured(

@@ -84,7 +84,10 @@ class _Commands:
 
     def printed_for(self, statement: Statement) -> Any:
         """Return what its command printed, of several a list; _Failed where one of them failed."""
-        for command in statement.answer.first:
+        mine = set(statement.answer.command)
+        # What another statement needs before a command that both share: it runs once.
+        sharing = (each for each in self.wanted if mine & set(each.answer.command))
+        for command in (*statement.answer.first, *(c for each in sharing for c in each.answer.first)):
             self._once(command, json_wanted=False)
         printed = [self._once(command, json_wanted=True) for command in statement.answer.command]
         return printed[0] if len(printed) == 1 else printed
