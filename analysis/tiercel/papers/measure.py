@@ -40,7 +40,6 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
     commands = _Commands(root, say, wanted)
     known, failed = _with_commands(), []
     for statement in wanted:
-        machine = _machine()
         try:
             printed = commands.printed_for(statement)
         except _Failed as error:
@@ -53,7 +52,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
                 ours=_figure(statement, printed),
                 command=statement.answer.commands,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
-                machine=commands.machines.get(statement.answer.command[0], machine),
+                machine=commands.machines[statement.answer.command[0]],
                 digest=digests[statement.id] or "",
             )
         except _Failed as error:
@@ -85,9 +84,9 @@ class _Commands:
     def printed_for(self, statement: Statement) -> Any:
         """Return what its command printed, of several a list; _Failed where one of them failed."""
         mine = set(statement.answer.command)
-        # What another statement needs before a command that both share: it runs once.
+        # Also what another statement needs before a command that both share: it runs once.
         sharing = (each for each in self.wanted if mine & set(each.answer.command))
-        for command in (*statement.answer.first, *(c for each in sharing for c in each.answer.first)):
+        for command in (command for each in sharing for command in each.answer.first):
             self._once(command, json_wanted=False)
         printed = [self._once(command, json_wanted=True) for command in statement.answer.command]
         return printed[0] if len(printed) == 1 else printed
