@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from .conftest import Node, needs_connector
+from .shims import build_shim
 
 pytestmark = needs_connector
 
@@ -96,10 +97,7 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def no_lease(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("lease") / "no_lease.so"
-    source = Path(__file__).with_name("no_lease.c")
-    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library
+    return build_shim("no_lease", tmp_path_factory.mktemp("lease"))
 
 
 @pytest.mark.parametrize("how", [by_writing, by_mapping, by_mapping_and_syncing])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from .conftest import Node, needs_connector
+from .shims import build_shim
 
 pytestmark = needs_connector
 
@@ -206,9 +206,7 @@ look("g.h5", 5)
 
 def test_cleaning_up_leaves_the_copy_that_has_just_been_made(node: Node, tmp_path: Path) -> None:
     """The sweep sees a folder without a map; before it takes that away, the program puts a new copy there."""
-    shim = tmp_path / "late_look.so"
-    source = Path(__file__).with_name("late_look.c")
-    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    shim = build_shim("late_look", tmp_path)
     make(node, "f.h5", 0)
     node.good(READ + "look('f.h5', 0); copied(1024**2)")
     (copy_of(node, "f.h5") / "map").unlink()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 
 import h5py
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from .conftest import Node, needs_connector
+from .shims import build_shim
 
 pytestmark = needs_connector
 
@@ -27,10 +27,7 @@ def look(name, value):
 
 @pytest.fixture(scope="session")
 def killer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("killer") / "kill_at.so"
-    source = Path(__file__).with_name("kill_at.c")
-    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library
+    return build_shim("kill_at", tmp_path_factory.mktemp("killer"))
 
 
 def make(node: Node, name: str, value: int) -> None:
