@@ -7,8 +7,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tiercel.advice.capture import Capture, Program
@@ -125,3 +127,15 @@ def test_a_script_is_run_by_what_its_first_line_names(tmp_path: Path) -> None:
     assert interpreter_of(tmp_path / "a") == Path(sys.executable)
     assert interpreter_of(tmp_path / "b") == Path(shutil.which("sh") or "")
     assert interpreter_of(Path(os.devnull)) == Path(os.devnull)
+
+
+@needs_strace
+def test_what_a_program_leaves_behind_does_not_become_a_child_of_ours(tmp_path: Path) -> None:
+    """A notebook that asks for advice would keep such children as zombies until it ends."""
+    before = set(psutil.Process().children(recursive=True))
+    capture(["sh", "-c", f"(sleep 0.2; echo $$ > {tmp_path}/helper) & exit 0"], tmp_path)
+    end = time.monotonic() + 10
+    while not (tmp_path / "helper").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (tmp_path / "helper").exists()
+    assert set(psutil.Process().children(recursive=True)) <= before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
@@ -19,7 +18,6 @@ from tiercel.advice.tracers import CallCost, Tracer, children_seconds, find_prog
 from tiercel.errors import UserError
 from tiercel.placement.delay import Delay
 
-_PR_SET_CHILD_SUBREAPER = 36
 #: How long helpers that outlive the program are waited for, and the tracer to write what it has.
 _GRACE_S = 3.0
 
@@ -82,8 +80,6 @@ class Program:
         """Run it, with this terminal's input and output, until it ends or `trace_for` is over."""
         notes: list[str] = []
         cost = self._tracer.call_cost()
-        # Helpers that outlive the program become ours, so that they can be waited for.
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         command, variables = self._tracer.command(self._argv, self._folder, self._trace_for is not None)
         presence = Presence.take(self._argv)
         before, spent, began = _kernel_bytes(), children_seconds(), time.monotonic()
