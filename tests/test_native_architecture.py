@@ -48,7 +48,8 @@ LAYERS = {
         "objects": "object.* info.*",
         "neighbours": "mpi_api.* mpi_peers.* mpi_parts.h mpi_directory.* mpi_transfer.* mpi_window.*",
         "driver": "reader.* driver_common.* driver.*",
-        "parallel files": "mpi_open.* mpi_driver.* mpi_areas.* mpi_writer.* mpi_write.*",
+        "parallel files": "mpi_open.* mpi_driver.* mpi_areas.* mpi_writer.* mpi_methods.* mpi_begin.c "
+        "mpi_write.*",
         "connector": "vol_*.* operations.* connector.c",
     },
     "fairshare/client/src": {

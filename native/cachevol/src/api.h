@@ -26,7 +26,7 @@
     X(H5FDwrite) X(H5FDlock) X(H5FDunlock) X(H5FDset_eoa) X(H5Iinc_ref) X(H5Idec_ref) X(H5Iis_valid)         \
     X(H5Pcopy) X(H5Pclose) X(H5Pget_vol_info) X(H5Pset_vol) X(H5Pget_driver) X(H5Pset_driver)                \
     X(H5Pget_driver_info) X(H5Pset_fapl_sec2) X(H5Pexist) X(H5Pget) X(H5Pget_size) X(H5Pget_layout)          \
-    X(H5Pget_nfilters) X(H5Pget_chunk) X(H5Pget_external_count) X(H5Pget_file_space_strategy)                \
+    X(H5Pget_nfilters) X(H5Pget_chunk) X(H5Pget_alloc_time) X(H5Pget_external_count) X(H5Pget_file_space_strategy)                \
     X(H5Sget_select_npoints) X(H5Sget_select_bounds) X(H5Sget_select_type) X(H5Sget_simple_extent_ndims)      \
     X(H5Sget_simple_extent_dims) X(H5Sclose) X(H5Scopy) X(H5Screate_simple) X(H5Sselect_hyperslab) X(H5Tget_size)                                                   \
     X(H5Tdetect_class) X(H5Tclose)                                                                           \

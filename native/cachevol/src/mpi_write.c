@@ -1,5 +1,6 @@
 #include "mpi_write.h"
 #include "mpi_areas.h"
+#include "mpi_methods.h"
 #include "mpi_open.h"
 #include "reasons.h"
 #include "stats.h"
@@ -11,39 +12,6 @@
 #define FINE       (16 << 10)         /* bytes: processes that write more than one piece of less had better let MPI do it */
 #define PROBE      64                 /* writes after which one is staged although the base storage was as fast */
 
-/* ---- Boxes. ---- */
-
-static const struct box nothing = {{1}, {0}};
-
-static bool is_nothing(const struct box *box)
-{
-    return box->low[0] > box->high[0];
-}
-
-static bool meet(const struct box *a, const struct box *b)
-{
-    if (is_nothing(a) || is_nothing(b))
-        return false;
-    for (int d = 0; d < CV_DIMENSIONS; d++)
-        if (a->low[d] > b->high[d] || b->low[d] > a->high[d])
-            return false;
-    return true;
-}
-
-static void widen(struct box *box, const struct box *by)
-{
-    if (is_nothing(by))
-        return;
-    if (is_nothing(box)) {
-        *box = *by;
-        return;
-    }
-    for (int d = 0; d < CV_DIMENSIONS; d++) {
-        box->low[d]  = by->low[d] < box->low[d] ? by->low[d] : box->low[d];
-        box->high[d] = by->high[d] > box->high[d] ? by->high[d] : box->high[d];
-    }
-}
-
 /* ---- Datasets and selections. ---- */
 
 /* How a dataset is stored, which stays as it is. */
@@ -52,15 +20,16 @@ static void look_at_storage(struct cv_object *o, hid_t dxpl)
     struct cv_storage      *s    = o->storage;
     H5VL_dataset_get_args_t list = {.op_type = H5VL_DATASET_GET_DCPL}, type = {.op_type = H5VL_DATASET_GET_TYPE};
 
-    s->plain = false;
+    s->plain = s->late = false;
     if (h5.H5VLdataset_get(o->under, o->vol, &list, dxpl, NULL) >= 0) {
-        hid_t       dcpl   = list.args.get_dcpl.dcpl_id;
-        H5D_layout_t layout = h5.H5Pget_layout(dcpl);
+        hid_t            dcpl   = list.args.get_dcpl.dcpl_id;
+        H5D_layout_t     layout = h5.H5Pget_layout(dcpl);
+        H5D_alloc_time_t when   = H5D_ALLOC_TIME_LATE;
         s->chunked          = layout == H5D_CHUNKED;
         s->filtered         = h5.H5Pget_nfilters(dcpl) != 0;
-        s->plain            = !s->filtered &&
-                   ((layout == H5D_CONTIGUOUS && h5.H5Pget_external_count(dcpl) == 0) ||
-                    (s->chunked && h5.H5Pget_chunk(dcpl, H5S_MAX_RANK, s->chunk) > 0));
+        s->late             = s->filtered && (h5.H5Pget_alloc_time(dcpl, &when) < 0 || when == H5D_ALLOC_TIME_LATE);
+        s->plain            = (layout == H5D_CONTIGUOUS && !s->filtered && h5.H5Pget_external_count(dcpl) == 0) ||
+                   (s->chunked && h5.H5Pget_chunk(dcpl, H5S_MAX_RANK, s->chunk) > 0);
         h5.H5Pclose(dcpl);
     }
     if (h5.H5VLdataset_get(o->under, o->vol, &type, dxpl, NULL) >= 0) {
@@ -102,12 +71,13 @@ static struct cv_writer *writer_of(struct cv_object *dataset, hid_t dxpl)
 struct selection {
     struct box box;
     uint64_t   bytes;
+    bool       known;  /* which it is */
     bool       block;  /* all of the box, in pieces that are not fine */
 };
 
 static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dxpl)
 {
-    struct selection        chosen = {.box = nothing, .block = true};
+    struct selection        chosen = {.box = cv_box_nothing, .known = true, .block = true};
     H5VL_dataset_get_args_t get    = {.op_type = H5VL_DATASET_GET_SPACE};
     hsize_t                 from[H5S_MAX_RANK] = {0}, to[H5S_MAX_RANK] = {0}, extent[H5S_MAX_RANK] = {0};
     bool                    whole = file_space <= H5S_PLIST; /* the smaller numbers stand for all, or for something else */
@@ -119,7 +89,7 @@ static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dx
     hssize_t points = h5.H5Sget_select_npoints(file_space);
     if (rank < 1 || points < 0 || h5.H5Sget_simple_extent_dims(file_space, extent, NULL) < 0 ||
         (points > 0 && h5.H5Sget_select_bounds(file_space, from, to) < 0)) { /* the others must take it for everything */
-        chosen.block = false;
+        chosen.known = chosen.block = false;
         memset(chosen.box.low, 0, sizeof chosen.box.low);
         memset(chosen.box.high, 0xff, sizeof chosen.box.high);
     } else if (points > 0) {
@@ -133,8 +103,11 @@ static struct selection selected(struct cv_object *o, hid_t file_space, hid_t dx
             piece *= length;
             on = length == full;
         }
-        for (int d = 0; d < CV_DIMENSIONS; d++)
-            chosen.box.low[d] = d < rank ? from[d] : 0, chosen.box.high[d] = d < rank ? to[d] : 0;
+        for (int d = 0; d < CV_DIMENSIONS; d++) {
+            hsize_t side = d < rank && s->filtered ? s->chunk[d] : 1; /* compressed chunks are read and written whole */
+            chosen.box.low[d]  = d < rank ? from[d] / side * side : 0;
+            chosen.box.high[d] = d < rank ? to[d] / side * side + side - 1 : 0;
+        }
         chosen.bytes = (uint64_t)points * s->element_size;
         chosen.block = volume == (uint64_t)points && (piece >= FINE || piece == chosen.bytes) &&
                        h5.H5Sget_select_type(file_space) != H5S_SEL_POINTS;
@@ -159,14 +132,6 @@ _Static_assert(sizeof(struct vote) == CV_VOTE_BYTES, "room for votes");
 
 #define WORDS ((int)(sizeof(struct vote) / sizeof(uint64_t)))
 
-static bool own_meet(const struct cv_areas *areas, uint64_t dataset, const struct box *box)
-{
-    for (size_t i = 0; i < areas->owns; i++)
-        if (areas->own[i].dataset == dataset && meet(&areas->own[i].box, box))
-            return true;
-    return false;
-}
-
 enum answer { NATIVE, STAGE, FAILED };
 
 static const char FINE_PIECES[] = "in part: many small pieces, or selections that are no blocks, which MPI puts together";
@@ -174,15 +139,19 @@ static const char OVERLAP[]     = "in part: what the processes write overlaps";
 static const char SMALL[]       = "in part: less than 64 KiB for each process";
 static const char OTHERS[]      = "in part: another process cannot stage, or writes to another dataset";
 
-/* Why a dataset is written the way it is without the connector, or NULL. */
-static const char *refusal(const struct cv_writer *writer, const struct cv_storage *storage)
+/* Why a dataset is written the way it is without the connector, by one process alone or by all, or NULL. */
+static const char *refusal(const struct cv_writer *writer, const struct cv_storage *storage, bool alone)
 {
     if (writer->off)
-        return "something was deleted, made atomic, or asked for its handle before";
-    if (storage->filtered)
-        return "in part: compressed data, which the processes put into chunks together";
+        return "something was deleted, made atomic, asked for its handle, or opened once more before";
     if (!storage->plain)
         return "in part: data in external files, or of variable length";
+    if (storage->filtered && alone)
+        return "in part: compressed data, which HDF5 lets processes only write together";
+    if (storage->late)
+        return "in part: compressed data whose chunks are all made by the first write (H5D_ALLOC_TIME_LATE)";
+    if (storage->filtered && writer->lists == CV_NO)
+        return "in part: compressed data, which this HDF5 (an older 1.14) does not write as lists of chunks";
     return storage->named ? NULL : "in part: a dataset that has no name yet";
 }
 
@@ -194,8 +163,10 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
     struct selection  chosen = selected(o, file_space, dxpl);
     struct vote       mine   = {0, s->address, chosen.bytes, chosen.box}, *all = writer->votes;
     uint64_t          found = DISJOINT | CLEAR, agreed = 0, bytes = 0, flags = CAN, fast = 0;
+    const char       *refused = refusal(writer, s, false);
+    struct box        whole   = cv_box_nothing;
 
-    if (s->plain && s->named && chosen.block && !writer->off)
+    if (!refused && (s->filtered ? chosen.known : chosen.block))
         mine.flags |= CAN;
     if (cv_base_is_fast())
         mine.flags |= FAST;
@@ -205,20 +176,24 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
         flags &= all[rank].dataset == all[0].dataset ? all[rank].flags : 0;
         fast |= all[rank].flags & FAST;
         bytes += all[rank].bytes;
+        cv_box_widen(&whole, &all[rank].box);
         if (rank == writer->rank)
             continue;
-        if (meet(&mine.box, &all[rank].box))
+        if (!s->filtered && cv_boxes_meet(&mine.box, &all[rank].box))
             found &= ~(uint64_t)DISJOINT;
-        if (own_meet(areas, s->address, &all[rank].box))
+        if (cv_areas_own(areas, s->address, &all[rank].box))
             found &= ~(uint64_t)CLEAR;
     }
+    /* Of compressed data it is HDF5 that finds out who writes which chunk, and which part of that is whose. Chunks that
+       are staged must be in the file before they are read, moved or written again, whoever has them. */
+    if (s->filtered && (!writer->learned || cv_areas_own(areas, s->address, &whole)))
+        found &= ~(uint64_t)CLEAR;
     if (areas->owns == CV_AREAS_MOST || areas->other == CV_AREAS_MOST)
         found &= ~(uint64_t)CLEAR;
     if (mpi.Allreduce(&found, &agreed, 1, CV_UINT64, CV_BAND, writer->comm))
         return FAILED;
-    const char *refused = refusal(writer, s);
     if (!(flags & CAN) && !refused)
-        refused = chosen.block ? OTHERS : FINE_PIECES;
+        refused = chosen.block || s->filtered ? OTHERS : FINE_PIECES;
     else if (!refused)
         refused = !(agreed & DISJOINT) ? OVERLAP : bytes < WORTH * (uint64_t)writer->size ? SMALL : NULL;
     if (!refused && fast && ++areas->votes % PROBE)
@@ -231,20 +206,23 @@ static enum answer agree(struct cv_writer *writer, struct cv_object *o, hid_t fi
     return stage ? STAGE : NATIVE;
 }
 
-/* Notes where the data of a staged call lie, for whoever comes to them before all have settled. */
-static void note(struct cv_writer *writer)
+/* Notes where the data of a staged call lie, for whoever comes to them before all have settled. Any of the processes may
+   have what is `shared`. */
+static void note(struct cv_writer *writer, bool shared)
 {
     struct cv_areas   *areas = writer->areas;
     const struct vote *all   = writer->votes;
     struct area        mine  = {all[writer->rank].dataset, all[writer->rank].box, writer->calls};
-    struct area        rest  = {mine.dataset, nothing, writer->calls};
+    struct area        rest  = {mine.dataset, cv_box_nothing, writer->calls};
 
     for (int rank = 0; rank < writer->size; rank++)
-        if (rank != writer->rank)
-            widen(&rest.box, &all[rank].box);
-    if (!is_nothing(&mine.box))
+        if (rank != writer->rank || shared)
+            cv_box_widen(&rest.box, &all[rank].box);
+    if (shared)
+        mine.box = rest.box;
+    if (!cv_box_is_nothing(&mine.box))
         areas->own[areas->owns++] = mine;
-    if (!is_nothing(&rest.box))
+    if (!cv_box_is_nothing(&rest.box))
         areas->others[areas->other++] = rest;
 }
 
@@ -257,14 +235,14 @@ static int alone(struct cv_object *o, hid_t file_space, hid_t dxpl)
     if (!writer || (writer->settled == writer->calls && !areas->owns))
         return 0;
     struct box       box   = selected(o, file_space, dxpl).box;
-    if (own_meet(areas, o->storage->address, &box)) {
+    if (cv_areas_own(areas, o->storage->address, &box)) {
         if (cv_writer_drain(writer))
             return -1;
         areas->owns = 0;
     }
     for (size_t i = areas->other; i-- > 0;) {
         struct area *each = &areas->others[i];
-        if (each->dataset != o->storage->address || !meet(&each->box, &box))
+        if (each->dataset != o->storage->address || !cv_boxes_meet(&each->box, &box))
             continue;
         if (cv_writer_wait(writer, each->call))
             return -1;
@@ -293,10 +271,10 @@ static struct cv_writer *stages_alone(struct cv_object *o, hid_t file_space, hid
     const char      *refused = !writer->independent
                                    ? "in part: written by one process alone (HDF5_CACHE_INDEPENDENT=yes, if all flush before "
                                      "another one touches it)"
-                                   : refusal(writer, o->storage);
+                                   : refusal(writer, o->storage, true);
     if (!refused && !chosen.block)
         refused = FINE_PIECES;
-    if (!refused && cv_base_is_fast() && ++areas->votes % PROBE)
+    if (!refused && cv_base_is_fast() && ++areas->tries % PROBE)
         refused = cv_base_fast;
     if (refused || chosen.bytes < WORTH) {
         if (refused && chosen.bytes)
@@ -312,11 +290,22 @@ static struct cv_writer *stages_alone(struct cv_object *o, hid_t file_space, hid
     return writer;
 }
 
+/* Whether HDF5 writes compressed data as lists shows when it does so first. Nothing else is staged at that time, which
+   MPI could touch if it wrote them together. */
+static void learn(struct cv_writer *writer)
+{
+    if (writer->learned || cv_mpi_all(writer->comm, writer->lists == CV_UNKNOWN)) /* nothing was to be written */
+        return;
+    if (!cv_mpi_all(writer->comm, writer->lists == CV_YES))
+        writer->lists = CV_NO;
+    writer->learned = true;
+}
+
 /* ---- Hooks. ---- */
 
 struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)
 {
-    struct cv_mpi_write write = {NULL, false, false};
+    struct cv_mpi_write write = {NULL, false, false, false};
 
     if (!count || !cv_writers_any())
         return write;
@@ -324,7 +313,7 @@ struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hi
         write.bad    = all_alone(count, datasets, file_spaces, dxpl);
         write.writer = write.bad || count > 1 ? NULL : stages_alone(datasets[0], file_spaces[0], dxpl);
         if (write.writer) {
-            cv_writer_staging(write.writer, true);
+            cv_methods_stage(write.writer, CV_STAGE_PLAIN);
             CV_COUNT(staged_alone, 1);
         }
         return write;
@@ -340,8 +329,10 @@ struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hi
     write.bad          = answer == FAILED;
     if (answer == STAGE) {
         write.writer = writer, write.together = true;
-        cv_mpi_set_collective(dxpl, false);
-        cv_writer_staging(writer, true);
+        write.compressed = ((struct cv_object *)datasets[0])->storage->filtered;
+        if (!write.compressed)
+            cv_mpi_set_collective(dxpl, false);
+        cv_methods_stage(writer, write.compressed ? CV_STAGE_CHUNKS : CV_STAGE_PLAIN);
         CV_COUNT(staged_together, 1);
     }
     return write;
@@ -353,12 +344,56 @@ void cv_mpi_write_ends(struct cv_mpi_write write, hid_t dxpl)
 
     if (!writer)
         return;
-    cv_writer_staging(writer, false);
+    cv_methods_stage(writer, CV_STAGE_NOTHING);
     if (!write.together)
         return;
-    cv_mpi_set_collective(dxpl, true);
-    cv_stage_called(writer->stage, ++writer->calls, writer->emptied);
-    note(writer);
+    if (write.compressed) {
+        learn(writer);
+    } else {
+        cv_mpi_set_collective(dxpl, true);
+        cv_stage_called(writer->stage, ++writer->calls, writer->emptied);
+    }
+    note(writer, write.compressed);
+}
+
+/* HDF5 makes the chunks of a dataset that has none when a parallel program first opens it. The processes fill them
+   together, and MPI then rewrites what lies between: what was staged there must be in the file. Each process brings its
+   own; they wait for each other before they fill. (There is no asking whether it has chunks without opening it.) */
+struct cv_mpi_open cv_mpi_open_begins(struct cv_object *object, const H5VL_loc_params_t *where, hid_t dxpl)
+{
+    struct cv_mpi_open opening = {NULL, 0};
+    H5O_info2_t        info;
+
+    if (!cv_writers_any())
+        return opening;
+    if (where->type == H5VL_OBJECT_BY_TOKEN) { /* of that HDF5 tells nothing */
+        info.token     = *where->loc_data.loc_by_token.token;
+        opening.writer = cv_writer_of(object, where->obj_type, dxpl);
+    } else if (cv_object_info_at(object, where, dxpl, &info) && info.type == H5O_TYPE_DATASET) {
+        opening.writer = cv_writer_of_number(info.fileno);
+    }
+    if (!opening.writer)
+        return opening;
+    memcpy(&opening.dataset, &info.token, sizeof opening.dataset);
+    if (cv_areas_known(opening.writer->areas, opening.dataset))
+        opening.writer = NULL;
+    else
+        cv_stage_drain(opening.writer->stage); /* where it fails, the next flush says so */
+    return opening;
+}
+
+void cv_mpi_open_ends(struct cv_mpi_open opening, bool opened)
+{
+    if (opening.writer && opened)
+        cv_areas_know(opening.writer->areas, opening.dataset);
+}
+
+void cv_mpi_created(struct cv_object *dataset, hid_t dxpl)
+{
+    struct cv_writer *writer = cv_writers_any() ? writer_of(dataset, dxpl) : NULL;
+
+    if (writer)
+        cv_areas_know(writer->areas, dataset->storage->address);
 }
 
 int cv_mpi_before_read(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl)

@@ -1,6 +1,8 @@
-/* Which data of parallel files are staged: those of collective writes (and of others where the program asks for it), since there the processes meet and can tell each
-   other what they write. They stage where the selections of all are blocks that do not overlap, large enough that
-   nothing is gained by MPI's putting them together; each then writes its own, in its own time.
+/* Which data of parallel files are staged: those of collective writes (and of others where the program asks for it),
+   since there the processes meet and can tell each other what they write. They stage where the selections of all are
+   blocks that do not overlap, large enough that nothing is gained by MPI's putting them together; each then writes its
+   own, in its own time. Compressed data HDF5 puts together itself, whatever the selections are; what is staged are the
+   chunks that come of it.
 
    Hooks around calls of the connector; each returns at once where no file is staged for. */
 #ifndef CACHEVOL_MPI_WRITE_H
@@ -11,11 +13,20 @@
 /* Before and after H5VLdataset_write. */
 struct cv_mpi_write {
     struct cv_writer *writer; /* NULL: as without the connector */
-    bool              together; /* a collective one */
+    bool              together, compressed; /* a collective one; of compressed data */
     bool              bad;    /* an error is on the stack; the write fails */
 };
 struct cv_mpi_write cv_mpi_write_begins(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl);
 void cv_mpi_write_ends(struct cv_mpi_write write, hid_t dxpl);
+
+/* Before and after an object is opened, by where it is; and after a dataset was created. */
+struct cv_mpi_open {
+    struct cv_writer *writer; /* NULL: nothing is remembered */
+    uint64_t          dataset;
+};
+struct cv_mpi_open cv_mpi_open_begins(struct cv_object *object, const H5VL_loc_params_t *where, hid_t dxpl);
+void               cv_mpi_open_ends(struct cv_mpi_open opening, bool opened);
+void               cv_mpi_created(struct cv_object *dataset, hid_t dxpl);
 
 /* Before datasets are read. 0, or -1 with an error on the stack. */
 int cv_mpi_before_read(size_t count, void *datasets[], const hid_t file_spaces[], hid_t dxpl);

@@ -1,8 +1,8 @@
 /* A file that the processes of a communicator write to with HDF5's MPI driver, in which data that they write together
    are staged by each on its node (which data: mpi_write.h).
 
-   The file stays HDF5's own, with its driver; two methods are put in the place of that driver's. While data are staged,
-   HDF5 finds a driver that takes plain writes, and gets them. When it closes the file, all of them are brought there.
+   The file stays HDF5's own, with its driver; some methods are put in the place of that driver's (mpi_methods.h). While
+   data are staged, those take what HDF5 writes. When it closes the file, all of it is brought there.
 
    What one process has staged, no other knows of. So all settle together before anything that HDF5 may do where those
    data lie: each brings its own to the file, and they wait for each other. Everything that makes it needed is a call
@@ -27,11 +27,16 @@ struct cv_writer {
     struct cv_stage *stage;
     int              base; /* descriptor of the file, for the stage */
     char             path[PATH_MAX];
+    dev_t            device;
+    ino_t            inode;
     cv_comm          comm;
     int              rank, size;
     cv_win           window;
-    _Atomic uint64_t *emptied; /* this process's word in it (see cv_stage_called) */
-    uint64_t         calls, settled; /* collective writes that were staged; those of them that all have settled */
+    _Atomic uint64_t *emptied; /* this process's words in it (see cv_stage_called) */
+    uint64_t         calls, settled; /* collective writes that were staged; those of them that all have settled; */
+    uint64_t         chunks; /* and the last one of compressed chunks, until they are in the file */
+    int              lists;  /* CV_YES where this HDF5 writes compressed chunks as lists, which can be staged; */
+    bool             learned; /* all processes know it */
     bool             off;    /* this process stages nothing more */
     bool             independent; /* what one writes alone is staged too, by all processes */
     struct cv_areas *areas;  /* where the data lie that are not settled; */
@@ -46,10 +51,18 @@ void cv_writer_open(const char *name, void *under, hid_t vol, hid_t fapl, bool s
 /* Something of the file is not staged: the first process says so. */
 void cv_writer_because(const struct cv_writer *writer, const char *why);
 
+/* A writer begins; and ends, once its stage is closed. */
+void cv_writer_add(struct cv_writer *writer);
+void cv_writer_free(struct cv_writer *writer);
+
+/* The number that HDF5 gave an open file; 0 where it does not tell. */
+unsigned long cv_file_number(void *under, hid_t vol, hid_t dxpl);
+
 /* The writer of the file in which an object lies, or NULL. */
 struct cv_writer *cv_writer_of(struct cv_object *object, H5I_type_t type, hid_t dxpl);
 struct cv_writer *cv_writer_of_file(struct cv_object *file, hid_t dxpl);
 struct cv_writer *cv_writer_of_number(unsigned long number); /* that HDF5 gave the file */
+struct cv_writer *cv_writer_of_driver(const H5FD_t *file);
 bool              cv_writers_any(void);
 
 /* All processes: brings everything to the file where something is staged. 0, or -1 with an error on the stack. */
@@ -61,11 +74,12 @@ int cv_writer_wait(struct cv_writer *writer, uint64_t call);
 /* This process alone: its own data are in the file. */
 int cv_writer_drain(struct cv_writer *writer);
 
+/* This process is about to open a file, which others need not do. Where it is one that is staged for, all data that were
+   staged so far go there first, and no more are: they would be missing in the file that is opened. */
+void cv_writers_opening(const char *name);
+
 /* Something is about to be deleted: what is written from now on may lie in space that is freed without a call that all
    processes make. Nothing more is staged, for any file. */
 void cv_writers_stop(void);
-
-/* Around H5VLdataset_write: what HDF5 writes goes into the log. */
-void cv_writer_staging(struct cv_writer *writer, bool begins);
 
 #endif

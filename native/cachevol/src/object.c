@@ -28,13 +28,19 @@ void cv_object_free(struct cv_object *object)
 
 bool cv_object_info(const struct cv_object *object, H5I_type_t type, hid_t dxpl, H5O_info2_t *info)
 {
-    H5VL_loc_params_t      here   = {.obj_type = type, .type = H5VL_OBJECT_BY_SELF};
+    H5VL_loc_params_t here = {.obj_type = type, .type = H5VL_OBJECT_BY_SELF};
+
+    return cv_object_info_at(object, &here, dxpl, info);
+}
+
+bool cv_object_info_at(const struct cv_object *object, const H5VL_loc_params_t *where, hid_t dxpl, H5O_info2_t *info)
+{
     H5VL_object_get_args_t get    = {.op_type = H5VL_OBJECT_GET_INFO};
     hid_t                  errors = cv_errors_keep();
 
     get.args.get_info.fields = H5O_INFO_BASIC;
     get.args.get_info.oinfo  = info;
-    bool found = h5.H5VLobject_get(object->under, &here, object->vol, &get, dxpl, NULL) >= 0;
+    bool found = h5.H5VLobject_get(object->under, where, object->vol, &get, dxpl, NULL) >= 0;
     cv_errors_back(errors);
     return found;
 }

@@ -10,8 +10,9 @@
 /* Where and how a dataset lies in a parallel file. */
 struct cv_storage {
     bool          filtered;     /* compressed, for instance */
+    bool          late;         /* and takes its space when it is first written to, all at once */
     bool          known, named; /* looked at; it has a name */
-    bool          plain;        /* elements of a fixed size in the file itself, as they are, */
+    bool          plain;        /* elements of a fixed size in the file itself, */
     bool          chunked;      /* in chunks of this shape: */
     hsize_t       chunk[H5S_MAX_RANK];
     size_t        element_size; /* bytes */
@@ -57,6 +58,7 @@ static inline void cv_wrap_request(void **request, hid_t vol)
 
 /* What HDF5 knows of an object (H5O_INFO_BASIC); false where it does not. The error stack stays as it is. */
 bool cv_object_info(const struct cv_object *object, H5I_type_t type, hid_t dxpl, H5O_info2_t *info);
+bool cv_object_info_at(const struct cv_object *object, const H5VL_loc_params_t *where, hid_t dxpl, H5O_info2_t *info);
 
 /* Whether elements of a type hold their own data: those of variable length lie in heaps, whose space is used again. */
 bool cv_elements_are_whole(hid_t type);

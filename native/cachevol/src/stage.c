@@ -15,13 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static void init_sums(struct cv_stage *stage)
+static void init_timed(pthread_cond_t *condition)
 {
     pthread_condattr_t how;
 
     pthread_condattr_init(&how);
     pthread_condattr_setclock(&how, CLOCK_MONOTONIC); /* that of cv_ticks */
-    pthread_cond_init(&stage->sums, &how);
+    pthread_cond_init(condition, &how);
     pthread_condattr_destroy(&how);
 }
 
@@ -61,8 +61,8 @@ static void after_fork_in_child(void)
         stage->unflushed = stage->waiting = 0;
         stage->pressed = false;
         pthread_mutex_init(&stage->lock, NULL);
-        pthread_cond_init(&stage->work, NULL);
-        init_sums(stage);
+        init_timed(&stage->work);
+        init_timed(&stage->sums);
         pthread_cond_init(&stage->progress, NULL);
     }
     atomic_store(&cv_unflushed, 0);
@@ -95,8 +95,8 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     stage->changes  = atomic_load(&cv_changes);
     snprintf(stage->path, sizeof stage->path, "%s", path);
     pthread_mutex_init(&stage->lock, NULL);
-    pthread_cond_init(&stage->work, NULL);
-    init_sums(stage);
+    init_timed(&stage->work);
+    init_timed(&stage->sums);
     pthread_cond_init(&stage->progress, NULL);
     pthread_mutex_lock(&cv_stages_lock);
     stage->next = cv_stages;

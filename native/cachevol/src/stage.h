@@ -26,9 +26,11 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
    no points, no marker and nothing to replay, and all that is staged may go to the base file at any time. */
 struct cv_stage *cv_stage_open_shared(struct cv_store *store, const char *path, int base, uint64_t device,
                                       uint64_t inode);
-/* All data up to this call have been staged. `*emptied` becomes the number of the last such call whose data, and all
-   before, are in the base file; with CV_STAGE_FAILED added while they cannot be written. */
+/* All data up to this call have been staged. `emptied[CV_STAGE_THERE]` becomes the number of the last such call whose data,
+   and all before, are in the base file; with CV_STAGE_FAILED added while they cannot be written. Another process writes
+   in `emptied[CV_STAGE_ASKED]` for which call it waits: then a program's wish that nothing is migrated does not count. */
 #define CV_STAGE_FAILED (UINT64_C(1) << 63)
+enum { CV_STAGE_THERE, CV_STAGE_ASKED, CV_STAGE_WORDS };
 void cv_stage_called(struct cv_stage *stage, uint64_t call, _Atomic uint64_t *emptied);
 
 /* Each returns 0, or -1 with errno. `raw` tells data of datasets from HDF5's own. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define NICE       5   /* less than the program; a quarter of a busy processor still moves some 500 MB a second */
+#define LOOKS      5000000 /* ns */
 #define MOST_PARTS 512 /* of one write to the base file; below IOV_MAX */
 
 int cv_drain(struct cv_stage *stage, bool force)
@@ -126,6 +127,31 @@ static void migrate_some(struct cv_stage *stage)
     pthread_cond_broadcast(&stage->progress);
 }
 
+/* Whether the program asked that nothing is migrated now, and nobody waits for it. */
+static bool is_held(const struct cv_stage *stage)
+{
+    if (!stage->holds || stage->wanted_by)
+        return false;
+    return !stage->emptied || atomic_load(stage->emptied + CV_STAGE_ASKED) <=
+                                  (atomic_load(stage->emptied + CV_STAGE_THERE) & ~CV_STAGE_FAILED);
+}
+
+/* Other processes cannot wake this one's thread: while it holds something back that they may want, it looks. */
+static void wait_for_work(struct cv_stage *stage)
+{
+    struct timespec until;
+
+    if (!stage->count || !stage->holds || !stage->emptied) {
+        pthread_cond_wait(&stage->work, &stage->lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOKS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&stage->work, &stage->lock, &until);
+}
+
 void *cv_migrate(void *argument)
 {
     struct cv_stage *stage = argument;
@@ -133,11 +159,10 @@ void *cv_migrate(void *argument)
     cv_thread_after_others(NICE);
     pthread_mutex_lock(&stage->lock);
     while (!stage->stop) {
-        bool held = stage->holds && !stage->wanted_by;
-        if (stage->count && !held && !stage->error && cv_may_go(stage, cv_pending_at(stage, 0)))
+        if (stage->count && !is_held(stage) && !stage->error && cv_may_go(stage, cv_pending_at(stage, 0)))
             migrate_some(stage);
         else
-            pthread_cond_wait(&stage->work, &stage->lock);
+            wait_for_work(stage);
     }
     bool leaves = stage->leaves;
     pthread_mutex_unlock(&stage->lock);

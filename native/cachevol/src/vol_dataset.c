@@ -6,30 +6,45 @@
 
 #include <stdlib.h>
 
+/* Whether the processes fill the chunks of a new dataset together: MPI then rewrites what lies between them. They do so
+   but for compressed ones that take their space as they are written. */
+static bool fills_chunks(hid_t dcpl)
+{
+    H5D_alloc_time_t when;
+
+    return h5.H5Pget_layout(dcpl) == H5D_CHUNKED &&
+           (h5.H5Pget_nfilters(dcpl) < 1 || h5.H5Pget_alloc_time(dcpl, &when) < 0 || when == H5D_ALLOC_TIME_EARLY);
+}
+
 static void *create(void *pointer, const H5VL_loc_params_t *where, const char *name, hid_t lcpl, hid_t type, hid_t space,
                     hid_t dcpl, hid_t dapl, hid_t dxpl, void **request)
 {
     struct cv_object *o = pointer;
 
     cv_changing();
-    /* The processes fill chunks together, and MPI then rewrites what lies between them. */
-    if (cv_writers_any() && h5.H5Pget_layout(dcpl) == H5D_CHUNKED && cv_mpi_settle(o, where->obj_type, dxpl))
+    if (cv_writers_any() && fills_chunks(dcpl) && cv_mpi_settle(o, where->obj_type, dxpl))
         return NULL;
     void *under = h5.H5VLdataset_create(o->under, where, o->vol, name, lcpl, type, space, dcpl, dapl, dxpl, request);
     cv_wrap_request(request, o->vol);
     cv_point_if_pressed(o, where->obj_type, dxpl);
     struct cv_object *dataset = cv_wrap(under, o->vol);
-    if (dataset)
+    if (dataset) {
         cv_point_created(dataset, name);
+        cv_mpi_created(dataset, dxpl);
+    }
     return dataset;
 }
 
 static void *open_dataset(void *pointer, const H5VL_loc_params_t *where, const char *name, hid_t dapl, hid_t dxpl,
                           void **request)
 {
-    struct cv_object *o     = pointer;
-    void             *under = h5.H5VLdataset_open(o->under, where, o->vol, name, dapl, dxpl, request);
+    struct cv_object  *o     = pointer;
+    H5VL_loc_params_t  named = {.obj_type = where->obj_type, .type = H5VL_OBJECT_BY_NAME,
+                                .loc_data.loc_by_name = {name, dapl}};
+    struct cv_mpi_open opening = cv_mpi_open_begins(o, &named, dxpl);
+    void              *under = h5.H5VLdataset_open(o->under, where, o->vol, name, dapl, dxpl, request);
 
+    cv_mpi_open_ends(opening, under);
     cv_wrap_request(request, o->vol);
     return cv_wrap(under, o->vol);
 }

@@ -96,6 +96,7 @@ static void *create(const char *name, unsigned flags, hid_t fcpl, hid_t fapl, hi
     void        *file = NULL;
 
     cv_changing();
+    cv_writers_opening(name);
     if (!go_below(name, fapl, &below) && !(below.parallel && cv_mpi_refuses_writer(name))) {
         cv_opening  = true;
         cv_emptying = flags & H5F_ACC_TRUNC;
@@ -117,6 +118,7 @@ static void *open_file(const char *name, unsigned flags, hid_t fapl, hid_t dxpl,
     void        *file = NULL;
 
     cv_changing();
+    cv_writers_opening(name);
     if (!go_below(name, fapl, &below) &&
         !(below.parallel && (flags & H5F_ACC_RDWR) && cv_mpi_refuses_writer(name))) {
         cv_opening = true;

@@ -174,7 +174,8 @@ const H5VL_link_class_t cv_link_class = {link_create, link_copy, link_move, link
         return -1
 
 OPEN(object_open, (void *pointer, place where, H5I_type_t *type, LATER),
-     NOTHING, H5VLobject_open(o->under, where, vol, type, dxpl, request), NOTHING)
+     struct cv_mpi_open opening = cv_mpi_open_begins(o, where, dxpl),
+     H5VLobject_open(o->under, where, vol, type, dxpl, request), cv_mpi_open_ends(opening, outcome))
 CALL(object_copy, (void *pointer, place where, const char *name, void *to, place there, const char *new_name, hid_t ocpypl,
                    hid_t lcpl, LATER), BOTH_SETTLE,
      H5VLobject_copy(o->under, where, name, t->under, there, new_name, vol, ocpypl, lcpl, dxpl, request), NOTHING)

@@ -8,6 +8,11 @@
      open | self | close       H5Fopen to read, on all ranks or alone; H5Fclose
      rw | new                  H5Fopen to write; H5Fcreate
      dataset NAME rows columns H5Dcreate, contiguous, never filled
+     chunks|compressed|late NAME rows columns rows   in chunks of so many rows; late: compressed, H5D_ALLOC_TIME_LATE
+     look NAME                 H5Dopen, H5Dclose
+     again NAME row rows       this rank opens the file once more, by itself, and reads
+     groups N                  that many new groups in one: metadata
+     pause | start             what is staged is not migrated; is migrated (the calls of the HDF5 Cache VOL)
      write NAME MODE row rows  whole rows of what is expected there
      read NAME TYPE MODE row rows by column columns by      hyperslabs; rows 0: nothing selected
      plain NAME row rows       H5Sselect_hyperslab without stride and block
@@ -25,6 +30,7 @@
    PLAY_SAID names a file for what the ranks have to say: mpiexec passes on only a part of it when they abort. */
 #include "good.h"
 
+#include <H5VLconnector.h>
 #include <hdf5.h>
 #include <mpi.h>
 #include <signal.h>
@@ -148,11 +154,19 @@ static void fill(const char *name, long by)
     H5Sclose(space), H5Dclose(dataset);
 }
 
-static void make_dataset(const char *name, hsize_t rows, hsize_t wide)
+/* `chunk`: rows of a chunk; 0: none. */
+static void make_dataset(const char *name, hsize_t rows, hsize_t wide, hsize_t chunk, int compressed)
 {
     hid_t space = H5Screate_simple(2, (hsize_t[]){rows, wide}, NULL), list = H5Pcreate(H5P_DATASET_CREATE);
 
-    GOOD(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER));
+    if (chunk)
+        GOOD(H5Pset_chunk(list, 2, (hsize_t[]){chunk, wide}));
+    else
+        GOOD(H5Pset_fill_time(list, H5D_FILL_TIME_NEVER));
+    if (compressed)
+        GOOD(H5Pset_deflate(list, 1));
+    if (compressed > 1)
+        GOOD(H5Pset_alloc_time(list, H5D_ALLOC_TIME_LATE));
     hid_t dataset = H5Dcreate2(file, name, H5T_NATIVE_INT, space, H5P_DEFAULT, list, H5P_DEFAULT);
     GOOD(dataset);
     H5Dclose(dataset), H5Pclose(list), H5Sclose(space);
@@ -196,6 +210,41 @@ static void look_at_driver(void)
         failed("the MPI_File");
 }
 
+static void make_groups(long count)
+{
+    static long made;
+    char        name[32];
+    hid_t       list = H5Pcreate(H5P_LINK_CREATE);
+
+    GOOD(H5Pset_create_intermediate_group(list, 1));
+    for (long i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "groups/%ld", made++);
+        hid_t group = H5Gcreate2(file, name, list, H5P_DEFAULT, H5P_DEFAULT);
+        GOOD(group);
+        H5Gclose(group);
+    }
+    H5Pclose(list);
+}
+
+static void read_again(const char *path, const char *name, hsize_t row, hsize_t rows)
+{
+    hid_t first = file, dataset = H5Dopen2(file, name, H5P_DEFAULT), space = space_of(dataset); /* for `columns` */
+
+    H5Sclose(space), H5Dclose(dataset);
+    file = open_file(path, H5F_ACC_RDONLY, MPI_COMM_SELF);
+    read_rows(name, "int", "independent", (hsize_t[]){row, 0}, (hsize_t[]){rows, columns}, (hsize_t[]){1, 1}, 1);
+    GOOD(H5Fclose(file));
+    file = first;
+}
+
+static void ask(const char *operation)
+{
+    H5VL_optional_args_t args = {-1, NULL};
+
+    GOOD(H5VLfind_opt_operation(H5VL_SUBCLS_FILE, operation, &args.op_type));
+    GOOD(H5VLfile_optional_op(file, &args, H5P_DEFAULT, H5ES_NONE));
+}
+
 static void play(const char *name)
 {
     char    a[64], b[64], c[64], path[4096];
@@ -212,7 +261,23 @@ static void play(const char *name)
         GOOD(file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, fapl));
         H5Pclose(fapl);
     } else if (sscanf(step, "dataset %63s %llu %llu", a, v, v + 1) == 3)
-        make_dataset(a, v[0], v[1]);
+        make_dataset(a, v[0], v[1], 0, 0);
+    else if (sscanf(step, "chunks %63s %llu %llu %llu", a, v, v + 1, v + 2) == 4)
+        make_dataset(a, v[0], v[1], v[2], 0);
+    else if (sscanf(step, "compressed %63s %llu %llu %llu", a, v, v + 1, v + 2) == 4)
+        make_dataset(a, v[0], v[1], v[2], 1);
+    else if (sscanf(step, "late %63s %llu %llu %llu", a, v, v + 1, v + 2) == 4)
+        make_dataset(a, v[0], v[1], v[2], 2);
+    else if (sscanf(step, "look %63s", a) == 1) {
+        hid_t dataset = H5Dopen2(file, a, H5P_DEFAULT);
+        GOOD(dataset);
+        H5Dclose(dataset);
+    } else if (sscanf(step, "again %63s %llu %llu", a, v, v + 1) == 3)
+        read_again(name, a, v[0], v[1]);
+    else if (sscanf(step, "groups %ld", &n) == 1)
+        make_groups(n);
+    else if (!strncmp(step, "pause", 5) || !strncmp(step, "start", 5))
+        ask(!strncmp(step, "pause", 5) ? "anl.gov.fcache.async.op.pause" : "anl.gov.fcache.async.op.start");
     else if (sscanf(step, "write %63s %63s %llu %llu", a, b, v, v + 1) == 4)
         write_rows(a, b, v[0], v[1]);
     else if (sscanf(step, "wrote %63s", a) == 1) {

@@ -268,3 +268,137 @@ def test_a_rank_is_killed(cluster: Nodes) -> None:
     assert ((got == expected) | (got == expected + 3)).all()
     cluster.run([f"rw; shift 5; write x collective {256 * i} 256; close" for i in range(2)])
     expect(cluster.file, 5)
+
+
+def test_a_process_waits_for_what_another_one_asked_to_hold_back(cluster: Nodes) -> None:
+    """Rank 1 asked that nothing is migrated now, and then does nothing until rank 0 has read its rows."""
+    write = [f"write x collective {256 * i} 256" for i in range(2)]
+    read = f"read x int independent 0 {ROWS} 1 0 {COLUMNS} 1"
+    cluster.run(
+        [
+            f"{CHECKPOINT}; pause; {write[0]}; {read}; barrier; start; close",
+            f"{CHECKPOINT}; pause; {write[1]}; barrier; start; close",
+        ]
+    )
+    expect(cluster.file)
+
+
+def test_the_file_opened_once_more_holds_what_was_written(cluster: Nodes) -> None:
+    """Without a flush since: MPI wrote it there at once, and to open a file is no call that all make."""
+    scripts = [
+        f"{CHECKPOINT}; flush; write x collective {256 * i} 256; barrier; {each}; barrier; close"
+        for i, each in enumerate(["again x 0 512", ""])
+    ]
+    counts = cluster.run(scripts, rate=4e6)
+    assert all(each["staged_together"] == 1 for each in counts)
+    expect(cluster.file)
+
+
+def test_what_lies_between_chunks_that_are_filled_stays(cluster: Nodes) -> None:
+    """HDF5 fills a dataset's chunks when it first opens it, MPI rewrites what lies between, which is x."""
+    with h5py.File(cluster.file, "w") as file:
+        file.create_dataset("c", (8, 128), "<i4", chunks=(1, 128), fillvalue=7)
+    scripts = [
+        f"rw; chunks first 1 128 1; dataset x {ROWS} {COLUMNS}; barrier; "
+        f"write x collective {256 * i} 256; look c; close"
+        for i in range(2)
+    ]
+    counts = cluster.run(scripts, rate=4e6)
+    assert all(each["staged_together"] == 1 for each in counts)
+    expect(cluster.file)
+
+
+def test_processes_that_try_staging_alone_still_agree_when_they_write_together(cluster: Nodes) -> None:
+    """On a storage that is as fast, one write of 64 is staged: which one, all must find alike."""
+    both = "; ".join(["write x collective {0} 256"] * 130)
+    scripts = [
+        f"{CHECKPOINT}; {alone}{both.format(256 * i)}; close"
+        for i, alone in enumerate(["write x independent 0 256; " * 5, ""])
+    ]
+    cluster.run(scripts, adaptive=True, independent=True)
+    expect(cluster.file)
+
+
+# ---- Compressed data. ----
+
+CHUNKS = f"new; compressed x {ROWS} {COLUMNS} 50; barrier"
+
+
+def compressed(after: str = "", kind: str = CHUNKS) -> list[str]:
+    """Chunks of 50 rows: one of them holds rows of both."""
+    return [f"{kind}; write x collective {256 * i} 256; {after}close" for i in range(2)]
+
+
+def test_a_compressed_checkpoint_is_staged_and_there_when_the_file_is_closed(cluster: Nodes) -> None:
+    counts = cluster.run(compressed(), rate=2e7)
+    assert [each["staged_together"] for each in counts] == [1, 1]
+    with h5py.File(cluster.file) as opened:
+        size = opened["x"].id.get_storage_size()
+    assert sum(each["staged_bytes"] for each in counts) == size < 4 * ROWS * COLUMNS
+    expect(cluster.file)
+
+
+def test_a_flush_brings_compressed_data(cluster: Nodes) -> None:
+    go, done = cluster.folder / "go", cluster.folder / "done"
+    child = cluster.start(compressed(f"flush; touch {done}; await {go}; "), rate=4e6)
+    while child.poll() is None and not done.exists():
+        time.sleep(0.005)
+    expect(cluster.file)
+    go.touch()
+    child.communicate(timeout=300)
+    assert child.returncode == 0
+
+
+def test_the_later_one_of_two_compressed_writes_stays(cluster: Nodes) -> None:
+    """Chunks that do not fit where they were move, and what they leave is another's, whoever has that."""
+    scripts = [
+        f"{CHUNKS}; write x collective {256 * i} 256; shift 70000; write x collective {256 - 256 * i} 256; "
+        f"shift 9; write x collective {256 * i} 200; write x collective {200 + 256 * i} 56; close"
+        for i in range(2)
+    ]
+    counts = cluster.run(scripts, **SLOWLY)
+    assert [each["staged_together"] for each in counts] == [4, 4]
+    expect(cluster.file, 9)
+
+
+@pytest.mark.parametrize("mode", ["independent", "collective"])
+def test_staged_chunks_are_read_by_another_process(cluster: Nodes, mode: str) -> None:
+    look = f"read x int {mode} 100 400 1 0 {COLUMNS} 1"
+    alone = "" if mode == "independent" else look
+    scripts = compressed("barrier; {0}; barrier; ")
+    counts = cluster.run([scripts[0].format(alone), scripts[1].format(look)], **SLOWLY)
+    assert [each["staged_together"] for each in counts] == [1, 1]
+
+
+def test_without_room_on_the_node_chunks_go_direct(cluster: Nodes) -> None:
+    counts = cluster.run(compressed(), size=1 << 20)
+    assert [each["staged_bytes"] for each in counts] == [0, 0]
+    assert sum(each["direct_bytes"] for each in counts) > 0
+    expect(cluster.file)
+
+
+def test_chunks_that_the_first_write_makes_are_not_staged(cluster: Nodes) -> None:
+    """It fills all of them, and then writes some anew, which frees their space while the call goes on."""
+    child = cluster.start(compressed(kind=CHUNKS.replace("compressed", "late")))
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 0, errors
+    assert errors.count("H5D_ALLOC_TIME_LATE") == 1
+    expect(cluster.file)
+
+
+def test_metadata_do_not_come_before_the_chunks_that_they_tell_of(cluster: Nodes) -> None:
+    """Both are killed once HDF5 has had to write metadata.
+
+    The first chunk has moved by then: what was flushed of it and not changed since, ten rows, would be lost.
+    """
+    halves = [f"write x collective {256 * i} 256" for i in range(2)]
+    scripts = [
+        f"{CHUNKS}; groups 1; {half}; shift 9; {half}; flush; pause; shift 70000; "
+        f"write x collective {20 * i} 20; groups 4000; die"
+        for i, half in enumerate(halves)
+    ]
+    end_after_a_kill(cluster.start(scripts))
+    with h5py.File(cluster.file) as opened:
+        got = opened["x"][:] - np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS)
+    assert (got[40:] == 9).all()
+    assert np.isin(got[:40], [9, 70000]).all()
