@@ -163,11 +163,17 @@ def test_data_reach_the_file_while_the_program_computes(node: Node) -> None:
 
 
 def test_data_that_wait_for_a_point_get_one_before_the_log_is_full(node: Node) -> None:
-    """Compressed chunks may not go to the file before HDF5 has told where they are."""
+    """Compressed chunks may not go to the file before HDF5 has told where they are.
+
+    A flush near the end of the log's first segment leaves what follows in that one and the whole second, and no third.
+    """
     node.good(
         """
         with h5py.File("f.h5", "w") as f:
             for i in range(12):
+                if i == 3:
+                    f["rest"] = np.zeros(6_700_000, "u1")
+                    f.flush()
                 d = f.create_dataset(f"d{i}", (16, 65536), "<i8", chunks=(1, 65536), compression="lzf")
                 d[...] = np.random.default_rng(i).integers(0, 2**62, (16, 65536))
         """,
@@ -178,6 +184,28 @@ def test_data_that_wait_for_a_point_get_one_before_the_log_is_full(node: Node) -
             expected = np.random.default_rng(i).integers(0, 2**62, (16, 65536))
             assert np.array_equal(file[f"d{i}"][...], expected)
     assert node.counts()["forced"] == 0
+
+
+def test_a_log_that_was_cut_short_is_an_error(node: Node) -> None:
+    """What was in it is lost. It has its length back with the next write, and zeros where the data were."""
+    slow = (f"LD_PRELOAD={throttle()}", f"CACHEVOL_THROTTLE_FOLDER={node.base}", "CACHEVOL_THROTTLE_RATE=2e6")
+    done = node.run(
+        """
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(1_000_000)
+        (segment,) = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/logs/*/segment-*")
+        os.truncate(segment, 8192)
+        try:
+            f["y"] = np.arange(1_000_000)
+            f.close()
+        except (OSError, RuntimeError) as error:
+            print("error")
+            os._exit(0)
+        """,
+        ("env", *slow, "CACHEVOL_THROTTLE_LATE=yes"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "error\n"
 
 
 def test_fork_with_data_staged(node: Node) -> None:

@@ -189,6 +189,17 @@ static int put(const struct cv_segment *segment, uint64_t at, struct cv_record *
     return cv_write_all(segment->fd, head, sizeof *head, (off_t)at);
 }
 
+/* A file that was cut short gets its length back from what is written to it later, with zeros in between: so it is looked
+   at before. */
+static bool is_cut(struct cv_segment *segment)
+{
+    struct stat now;
+
+    if (!segment->cut && (fstat(segment->fd, &now) || (uint64_t)now.st_size < segment->capacity))
+        segment->cut = true;
+    return segment->cut;
+}
+
 int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address, const void *data,
                   uint64_t size, struct cv_place *place)
 {
@@ -202,6 +213,10 @@ int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address
     struct cv_record   head    = {.magic = CV_RECORD_MAGIC, .nonce = log->control->nonce, .address = address,
                                   .sequence = atomic_load(&log->control->appended) + 1, .size = size,
                                   .kind = kind};
+    if (is_cut(segment)) {
+        errno = EIO;
+        return -1;
+    }
     if (put(segment, segment->end, &head, data, log->late))
         return -1;
     *place       = (struct cv_place){segment, head.sequence, segment->end, cv_record_data(segment->end, size)};
@@ -239,6 +254,10 @@ void cv_log_done(struct cv_log *log, uint64_t sequence)
 
 const char *cv_segment_map(struct cv_segment *segment)
 {
+    if (is_cut(segment)) {
+        errno = EIO;
+        return NULL;
+    }
     if (!segment->map) {
         void *map = mmap(NULL, segment->capacity, PROT_READ, MAP_SHARED, segment->fd, 0);
         if (map == MAP_FAILED)

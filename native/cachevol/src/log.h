@@ -81,6 +81,7 @@ struct cv_segment {
     uint64_t           capacity, end; /* bytes */
     uint64_t           last;          /* sequence of its last record */
     char              *map;           /* for the migrating thread; `capacity` bytes, read only */
+    atomic_bool        cut;           /* somebody cut the file short, which took data from it */
     struct cv_segment *next;
 };
 
@@ -131,7 +132,8 @@ enum cv_fork { CV_FORK_BEGINS, CV_FORK_PARENT, CV_FORK_CHILD };
 void cv_log_leaves(void);
 void cv_log_left(void);
 void cv_logs_fork(enum cv_fork when);
-/* Bytes of a segment as memory, or NULL with errno. */
+/* Bytes of a segment as memory; or NULL with errno, EIO where the file was cut short. To be asked again once they were read:
+   then they were whole. */
 const char *cv_segment_map(struct cv_segment *segment);
 
 #endif

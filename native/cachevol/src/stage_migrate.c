@@ -103,13 +103,16 @@ static void migrate_some(struct cv_stage *stage)
         error = write_parts(stage->base, parts, taken, first.address) ? errno : 0;
     uint64_t spent = cv_ticks() - from;
     cv_change_ends(stage, begun);
+    pthread_mutex_lock(&stage->lock);
+    for (size_t i = 0; i < taken && !error; i++)
+        if (first.kind != CV_RECORD_RESIZE && !cv_pending_data(cv_pending_at(stage, i)))
+            error = errno;
     if (!error) {
         cv_rate_note(&cv_base_rate, bytes, spent);
         CV_COUNT(migrated_bytes, bytes);
         CV_COUNT(migrated_writes, first.kind != CV_RECORD_RESIZE);
         CV_COUNT(migrated_ns, spent);
     }
-    pthread_mutex_lock(&stage->lock);
     if (error) {
         stage->error = error;
         if (stage->emptied)

@@ -47,8 +47,10 @@ void cv_point_count(struct cv_stage *stage, const struct cv_pending *p)
     uint64_t size = sizeof(struct cv_record) + p->size; /* safe data wait behind what is not */
     stage->waiting += size;
     atomic_fetch_add(&cv_waiting, size);
+    /* What waits may begin at the end of a segment, and that segment is taken as long as any of it waits. */
     uint64_t limit = stage->log->limit < stage->store->limit ? stage->log->limit : stage->store->limit;
-    if (stage->waiting > limit / 2 || stage->count > CV_MOST_PENDING / 2)
+    uint64_t room  = limit > CV_SEGMENT_SIZE ? limit - CV_SEGMENT_SIZE : 0;
+    if (stage->waiting > room / 2 || stage->count > CV_MOST_PENDING / 2)
         stage->pressed = true;
 }
 

@@ -19,7 +19,7 @@ static int overlay(const struct cv_pending *p, uint64_t address, char *data, uin
     if (!from)
         return -1;
     memcpy(data + (begin - address), from + (begin - p->address), end - begin);
-    return 0;
+    return cv_pending_data(p) ? 0 : -1;
 }
 
 /* Under the lock: a record that leaves the queue meanwhile would be missed. One that the thread is writing right
