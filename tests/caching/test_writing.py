@@ -165,7 +165,7 @@ def test_data_reach_the_file_while_the_program_computes(node: Node) -> None:
 def test_data_that_wait_for_a_point_get_one_before_the_log_is_full(node: Node) -> None:
     """Compressed chunks may not go to the file before HDF5 has told where they are.
 
-    A flush near the end of the log's first segment leaves what follows in that one and the whole second, and no third.
+    After a flush near the end of the log's first segment, what follows lies in that one and in the second.
     """
     node.good(
         """
