@@ -64,10 +64,10 @@ LAYERS = {
         "epoll budget writes",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
-        "scheduler": "queue hot arrivals strangers",
+        "scheduler": "queue charges hot arrivals strangers",
         "state": "server",
         "operations": "call ops ops::* control status",
-        "front ends": "server::* inside fuse fuse::* metrics peers",
+        "front ends": "server::* inside fuse fuse::* lanes metrics peers",
         "program": "worker start lib",
     },
 }

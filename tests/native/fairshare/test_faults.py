@@ -23,6 +23,8 @@ from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.layers.fairshare.server import running_server
+from tiercel.layers.fairshare.wire import FRAME, HELLO, MAGIC, REQUEST, VERSION, WANT_SEGMENT, Op
+from tiercel.sharing.attack.speech import request
 
 from .conftest import PREFIX, Share
 
@@ -230,6 +232,10 @@ def test_a_misspelt_policy_is_refused(programs: Programs, tmp_path: Path, policy
         pass
 
 
+def framed(body: bytes) -> bytes:
+    return FRAME.pack(MAGIC, len(body), 0) + body
+
+
 def connect(share: Share) -> socket.socket:
     found = socket.socket(socket.AF_UNIX)
     found.settimeout(60)
@@ -240,17 +246,17 @@ def connect(share: Share) -> socket.socket:
 def test_random_messages_neither_stop_nor_crash_the_server(share: Share) -> None:
     """Thousands of frames: bytes at random, requests with one field at random, before and after a hello."""
     rng = random.Random(7)
-    frame, hello = struct.Struct("<IIQ"), struct.pack("<IIQ", 3, 0, 0)
+    hello = HELLO.pack(VERSION, 0, 0)
     for number in range(150):
         with connect(share) as victim, contextlib.suppress(OSError):
             if number % 3:
-                victim.sendall(frame.pack(0x31525346, len(hello), 0) + hello)
+                victim.sendall(framed(hello))
             for _ in range(25):
                 kind = rng.randrange(4)
                 if kind == 0:
                     victim.sendall(rng.randbytes(rng.randrange(200)))
                     continue
-                fields = [rng.choice([1, 2, 3, *range(10, 24), *range(30, 38), *range(40, 52)]),
+                fields = [rng.choice([op for op in Op if op not in (Op.RELOAD, Op.SEND_AWAY)]),
                           rng.getrandbits(32), rng.getrandbits(64), rng.choice([0, rng.getrandbits(64)]),
                           rng.choice([-1, 0, 1 << 40, rng.getrandbits(62)]),
                           rng.choice([0, 1, 4096, 1 << 20, 1 << 62, rng.getrandbits(64)]),
@@ -259,9 +265,9 @@ def test_random_messages_neither_stop_nor_crash_the_server(share: Share) -> None
                           *(rng.getrandbits(62) for _ in range(4))]  # fmt: skip
                 if kind == 1:
                     fields[2] = 0
-                body = struct.pack("<IIQQqQIIIIII4q", *fields) + rng.randbytes(rng.randrange(300))
+                body = REQUEST.pack(*fields) + rng.randbytes(rng.randrange(300))
                 length = len(body) if kind < 3 else rng.getrandbits(32)
-                victim.sendall(frame.pack(0x31525346, length, rng.getrandbits(64)) + body)
+                victim.sendall(FRAME.pack(MAGIC, length, rng.getrandbits(64)) + body)
             victim.setblocking(False)
             victim.recv(1 << 16)
     assert share.server.process.poll() is None
@@ -273,8 +279,7 @@ def test_a_client_that_scribbles_over_its_shared_memory_harms_only_itself(share:
     for _ in range(40):
         with connect(share) as client:
             client.recv(4096)
-            hello = struct.pack("<IIQ", 3, 1, 0)
-            client.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
+            client.sendall(framed(HELLO.pack(VERSION, WANT_SEGMENT, 0)))
             _, descriptors, _, _ = socket.recv_fds(client, 4096, 4)
             memory, doorbell = descriptors
             with mmap.mmap(memory, 8192 + 16 * 131072) as segment:
@@ -302,14 +307,13 @@ def test_a_peer_that_does_not_read_stops_nobody(share: Share) -> None:
     (share.tree / "big").write_bytes(b"x" * 1_000_000)
     with connect(share) as lazy:
         lazy.recv(4096)
-        hello = struct.pack("<IIQ", 3, 0, 0)
-        lazy.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello)
+        lazy.sendall(framed(HELLO.pack(VERSION, 0, 0)))
         lazy.recv(4096)
         lazy.setblocking(False)
-        ask = struct.pack("<IIQQqQIIIIII4q", 2, 0, 0, 0, 0, 1 << 20, *([0] * 10))
+        ask = framed(request(Op.STATUS, size=1 << 20))
         with contextlib.suppress(BlockingIOError):
             for _ in range(20000):
-                lazy.sendall(struct.pack("<IIQ", 0x31525346, len(ask), 1) + ask)
+                lazy.sendall(ask)
         assert share.bash("cat $ROOT/big | wc -c").strip() == "1000000"
 
 

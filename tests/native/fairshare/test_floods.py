@@ -51,21 +51,20 @@ def small(programs: Programs, tmp_path: Path, as_root: None) -> Iterator[Share]:
 HEAD = """
 kept = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-def frame(body): return struct.pack("<IIQ", 0x31525346, len(body), 0) + body
-def request(op, handle=0, size=0, path=b"", flags=0):
-    words = [op, flags, handle, 0, 0, size, len(path), 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    return frame(struct.pack("<IIQQqQIIIIII4q", *words) + path)
+from tiercel.sharing.attack.speech import request as asked
+def frame(body): return FRAME.pack(MAGIC, len(body), 0) + body
+def request(op, *path, **words): return frame(asked(op, *path, **words))
 def answer(s):
-    head, passed, _, _ = socket.recv_fds(s, 16, 4)
+    head, passed, _, _ = socket.recv_fds(s, FRAME.size, 4)
     kept.extend(passed)
-    if len(head) < 16: return None
-    body = s.recv(struct.unpack_from("<I", head, 4)[0], socket.MSG_WAITALL)
-    return struct.unpack_from("<qQ", body)
+    if len(head) < FRAME.size: return None
+    body = s.recv(FRAME.unpack(head)[1], socket.MSG_WAITALL)
+    return REPLY.unpack_from(body)[:2]
 def stranger():
     s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(SOCKET); return s
 def session(wants=1):
     s = stranger(); challenge = s.recv(32)
-    s.sendall(frame(struct.pack("<IIQ", 3, wants, 0)))
+    s.sendall(frame(HELLO.pack(VERSION, wants, 0)))
     said = answer(s)
     return s if said and said[0] == 0 else None
 """
@@ -127,7 +126,7 @@ def test_open_files_of_one_keep_nobody_out(small: Share) -> None:
     code = """
 s = session(0)
 def opened():
-    s.sendall(request(10, path=b"/", flags=os.O_DIRECTORY))
+    s.sendall(request(Op.OPEN, b"/", flags=os.O_DIRECTORY))
     result, handle = answer(s)
     return result
 while (said := opened()) == 0 and len(kept) < 3000: pass
@@ -145,10 +144,10 @@ def test_who_takes_no_answers_gets_no_more(small: Share) -> None:
     os.chmod(small.tree / "large", 0o644)
     code = """
 for _ in range(20):
-    s = session(0); s.sendall(request(10, path=b"/large")); handle = answer(s)[1]; s.setblocking(False)
+    s = session(0); s.sendall(request(Op.OPEN, b"/large")); handle = answer(s)[1]; s.setblocking(False)
     kept.append(s)
     for n in range(3000):
-        try: s.send(request(13, handle, 1 << 20))
+        try: s.send(request(Op.READ, handle=handle, size=1 << 20))
         except BlockingIOError: break
 time.sleep(1)
 print(0, flush=True)
@@ -173,7 +172,7 @@ for _ in range(40):
     if s is None: break
     kept.append(s); s.setblocking(False)
     for n in range(2000):
-        try: s.send(request(10, path=b"/", flags=os.O_DIRECTORY))
+        try: s.send(request(Op.OPEN, b"/", flags=os.O_DIRECTORY))
         except BlockingIOError: break
 time.sleep(1)
 print(len(kept), flush=True)
@@ -257,7 +256,7 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(0.2)
 s = session(0)
-for _ in range(5): s.sendall(request(20, path=b"../" * 1300)); said = answer(s)
+for _ in range(5): s.sendall(request(Op.GET_ATTRIBUTES, b"../" * 1300)); said = answer(s)
 print(said[0] if said else -1, flush=True)
 """
     with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
@@ -271,10 +270,9 @@ def test_a_write_behind_nothing_does_not_wait(small: Share) -> None:
     """A piece that says that others are in front of it, which never come, keeps no worker."""
     code = """
 s = session(0)
-s.sendall(request(10, path=b"/hog", flags=os.O_CREAT | os.O_RDWR)); handle = answer(s)[1]
+s.sendall(request(Op.OPEN, b"/hog", flags=os.O_CREAT | os.O_RDWR)); handle = answer(s)[1]
 def piece():
-    words = [14, 1, handle, 0, 1 << 40, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    return frame(struct.pack("<IIQQqQIIIIII4q", *words) + b"x")
+    return request(Op.WRITE, data=b"x", flags=1, handle=handle, offset=1 << 40, size=1)
 results = set()
 for _ in range(50):
     for _ in range(10): s.sendall(piece())

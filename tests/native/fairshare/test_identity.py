@@ -114,12 +114,8 @@ input()
     assert holder.stdout is not None
     handle = int(holder.stdout.readline(), 16)
     thief = f"""
-s = socket.socket(socket.AF_UNIX); s.connect({str(public.server.socket)!r}); s.recv(99)
-hello = struct.pack("<IIQ", 3, 0, 0)
-s.sendall(struct.pack("<IIQ", 0x31525346, len(hello), 0) + hello); s.recv(999)
-read = struct.pack("<IIQQqQIIIIII4q", 13, 0, {handle}, 0, 0, 100, *([0] * 10))
-s.sendall(struct.pack("<IIQ", 0x31525346, len(read), 0) + read)
-print(struct.unpack_from("<q", s.recv(999), 16)[0])
+with Speaker({str(public.server.socket)!r}, lambda _: None) as s:
+    print(s.ask(request(Op.READ, handle={handle}, size=100))[0])
 """
     assert int(act(public, BOB, thief)) == -9  # EBADF
     holder.communicate("\n")
@@ -425,25 +421,25 @@ def test_a_subordinate_user_is_its_owner_to_the_policy_and_itself_to_files(
 
 FALSE_SERVER = """
 import os, socket, struct, sys
-frame, reply = struct.Struct("<IIQ"), struct.Struct("<qQII")
+from tiercel.layers.fairshare.wire import ATTRIBUTES, FRAME, MAGIC, REPLY, REQUEST, WELCOME, Op
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[1]))); listener.listen()
 print("listens", flush=True)
-def say(s, body): s.sendall(frame.pack(0x31525346, len(body), 0) + body)
+def say(s, body): s.sendall(FRAME.pack(MAGIC, len(body), 0) + body)
 def hear(s):
-    head = s.recv(frame.size, socket.MSG_WAITALL)
-    return s.recv(frame.unpack(head)[1], socket.MSG_WAITALL) if len(head) == frame.size else b""
+    head = s.recv(FRAME.size, socket.MSG_WAITALL)
+    return s.recv(FRAME.unpack(head)[1], socket.MSG_WAITALL) if len(head) == FRAME.size else b""
 while True:
     s, _ = listener.accept()
     say(s, b"c" * 16); hear(s)
-    welcome = struct.pack("<QQIIII", 1, 7, 0, 0, 0, 0) + b"s" * int(sys.argv[2])
-    say(s, reply.pack(0, 0, len(welcome), 0) + welcome)
+    welcome = WELCOME.pack(1, 7, 0, 0, 0, 0) + b"s" * int(sys.argv[2])
+    say(s, REPLY.pack(0, 0, len(welcome)) + welcome)
     while asked := hear(s):
-        if struct.unpack_from("<I", asked)[0] == 14: print("got", asked[96:], flush=True)
-        file = bytearray(128)
-        struct.pack_into("<I", file, 32, 0o100644)
-        say(s, reply.pack(len(asked) - 96, 5, len(file), 0) + file)
+        op, *_ = REQUEST.unpack_from(asked)
+        if op == Op.WRITE: print("got", asked[REQUEST.size:], flush=True)
+        file = ATTRIBUTES.pack(*[0] * 4, 0o100644, *[0] * 12)
+        say(s, REPLY.pack(len(asked) - REQUEST.size, 5, len(file)) + file)
 """
 
 

@@ -253,3 +253,31 @@ def test_who_changes_a_file_takes_the_rights_away_that_it_gives(
         found[name] = (oct(status.st_mode), status.st_size, os.listxattr(backing / "f"))
     assert found["mount"] == found["ordinary"]
     assert found["ordinary"][0] == "0o100777" and found["ordinary"][2] == []
+
+
+def test_what_is_read_ahead_waits_by_the_policy(
+    serve: Callable[..., Share], tmp_path: Path, as_root: None
+) -> None:
+    """The kernel kept it in a line of its own, in which one user's reads stood before all others'."""
+    needs_mount()
+    (place := tmp_path / "mount").mkdir()
+    share = serve("--mount", str(place), "--rate", str(8 * MIB), data=tmp_path / "data")
+    for name, size in (("large", 48 * MIB), ("small", 100_000)):
+        (share.tree / name).write_bytes(bytes(size))
+        (share.tree / name).chmod(0o644)
+    let_through(place)
+    code = f"""import os, sys
+fd = os.open({str(place / "large")!r}, os.O_RDONLY)
+os.setgroups([]); os.setgid(54321); os.setuid(54321)
+for at in range(0, {48 * MIB}, {MIB // 8}): os.posix_fadvise(fd, at, {MIB // 8}, os.POSIX_FADV_WILLNEED)
+print("asked for", flush=True); sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as greedy:
+        assert greedy.stdout is not None and greedy.stdout.readline() == b"asked for\n"
+        assert len((place / "small").read_bytes()) == 100_000
+        with Connection(share.server.socket) as connection:
+            read = {job["job"]: job["bytes_read"] for job in connection.status()["jobs"]}
+        greedy.kill()
+    assert 0 < read["user-54321"] < 32 * MIB

@@ -14,25 +14,13 @@ from .stripe_servers import Servers, striping
 
 ALICE, BOB = 4001, 4002
 
-#: Speaks to a server without the client library: request fields in the order of the wire.
+#: Speaks to a server without the client library.
 RAW = """
-OPEN, READ, WRITE, TRUNCATE, SET_ATTRIBUTES, LINK = 10, 13, 14, 16, 21, 34
-STRIPE_OPEN, STRIPE_REMOVE = 60, 61
-class Raw:
-    def __init__(self, path):
-        self.s = socket.socket(socket.AF_UNIX); self.s.connect(path); self.take()
-        self.send(struct.pack("<IIQ", 3, 0, 0)); self.take()
-    def send(self, body): self.s.sendall(struct.pack("<IIQ", 0x31525346, len(body), 0) + body)
-    def take(self):
-        head = self.s.recv(16, socket.MSG_WAITALL)
-        return self.s.recv(struct.unpack("<IIQ", head)[1], socket.MSG_WAITALL)
-    def ask(self, op, flags=0, handle=0, offset=0, size=0, path=b"", mode=0, payload=b""):
-        self.send(struct.pack("<IIQQqQIIIIII4q", op, flags, handle, 0, offset, size, len(path), 0, mode,
-                              *([0] * 7)) + path + payload)
-        body = self.take()
-        result, value, length = struct.unpack_from("<qQI", body)
-        return result, value, body[24:24 + length]
-    def stripe(self, op, grant): return self.ask(op, size=len(grant), payload=grant)
+class Raw(Speaker):
+    def __init__(self, path): super().__init__(path, lambda _: None)
+    def ask(self, op, path=b"", payload=b"", **words):
+        return super().ask(request(op, path, data=payload, **words))
+    def stripe(self, op, grant): return self.ask(op, payload=grant, size=len(grant))
 """
 
 
@@ -49,7 +37,11 @@ def act(servers: Servers, uid: int, code: str) -> list[str]:
 def acting(uid: int) -> str:
     """Return what turns a process into one of user `uid`, and gives it Raw."""
     # Modules are read before the rights to their folders are dropped.
-    return f"import socket, struct\nos.setgroups([]); os.setgid({uid}); os.setuid({uid})\n{RAW}"
+    speech = (
+        "from tiercel.layers.fairshare.wire import Op\n"
+        "from tiercel.sharing.attack.speech import Speaker, request"
+    )
+    return f"import socket, struct\n{speech}\nos.setgroups([]); os.setgid({uid}); os.setuid({uid})\n{RAW}"
 
 
 def alices_file(three: Servers) -> tuple[int, str]:
@@ -68,7 +60,7 @@ os.write(fd, b"secret " * 9 * STRIPE)
         ALICE,
         f"""
 home = Raw({str(three.socket(home))!r})
-print(home.ask(OPEN, flags=os.O_RDONLY, path=b"/private")[2][120:].hex())
+print(home.ask(Op.OPEN, flags=os.O_RDONLY, path=b"/private")[2][120:].hex())
 """,
     )
     assert len(grant) == 2 * 592
@@ -85,9 +77,9 @@ def test_another_user_gets_nothing_by_path_or_by_a_stolen_grant(three: Servers) 
 try: open(ROOT + "/private")
 except OSError as problem: print(-problem.errno)
 server, grant = Raw({str(three.socket(n))!r}), bytearray.fromhex({grant!r})
-print(server.stripe(STRIPE_OPEN, grant)[0], server.stripe(STRIPE_REMOVE, grant)[0])
+print(server.stripe(Op.STRIPE_OPEN, grant)[0], server.stripe(Op.STRIPE_REMOVE, grant)[0])
 struct.pack_into("<I", grant, 32, {BOB})  # made out to himself
-print(server.stripe(STRIPE_OPEN, grant)[0], server.stripe(STRIPE_OPEN, grant[:100])[0])
+print(server.stripe(Op.STRIPE_OPEN, grant)[0], server.stripe(Op.STRIPE_OPEN, grant[:100])[0])
 """,
         )
         assert said == ["-13", "-13", "-13", "-13", "-74"]  # EACCES; EBADMSG for half a grant
@@ -102,16 +94,16 @@ def test_a_grant_gives_what_it_says_and_no_more(three: Servers) -> None:
             ALICE,
             f"""
 server, grant = Raw({str(three.socket(n))!r}), bytearray.fromhex({grant!r})
-result, handle, _ = server.stripe(STRIPE_OPEN, grant)
-print(result, server.ask(WRITE, handle=handle, size=1, payload=b"x")[0])
-print(server.ask(TRUNCATE, handle=handle)[0], server.ask(SET_ATTRIBUTES, handle=handle)[0])
-print(server.ask(LINK, handle=handle, path=b"")[0], server.stripe(STRIPE_REMOVE, grant)[0])
+result, handle, _ = server.stripe(Op.STRIPE_OPEN, grant)
+print(result, server.ask(Op.WRITE, handle=handle, size=1, payload=b"x")[0])
+print(server.ask(Op.TRUNCATE, handle=handle)[0], server.ask(Op.SET_ATTRIBUTES, handle=handle)[0])
+print(server.ask(Op.LINK, handle=handle, path=b"")[0], server.stripe(Op.STRIPE_REMOVE, grant)[0])
 more = bytearray(grant); struct.pack_into("<I", more, 36, 15)  # all rights
-print(server.stripe(STRIPE_OPEN, more)[0], server.stripe(STRIPE_REMOVE, more)[0])
+print(server.stripe(Op.STRIPE_OPEN, more)[0], server.stripe(Op.STRIPE_REMOVE, more)[0])
 old = bytearray(grant); struct.pack_into("<Q", old, 16, 1 << 40)  # for longer
-print(server.stripe(STRIPE_OPEN, old)[0])
+print(server.stripe(Op.STRIPE_OPEN, old)[0])
 other = bytearray(grant); other[8] ^= 1  # another file
-print(server.stripe(STRIPE_OPEN, other)[0])
+print(server.stripe(Op.STRIPE_OPEN, other)[0])
 """,
         )
         assert said[0] == "0"
@@ -125,16 +117,16 @@ def test_an_object_that_is_open_is_open_to_its_user_alone(three: Servers) -> Non
         acting(ALICE)
         + f"""
 server = Raw({path!r})
-handle = server.stripe(STRIPE_OPEN, bytes.fromhex({grant!r}))[1]
+handle = server.stripe(Op.STRIPE_OPEN, bytes.fromhex({grant!r}))[1]
 print(handle, flush=True)
 input()  # it is open all the time
-print(server.ask(READ, handle=handle, size=10)[0])
+print(server.ask(Op.READ, handle=handle, size=10)[0])
 """,
         stdin=subprocess.PIPE,
     )
     assert alice.stdout is not None
     handle = alice.stdout.readline().strip()
-    said = act(three, BOB, f"print(Raw({path!r}).ask(READ, handle={handle}, size=10)[0])")
+    said = act(three, BOB, f"print(Raw({path!r}).ask(Op.READ, handle={handle}, size=10)[0])")
     out, err = alice.communicate("\n", timeout=120)
     assert (out.split(), said) == (["10"], ["-9"]), err
 
@@ -153,7 +145,7 @@ def test_a_layout_is_no_other_files(three: Servers) -> None:
         BOB,
         f"""
 home = Raw({str(three.socket(home))!r})
-print(home.ask(OPEN, flags=os.O_RDWR, path=b"/private2")[0])
+print(home.ask(Op.OPEN, flags=os.O_RDWR, path=b"/private2")[0])
 """,
     )
     assert said == ["-5"]

@@ -16,6 +16,8 @@ import errno, os, resource, select, socket, struct, sys, time
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from tiercel.layers.fairshare.protocol import Connection, Job
+from tiercel.layers.fairshare.wire import FRAME, HELLO, MAGIC, REPLY, VERSION, Op
+from tiercel.sharing.attack.speech import Speaker, request
 from tiercel.errors import UserError
 os.setgroups({groups or []}); os.setgid({gid if gid is not None else uid}); os.setuid({uid})
 ROOT = {PREFIX!r}

@@ -17,21 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
+from tiercel.layers.fairshare import wire
+from tiercel.layers.fairshare.wire import Op
 
-#: How messages look, as native/fairshare/wire has them: frame, request and reply begin with these.
-VERSION = 3
-MAGIC = 0x31525346
-FRAME = struct.Struct("<IIQ")
-REQUEST = struct.Struct("<IIQQqQIIIIII4q")
-REPLY = struct.Struct("<qQII")
-_STATUS, _TICKET, _RELOAD, _SEND_AWAY = 2, 3, 4, 5
 _ANY_USER = 2**32 - 1
-_TICKET_HEAD = struct.Struct("<6IQQII")
-TICKET_BYTES = 128
-_NAME_BYTES = 48
-_WELCOME_BYTES, _NONCE_BYTES = 32, 16
-#: Who had a ticket signed (the server says it), as wire/src/ticket.rs has them; and where a ticket says so.
-_BY_USER, _BY_AT = 2, 44
 _TIMEOUT_S = 10.0
 
 
@@ -50,8 +39,8 @@ class Job:
 
 def counts_as_job(ticket: str, status: dict[str, Any]) -> bool:
     """Whether a server with this `status` believes a ticket's job, or counts it to its user's one job."""
-    (by,) = struct.unpack_from("<I", bytes.fromhex(ticket), _BY_AT)
-    return bool(by != _BY_USER or status["jobs_of"] == "users")
+    *_, by, _ = wire.TICKET.unpack_from(bytes.fromhex(ticket))
+    return bool(by != wire.SIGNED_BY_USER or status["jobs_of"] == "users")
 
 
 def _stands_for_many(user: int) -> bool:
@@ -90,11 +79,11 @@ class Connection:
                 self._socket.settimeout(_TIMEOUT_S)
                 self._socket.connect(there)
             challenge = self._receive()
-            nonce = os.urandom(_NONCE_BYTES)
-            self._send(struct.pack("<IIQ", VERSION, 0, 0) + _proof(ticket, challenge, nonce))
+            nonce = os.urandom(wire.NONCE_BYTES)
+            self._send(wire.HELLO.pack(wire.VERSION, 0, 0) + _proof(ticket, challenge, nonce))
             welcome, _ = self._answer("is not let in")
             if ticket and not hmac.compare_digest(
-                welcome[_WELCOME_BYTES:], _answered(ticket, challenge, nonce)
+                welcome[wire.WELCOME.size :], _answered(ticket, challenge, nonce)
             ):
                 self._socket.close()
                 raise UserError(f"{address}: whoever answers there does not know the ticket's secret")
@@ -133,7 +122,7 @@ class Connection:
         """Return what the server says of itself: policy, jobs with their shares and bytes."""
         text = b""
         while True:
-            piece, whole = self._request(_STATUS, offset=len(text), size=1 << 20)
+            piece, whole = self._request(Op.STATUS, offset=len(text), size=1 << 20)
             text += piece
             if not piece or len(text) >= whole:
                 break
@@ -143,52 +132,52 @@ class Connection:
     def ticket(self, job: Job, lifetime_s: float = 7 * 86400.0) -> str:
         """Return a ticket for `job`, with its secret: the value of FAIRSHARE_TICKET."""
         name = job.name.encode()
-        if not 0 < len(name) <= _NAME_BYTES or not job.name.isprintable():
-            raise UserError(f"job name {job.name!r}: 1 to {_NAME_BYTES} printable bytes")
+        if not 0 < len(name) <= wire.JOB_NAME_BYTES or not job.name.isprintable():
+            raise UserError(f"job name {job.name!r}: 1 to {wire.JOB_NAME_BYTES} printable bytes")
         uid, gid = job.holder or (os.getuid(), os.getgid())
-        head = _TICKET_HEAD.pack(
+        asked = wire.TICKET.pack(
             uid, gid, uid if job.user is None else job.user, gid if job.group is None else job.group,
-            job.size, job.priority, int(time.time() + lifetime_s), 0, len(name), _BY_USER,
+            job.size, job.priority, int(time.time() + lifetime_s), 0, len(name), wire.SIGNED_BY_USER, name,
         )  # fmt: skip
-        ticket, _ = self._request(_TICKET, payload=(head + name).ljust(TICKET_BYTES, b"\0"))
+        ticket, _ = self._request(Op.TICKET, payload=asked)
         return ticket.hex()
 
     def reload(self) -> str:
         """Let the server read its options anew; what changed, in words. UserError where they are wrong."""
-        said, _ = self._request(_RELOAD)
+        said, _ = self._request(Op.RELOAD)
         return said.decode()
 
     def send_away(self, job: str, user: int | None, seconds: float) -> int:
         """End a job's connections and keep it out for so long; how many there were."""
         uid = _ANY_USER if user is None else user
-        _, ended = self._request(_SEND_AWAY, job.encode(), round(seconds), len(job.encode()), uid)
+        _, ended = self._request(Op.SEND_AWAY, job.encode(), round(seconds), len(job.encode()), uid)
         return ended
 
     def _request(
         self, op: int, payload: bytes = b"", offset: int = 0, size: int = 0, uid: int = 0
     ) -> tuple[bytes, int]:
-        request = REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, uid, 0, 0, 0, 0, 0)
+        request = wire.REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, uid, 0, 0, 0, 0, 0)
         self._send(request + payload)
-        what = "ask for other tickets than their own" if op == _TICKET else "change what it does"
+        what = "ask for other tickets than their own" if op == Op.TICKET else "change what it does"
         return self._answer(f"refuses: only its own user and root may {what}")
 
     def _answer(self, what: str) -> tuple[bytes, int]:
         body = self._receive()
-        if len(body) < REPLY.size:
+        if len(body) < wire.REPLY.size:
             raise UserError(f"{self.address}: not a fairshare server's answer")
-        result, value, length, _ = REPLY.unpack_from(body)
-        data = body[REPLY.size : REPLY.size + length]
+        result, value, length = wire.REPLY.unpack_from(body)
+        data = body[wire.REPLY.size : wire.REPLY.size + length]
         if result < 0:
             said = data.decode(errors="replace") or f"{what} ({os.strerror(-result)})"
             raise UserError(f"{self.address}: {said}")
         return data, value
 
     def _send(self, body: bytes) -> None:
-        self._socket.sendall(FRAME.pack(MAGIC, len(body), 0) + body)
+        self._socket.sendall(wire.FRAME.pack(wire.MAGIC, len(body), 0) + body)
 
     def _receive(self) -> bytes:
-        magic, length, _ = FRAME.unpack(self._exactly(FRAME.size))
-        if magic != MAGIC or length > 1 << 21:
+        magic, length, _ = wire.FRAME.unpack(self._exactly(wire.FRAME.size))
+        if magic != wire.MAGIC or length > 1 << 21:
             raise UserError(f"{self.address}: not a fairshare server")
         return self._exactly(length)
 
@@ -218,16 +207,16 @@ def _proof(ticket: str | None, challenge: bytes, nonce: bytes) -> bytes:
     server is to sign."""
     if ticket is None:
         return b""
-    return bytes.fromhex(ticket)[:TICKET_BYTES] + _signed(ticket, challenge) + nonce
+    return bytes.fromhex(ticket)[: wire.TICKET.size] + _signed(ticket, challenge) + nonce
 
 
 def _answered(ticket: str, challenge: bytes, nonce: bytes) -> bytes:
     """Return how a server shows that it knows a ticket's secret."""
-    return _signed(ticket, b"fairshare server" + challenge + nonce)
+    return _signed(ticket, wire.ANSWER + challenge + nonce)
 
 
 def _signed(ticket: str, message: bytes) -> bytes:
-    return hmac.digest(bytes.fromhex(ticket)[TICKET_BYTES:], message, hashlib.sha256)
+    return hmac.digest(bytes.fromhex(ticket)[wire.TICKET.size :], message, hashlib.sha256)
 
 
 def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from tiercel.layers.fairshare.wire import Op
 from tiercel.sharing.attack.attacks import Attacker
-from tiercel.sharing.attack.speech import Op, request
+from tiercel.sharing.attack.speech import request
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGES = 16

@@ -5,27 +5,14 @@ from __future__ import annotations
 import mmap
 import os
 import socket
-import struct
 from collections.abc import Callable
 from contextlib import suppress
-from enum import IntEnum
 from types import TracebackType
 
-from tiercel.layers.fairshare.protocol import FRAME, MAGIC, REPLY, REQUEST, VERSION
+from tiercel.layers.fairshare.wire import FRAME, HELLO, MAGIC, REPLY, REQUEST, SEGMENT_BYTES, VERSION
 
 #: Seconds to wait for an answer; one that does not come is none.
 PATIENCE = 2.0
-#: Bytes of a session's shared memory, as native/fairshare/wire/src/segment.rs has them.
-SEGMENT = 8192 + 16 * (128 << 10)
-
-
-class Op(IntEnum):
-    """Operations that the attacks name; others are drawn by number."""
-
-    STATUS, TICKET, OPEN, CLOSE, DESCRIBE, READ, WRITE = 2, 3, 10, 11, 12, 13, 14
-    TRUNCATE, ALLOCATE, SET_FLAGS, GET_ATTRIBUTES, SET_ATTRIBUTES = 16, 17, 19, 20, 21
-    READ_DIRECTORY, MAKE_DIRECTORY, UNLINK, RENAME, LINK, SYMLINK, READLINK = 30, 31, 32, 33, 34, 35, 36
-    GET_XATTR, SET_XATTR, STRIPE_OPEN = 40, 41, 60
 
 
 def request(
@@ -52,7 +39,7 @@ class Speaker:
             self.socket.connect(address)
             if greet:
                 self.challenge = self.hear()
-                self.say(struct.pack("<IIQ", VERSION, wants, 0))
+                self.say(HELLO.pack(VERSION, wants, 0))
                 self.welcome = self.hear()
         except OSError:
             self.close()
@@ -95,9 +82,9 @@ class Speaker:
         said = self.hear()
         if len(said) < REPLY.size:
             return -32, 0, b""
-        result, value, _, _ = REPLY.unpack_from(said)
+        result, value, _ = REPLY.unpack_from(said)
         return result, value, said[REPLY.size :]
 
     def memory(self) -> mmap.mmap | None:
         """The shared memory of a session that asked for it."""
-        return mmap.mmap(self.descriptors[0], SEGMENT) if len(self.descriptors) >= 2 else None
+        return mmap.mmap(self.descriptors[0], SEGMENT_BYTES) if len(self.descriptors) >= 2 else None

@@ -138,10 +138,7 @@ static ssize_t whole(struct description *d, bool write, void *buffer, size_t siz
             fs_lost(s);
             continue;
         }
-        if (result < 0 && before == 0) {
-            errno = (int)-result;
-            return -1;
-        }
+        if (result < 0 && before == 0) return fs_answer(result);
         if (result > 0) before += (size_t)result;
         // A write that stopped short has room for more, or an error to tell.
         if (!write || result <= 0 || before == size) return (ssize_t)before;

@@ -76,10 +76,7 @@ EXPORT int aio_write(struct aiocb *request) {
 
 EXPORT int aio_fsync(int operation, struct aiocb *request) {
     if (!fs_get(request->aio_fildes)) return REAL(aio_fsync)(operation, request);
-    if (operation != O_SYNC && operation != O_DSYNC) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (operation != O_SYNC && operation != O_DSYNC) return fs_fail(EINVAL);
     done(request, (operation == O_DSYNC ? fdatasync : fsync)(request->aio_fildes));
     notify(&request->aio_sigevent);
     return 0;

@@ -169,14 +169,9 @@ static ssize_t xattr(uint32_t op, struct description *at, const char *path, bool
     struct call c = {.request = {.op = op, .flags = follow ? 0 : FS_NO_FOLLOW, .size = size, .mode = (uint32_t)flags},
                      .at = at, .path = path, .path2 = key, .payload = value, .payload_len = value ? size : 0,
                      .out = out, .out_len = out ? size : 0};
-    if (value && size > FS_SLOT_BYTES / 2) {
-        errno = E2BIG;
-        return -1;
-    }
+    if (value && size > FS_SLOT_BYTES / 2) return fs_fail(E2BIG);
     int64_t result = fs_do(&c);
-    if (result >= 0) return (ssize_t)result;
-    errno = (int)-result;
-    return -1;
+    return fs_answer(result);
 }
 
 #define XATTR_PATH(name, follow, type, op, params, args, key, value, out, size, flags)         \

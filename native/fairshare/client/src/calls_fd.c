@@ -58,15 +58,9 @@ static int record_lock(struct description *d, int command, struct flock *lock) {
         base = fs_attributes_at(d, NULL, true, &a) < 0 ? -1 : (off_t)a.size;
     }
     if (base < 0) return -1;
-    if (__builtin_add_overflow(base, lock->l_start, &start)) {
-        errno = EOVERFLOW;
-        return -1;
-    }
+    if (__builtin_add_overflow(base, lock->l_start, &start)) return fs_fail(EOVERFLOW);
     if (length < 0) start += length, length = -length;  // up to the start, says POSIX
-    if (start < 0 || lock->l_whence > SEEK_END || lock->l_whence < 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (start < 0 || lock->l_whence > SEEK_END || lock->l_whence < 0) return fs_fail(EINVAL);
     fs_locks_used();
     uint64_t other = 0;
     struct call c = {.request = {.op = FS_LOCK, .flags = set ? FS_SET : 0, .offset = start,

@@ -26,19 +26,13 @@ static bool refused(struct description *d, int access) {
 
 ssize_t fs_pread(struct description *d, void *buffer, size_t size, off_t offset) {
     if (refused(d, O_WRONLY)) return -1;
-    if (offset < 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (offset < 0) return fs_fail(EINVAL);
     return fs_bulk(d, false, buffer, size, offset);
 }
 
 ssize_t fs_pwrite(struct description *d, const void *buffer, size_t size, off_t offset) {
     if (refused(d, O_RDONLY)) return -1;
-    if (offset < 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (offset < 0) return fs_fail(EINVAL);
     return fs_bulk(d, true, (void *)(uintptr_t)buffer, size, offset);
 }
 
@@ -86,10 +80,8 @@ off_t fs_seek(struct description *d, off_t offset, int whence) {
     return result;
 }
 
-EXPORT ssize_t read(int fd, void *buffer, size_t size) {
-    struct description *d = fs_get(fd);
-    return d ? fs_read(d, buffer, size) : REAL(read)(fd, buffer, size);
-}
+BY_FD(ssize_t, read, (int fd, void *buffer, size_t size), (fd, buffer, size),
+      fs_read(d, buffer, size))
 
 ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room);
 EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room) {
@@ -97,15 +89,11 @@ EXPORT ssize_t __read_chk(int fd, void *buffer, size_t size, size_t room) {
     return read(fd, buffer, size);
 }
 
-EXPORT ssize_t write(int fd, const void *buffer, size_t size) {
-    struct description *d = fs_get(fd);
-    return d ? fs_write(d, buffer, size) : REAL(write)(fd, buffer, size);
-}
+BY_FD(ssize_t, write, (int fd, const void *buffer, size_t size), (fd, buffer, size),
+      fs_write(d, buffer, size))
 
-EXPORT ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
-    struct description *d = fs_get(fd);
-    return d ? fs_pread(d, buffer, size, offset) : REAL(pread)(fd, buffer, size, offset);
-}
+BY_FD(ssize_t, pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset),
+      fs_pread(d, buffer, size, offset))
 ssize_t pread64(int fd, void *buffer, size_t size, off_t offset) ALIAS(pread);
 
 ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size_t room);
@@ -115,10 +103,8 @@ EXPORT ssize_t __pread_chk(int fd, void *buffer, size_t size, off_t offset, size
 }
 ssize_t __pread64_chk(int fd, void *buffer, size_t size, off_t offset, size_t room) ALIAS(__pread_chk);
 
-EXPORT ssize_t pwrite(int fd, const void *buffer, size_t size, off_t offset) {
-    struct description *d = fs_get(fd);
-    return d ? fs_pwrite(d, buffer, size, offset) : REAL(pwrite)(fd, buffer, size, offset);
-}
+BY_FD(ssize_t, pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset),
+      fs_pwrite(d, buffer, size, offset))
 ssize_t pwrite64(int fd, const void *buffer, size_t size, off_t offset) ALIAS(pwrite);
 
 // ---- vectors ----
@@ -143,10 +129,7 @@ static ssize_t vector(struct description *d, bool write, const struct iovec *par
         return write ? fs_pwrite(d, at, (size_t)size, offset) : fs_pread(d, at, (size_t)size, offset);
     }
     char *whole = malloc(size ? (size_t)size : 1);
-    if (!whole) {
-        errno = ENOMEM;
-        return -1;
-    }
+    if (!whole) return fs_fail(ENOMEM);
     size_t at = 0;
     for (int i = 0; write && i < count; at += parts[i++].iov_len)
         memcpy(whole + at, parts[i].iov_base, parts[i].iov_len);
@@ -163,15 +146,11 @@ static ssize_t vector(struct description *d, bool write, const struct iovec *par
     return moved;
 }
 
-EXPORT ssize_t readv(int fd, const struct iovec *parts, int count) {
-    struct description *d = fs_get(fd);
-    return d ? vector(d, false, parts, count, -1) : REAL(readv)(fd, parts, count);
-}
+BY_FD(ssize_t, readv, (int fd, const struct iovec *parts, int count), (fd, parts, count),
+      vector(d, false, parts, count, -1))
 
-EXPORT ssize_t writev(int fd, const struct iovec *parts, int count) {
-    struct description *d = fs_get(fd);
-    return d ? vector(d, true, parts, count, -1) : REAL(writev)(fd, parts, count);
-}
+BY_FD(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count),
+      vector(d, true, parts, count, -1))
 
 static bool negative(off_t offset) {
     if (offset < 0) errno = EINVAL;
@@ -212,18 +191,13 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offs
 }
 ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off_t offset, int flags) ALIAS(pwritev2);
 
-EXPORT off_t lseek(int fd, off_t offset, int whence) {
-    struct description *d = fs_get(fd);
-    return d ? fs_seek(d, offset, whence) : REAL(lseek)(fd, offset, whence);
-}
+BY_FD(off_t, lseek, (int fd, off_t offset, int whence), (fd, offset, whence),
+      fs_seek(d, offset, whence))
 off_t lseek64(int fd, off_t offset, int whence) ALIAS(lseek);
 
 // ---- lengths and durability ----
 static int on_handle(struct description *d, uint32_t op, uint32_t mode, off_t offset, off_t size) {
-    if (offset < 0 || size < 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (offset < 0 || size < 0) return fs_fail(EINVAL);
     struct call c = {.request = {.op = op, .mode = mode, .offset = offset, .size = (uint64_t)size}, .at = d};
     return fs_answer(fs_do(&c));
 }
@@ -254,10 +228,8 @@ EXPORT int truncate(const char *path, off_t size) {
 }
 int truncate64(const char *path, off_t size) ALIAS(truncate);
 
-EXPORT int fallocate(int fd, int mode, off_t offset, off_t size) {
-    struct description *d = fs_get(fd);
-    return d ? on_handle(d, FS_ALLOCATE, (uint32_t)mode, offset, size) : REAL(fallocate)(fd, mode, offset, size);
-}
+BY_FD(int, fallocate, (int fd, int mode, off_t offset, off_t size), (fd, mode, offset, size),
+      on_handle(d, FS_ALLOCATE, (uint32_t)mode, offset, size))
 int fallocate64(int fd, int mode, off_t offset, off_t size) ALIAS(fallocate);
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t size) {
@@ -283,25 +255,14 @@ static int sync_now(struct description *d, uint32_t flags) {
     return fs_answer(fs_do(&c));
 }
 
-EXPORT int fsync(int fd) {
-    struct description *d = fs_get(fd);
-    return d ? sync_now(d, 0) : REAL(fsync)(fd);
-}
+BY_FD(int, fsync, (int fd), (fd), sync_now(d, 0))
 
-EXPORT int fdatasync(int fd) {
-    struct description *d = fs_get(fd);
-    return d ? sync_now(d, FS_DATA_ONLY) : REAL(fdatasync)(fd);
-}
+BY_FD(int, fdatasync, (int fd), (fd), sync_now(d, FS_DATA_ONLY))
 
-EXPORT int syncfs(int fd) {
-    struct description *d = fs_get(fd);
-    return d ? sync_now(d, 0) : REAL(syncfs)(fd);
-}
+BY_FD(int, syncfs, (int fd), (fd), sync_now(d, 0))
 
-EXPORT int sync_file_range(int fd, off_t offset, off_t size, unsigned flags) {
-    struct description *d = fs_get(fd);
-    return d ? sync_now(d, FS_DATA_ONLY) : REAL(sync_file_range)(fd, offset, size, flags);
-}
+BY_FD(int, sync_file_range, (int fd, off_t offset, off_t size, unsigned flags), (fd, offset, size, flags),
+      sync_now(d, FS_DATA_ONLY))
 
 // ---- from one descriptor to another ----
 // `*offset` is used and moved, or the descriptor's position where `offset` is NULL.
@@ -309,10 +270,7 @@ static ssize_t pass(int in, off_t *in_offset, int out, off_t *out_offset, size_t
     const size_t most = 1 << 20;
     char *buffer = malloc(size < most ? (size ? size : 1) : most);
     size_t done = 0;
-    if (!buffer) {
-        errno = ENOMEM;
-        return -1;
-    }
+    if (!buffer) return fs_fail(ENOMEM);
     while (done < size) {
         size_t now = size - done < most ? size - done : most;
         ssize_t got = in_offset ? pread(in, buffer, now, *in_offset) : read(in, buffer, now);
@@ -348,10 +306,7 @@ ssize_t sendfile64(int out, int in, off_t *offset, size_t size) ALIAS(sendfile);
 
 EXPORT ssize_t copy_file_range(int in, off_t *in_offset, int out, off_t *out_offset, size_t size, unsigned flags) {
     if (!fs_get(in) && !fs_get(out)) return REAL(copy_file_range)(in, in_offset, out, out_offset, size, flags);
-    if (flags) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (flags) return fs_fail(EINVAL);
     return pass(in, in_offset, out, out_offset, size);
 }
 

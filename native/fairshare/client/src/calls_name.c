@@ -129,14 +129,8 @@ EXPORT int link(const char *from, const char *to) {
 EXPORT int symlinkat(const char *text, int fd, const char *path) {
     ROUTE(fd, path, route, REAL(symlinkat)(text, fd, path))
     char kept[PATH_MAX];
-    if (absent(text)) {
-        errno = EFAULT;
-        return -1;
-    }
-    if (!*text) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (absent(text)) return fs_fail(EFAULT);
+    if (!*text) return fs_fail(ENOENT);
     if (fs_link_text(text, kept, sizeof kept) < 0) return -1;
     struct call c = {.request.op = FS_SYMLINK, .at = route.at, .path = route.path, .path2 = kept};
     return fs_answer(fs_do(&c));
@@ -261,10 +255,7 @@ EXPORT int __xmknodat(int version, int fd, const char *path, mode_t mode, dev_t 
 static int temporary(char *pattern, int suffix, int (*attempt)(const char *, int), int flags) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     size_t length = strlen(pattern);
-    if (length < 6 + (size_t)suffix || memcmp(pattern + length - (size_t)suffix - 6, "XXXXXX", 6) != 0) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (length < 6 + (size_t)suffix || memcmp(pattern + length - (size_t)suffix - 6, "XXXXXX", 6) != 0) return fs_fail(EINVAL);
     char *at = pattern + length - (size_t)suffix - 6;
     for (int tries = 0; tries < 1000; tries++) {
         unsigned char bytes[6];

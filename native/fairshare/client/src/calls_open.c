@@ -108,10 +108,7 @@ int fs_open(struct route *route, int flags, mode_t mode) {
 static int open_from(int dirfd, const char *path, int flags, mode_t mode) {
     struct route route;
     int served = fs_route_file(dirfd, path, &route);
-    if (served > 0 && !*route.path && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) {
-        errno = EEXIST;
-        return -1;
-    }
+    if (served > 0 && !*route.path && (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return fs_fail(EEXIST);
     if (served) return served < 0 ? -1 : fs_open(&route, flags, mode);
     return REAL(openat)(dirfd, fs_past(&route, path), flags, mode);
 }
@@ -171,10 +168,7 @@ EXPORT int close(int fd) {
 
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
     if (!fs_on()) return (int)syscall(SYS_close_range, first, last, flags);
-    if (first > last) {
-        errno = EINVAL;
-        return -1;
-    }
+    if (first > last) return fs_fail(EINVAL);
     for (int fd = (int)first; !(flags & CLOSE_RANGE_CLOEXEC) && (unsigned)fd <= last && fd < fs_max_descriptors(); fd++) {
         struct description *d = fs_uninstall(fd);
         if (d) fs_drop(d);

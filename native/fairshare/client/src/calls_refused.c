@@ -17,11 +17,6 @@
 #include "client.h"
 #include "real.h"
 
-static int no(int problem) {
-    errno = problem;
-    return -1;
-}
-
 // libaio: struct iocb has the descriptor at byte 20 (linux/aio_abi.h). Its functions return -errno.
 struct iocb;
 int io_submit(void *context, long n, struct iocb **list);
@@ -34,24 +29,24 @@ EXPORT int io_submit(void *context, long n, struct iocb **list) {
 EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask) {
     struct route route;
     int served = fs_route(AT_FDCWD, path, &route);
-    return served ? no(EOPNOTSUPP) : REAL(inotify_add_watch)(fd, path, mask);
+    return served ? fs_fail(EOPNOTSUPP) : REAL(inotify_add_watch)(fd, path, mask);
 }
 
 EXPORT int fanotify_mark(int set, unsigned flags, uint64_t mask, int fd, const char *path) {
     struct route route;
     bool ours = path ? fs_route(fd, path, &route) != 0 : fs_get(fd) != NULL;
-    return ours ? no(EOPNOTSUPP) : REAL(fanotify_mark)(set, flags, mask, fd, path);
+    return ours ? fs_fail(EOPNOTSUPP) : REAL(fanotify_mark)(set, flags, mask, fd, path);
 }
 
 EXPORT int name_to_handle_at(int fd, const char *path, struct file_handle *handle, int *mount, int flags) {
     struct route route;
     bool ours = fs_route(fd, path, &route) != 0 || (flags & AT_EMPTY_PATH && fs_get(fd));
-    return ours ? no(EOPNOTSUPP) : REAL(name_to_handle_at)(fd, path, handle, mount, flags);
+    return ours ? fs_fail(EOPNOTSUPP) : REAL(name_to_handle_at)(fd, path, handle, mount, flags);
 }
 
 EXPORT int acct(const char *path) {
     struct route route;
-    return fs_route(AT_FDCWD, path, &route) ? no(EOPNOTSUPP) : REAL(acct)(path);
+    return fs_route(AT_FDCWD, path, &route) ? fs_fail(EOPNOTSUPP) : REAL(acct)(path);
 }
 
 // ---- sockets: a name below the prefix is none of the kernel's, and a served file is no socket ----
@@ -67,13 +62,13 @@ static bool served_name(const struct sockaddr *address, socklen_t size) {
 
 #define SOCKET(type, name, params, args)                           \
     EXPORT type name params {                                      \
-        if (fs_get(fd)) return no(ENOTSOCK);                       \
+        if (fs_get(fd)) return fs_fail(ENOTSOCK);                       \
         return REAL(name) args;                                    \
     }
 #define WITH_NAME(type, name, params, args)                        \
     EXPORT type name params {                                      \
-        if (fs_get(fd)) return no(ENOTSOCK);                       \
-        if (served_name(to, length)) return no(EOPNOTSUPP);        \
+        if (fs_get(fd)) return fs_fail(ENOTSOCK);                       \
+        if (served_name(to, length)) return fs_fail(EOPNOTSUPP);        \
         return REAL(name) args;                                    \
     }
 WITH_NAME(int, bind, (int fd, const struct sockaddr *to, socklen_t length), (fd, to, length))
@@ -96,8 +91,8 @@ SOCKET(int, setsockopt, (int fd, int level, int option, const void *value, sockl
        (fd, level, option, value, length))
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
-    if (fs_get(fd)) return no(ENOTSOCK);
-    if (message && served_name(message->msg_name, message->msg_namelen)) return no(EOPNOTSUPP);
+    if (fs_get(fd)) return fs_fail(ENOTSOCK);
+    if (message && served_name(message->msg_name, message->msg_namelen)) return fs_fail(EOPNOTSUPP);
     return REAL(sendmsg)(fd, message, flags);
 }
 
@@ -112,7 +107,7 @@ EXPORT long syscall(long number, ...) {
     if (fs_on()) switch (number) {
         case SYS_openat2:
             // ENOSYS makes programs take openat, which is served.
-            if (fs_route((int)a[0], (const char *)a[1], &route)) return no(ENOSYS);
+            if (fs_route((int)a[0], (const char *)a[1], &route)) return fs_fail(ENOSYS);
             break;
         case SYS_openat: return openat((int)a[0], (const char *)a[1], (int)a[2], (mode_t)a[3]);
         case SYS_close: return close((int)a[0]);
@@ -141,7 +136,7 @@ EXPORT long syscall(long number, ...) {
         case SYS_fallocate:
         case SYS_sync_file_range:
         case SYS_ioctl:
-            if (fs_get((int)a[0])) return no(EOPNOTSUPP);
+            if (fs_get((int)a[0])) return fs_fail(EOPNOTSUPP);
             break;
         default: break;
     }

@@ -125,14 +125,8 @@ static int step(struct walk *w, int base, int level) {
 }
 
 static int begin(struct walk *w, const char *path) {
-    if (w->flags & FTW_CHDIR) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
-    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (w->flags & FTW_CHDIR) return fs_fail(EOPNOTSUPP);
+    if (snprintf(w->path, sizeof w->path, "%s", path) >= (int)sizeof w->path) return fs_fail(ENAMETOOLONG);
     size_t length = strlen(w->path);
     while (length > 1 && w->path[length - 1] == '/') w->path[--length] = '\0';
     const char *slash = strrchr(w->path, '/');

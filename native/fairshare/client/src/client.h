@@ -2,6 +2,7 @@
 #ifndef FAIRSHARE_CLIENT_H
 #define FAIRSHARE_CLIENT_H
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -91,6 +92,7 @@ bool fs_connected(int server, uint64_t generation);
 bool fs_remote(int server);           // over TCP
 // Which server has a path (from the root of the served tree).
 int fs_server_of(const char *path);
+uint64_t fs_mix(uint64_t h);           // numbers that are close to each other become ones that are not
 void fs_forget_sessions(void);        // in a forked child
 bool fs_internal(int fd);             // of this library: programs neither close nor replace it
 void fs_move_aside(int fd);           // somebody wants this number
@@ -138,7 +140,7 @@ ssize_t fs_pread(struct description *d, void *buffer, size_t size, off_t offset)
 ssize_t fs_pwrite(struct description *d, const void *buffer, size_t size, off_t offset);
 off_t fs_seek(struct description *d, off_t offset, int whence);
 int fs_close(int fd);
-int fs_answer(int64_t result);        // errno and -1 for -errno, else the result
+int64_t fs_answer(int64_t result);    // errno and -1 for -errno, else the result
 mode_t fs_umask(void);
 void fs_standard_changed(int fd);     // what fs_on_standard is
 void fs_locks_used(void);
@@ -148,6 +150,11 @@ void fs_hold_paths(bool hold);
 void fs_hold_streams(bool hold);
 void fs_hold_directories(bool hold);
 void fs_renew_locks(void);            // in a forked child
+
+static inline int fs_fail(int problem) {
+    errno = problem;
+    return -1;
+}
 
 // Whether a call may be ours at all; the first line of every wrapper.
 static inline bool fs_on(void) { return fs_config.on; }

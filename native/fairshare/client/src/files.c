@@ -23,10 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void fs_hold_table(bool hold) { hold ? pthread_mutex_lock(&lock) : pthread_mutex_unlock(&lock); }
 
 int fs_install(int fd, struct description *d) {
-    if (fd < 0 || fd >= fs_max_descriptors()) {
-        errno = EMFILE;
-        return -1;
-    }
+    if (fd < 0 || fd >= fs_max_descriptors()) return fs_fail(EMFILE);
     struct description *old = fs_put(fd, d);
     if (old) fs_drop(old);
     if (fd <= 2) fs_on_standard(fd);

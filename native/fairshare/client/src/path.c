@@ -151,10 +151,7 @@ static int route_absolute(const char *path, struct route *route) {
 
 static int join(const char *base, const char *path, struct route *route) {
     char text[PATH_MAX];
-    if (snprintf(text, sizeof text, "%s/%s", base, path) >= (int)sizeof text) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (snprintf(text, sizeof text, "%s/%s", base, path) >= (int)sizeof text) return fs_fail(ENAMETOOLONG);
     return route_absolute(text, route);
 }
 
@@ -191,16 +188,10 @@ int fs_route(int fd, const char *path, struct route *route) {
             int inside = join(base, path, route);
             if (inside <= 0 || fs_config.servers > 1) return inside;
         }
-        if (strlen(path) >= sizeof route->path) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
+        if (strlen(path) >= sizeof route->path) return fs_fail(ENAMETOOLONG);
         if (fs_config.servers > 1 && d->path && d->path[0] == '/' && d->path[1] == '\0') {
             // The root is of all servers: what lies in it is found by its path.
-            if (snprintf(route->path, sizeof route->path, "/%s", path) >= (int)sizeof route->path) {
-                errno = ENAMETOOLONG;
-                return -1;
-            }
+            if (snprintf(route->path, sizeof route->path, "/%s", path) >= (int)sizeof route->path) return fs_fail(ENAMETOOLONG);
             route->at = NULL;
             return 1;
         }
@@ -214,10 +205,7 @@ int fs_route(int fd, const char *path, struct route *route) {
     strcpy(folder, served ? cwd_served : cwd_real);
     pthread_mutex_unlock(&cwd_lock);
     if (served) {
-        if (path[0] == '\0') {
-            errno = ENOENT;
-            return -1;
-        }
+        if (path[0] == '\0') return fs_fail(ENOENT);
         return fs_absolute(folder, base, sizeof base) < 0 ? -1 : join(base, path, route);
     }
     // An ordinary directory above the prefix, or a way out of one beside it.
@@ -262,10 +250,7 @@ int fs_route_file(int fd, const char *path, struct route *route) {
 
 int fs_absolute(const char *served, char *out, size_t size) {
     bool root = served[0] == '/' && served[1] == '\0';
-    if (snprintf(out, size, "%s%s", fs_config.prefix, root ? "" : served) >= (int)size) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (snprintf(out, size, "%s%s", fs_config.prefix, root ? "" : served) >= (int)size) return fs_fail(ENAMETOOLONG);
     return 0;
 }
 
@@ -303,10 +288,7 @@ static int enter(struct description *at, const char *path) {
     char real[PATH_MAX];
     struct fs_attributes a;
     if (fs_attributes_at(at, path, true, &a) < 0) return -1;
-    if ((a.mode & S_IFMT) != S_IFDIR) {
-        errno = ENOTDIR;
-        return -1;
-    }
+    if ((a.mode & S_IFMT) != S_IFDIR) return fs_fail(ENOTDIR);
     struct call may = {.request = {.op = FS_ACCESS, .mode = X_OK}, .at = at, .path = path};
     if (fs_answer(fs_do(&may)) < 0) return -1;
     int problem = resolve(at, path, real);
@@ -328,10 +310,7 @@ EXPORT int chdir(const char *path) {
 EXPORT int fchdir(int fd) {
     struct description *d = fs_get(fd);
     if (d) {
-        if (!d->directory) {
-            errno = ENOTDIR;
-            return -1;
-        }
+        if (!d->directory) return fs_fail(ENOTDIR);
         return enter(d, ".");
     }
     int result = REAL(fchdir)(fd);
@@ -387,10 +366,7 @@ int fs_link_text(const char *text, char *out, size_t size) {
         length = snprintf(out, size, "%s", text[fs_config.prefix_len] ? text + fs_config.prefix_len : "/");
     else
         length = snprintf(out, size, "%s%s", OUTSIDE, text);
-    if (length >= (int)size || length > FS_MAX_PATH) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    if (length >= (int)size || length > FS_MAX_PATH) return fs_fail(ENAMETOOLONG);
     return 0;
 }
 

@@ -17,6 +17,13 @@
         real_##name;                                                            \
     })
 
+// A call on a descriptor: `ours` where it is a served file, which is `d` there.
+#define BY_FD(type, name, params, args, ours)      \
+    EXPORT type name params {                      \
+        struct description *d = fs_get(fd);        \
+        return d ? ours : REAL(name) args;         \
+    }
+
 #define EXPORT __attribute__((visibility("default")))
 #define ALIAS(of) __attribute__((visibility("default"), alias(#of)))
 

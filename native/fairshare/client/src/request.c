@@ -173,8 +173,8 @@ int64_t fs_do(struct call *c) {
     return result;
 }
 
-int fs_answer(int64_t result) {
-    if (result >= 0) return (int)result;
+int64_t fs_answer(int64_t result) {
+    if (result >= 0) return result;
     errno = (int)-result;
     return -1;
 }

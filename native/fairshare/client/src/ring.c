@@ -18,13 +18,17 @@ static struct point ring[MOST_SERVERS * POINTS];
 static int points;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
+uint64_t fs_mix(uint64_t h) {
+    h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
+    h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return h ^ (h >> 33);
+}
+
 // FNV-1a, and a last mix so that names that differ in one letter land far apart.
 static uint64_t hash(const char *text, size_t length, uint64_t seed) {
     uint64_t h = 0xcbf29ce484222325u ^ seed;
     for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
-    h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
-    h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
-    return h ^ (h >> 33);
+    return fs_mix(h);
 }
 
 static int ascending(const void *a, const void *b) {

@@ -45,14 +45,14 @@ bool fs_remote(int server) {
     return s && s->doorbell < 0;
 }
 
-static double seconds(void) {
+double fs_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static struct session *make(int server, bool first) {
-    double until = seconds() + (first ? 0 : fs_config.patience);
+    double until = fs_seconds() + (first ? 0 : fs_config.patience);
     for (;;) {
         struct session *s = calloc(1, sizeof *s);
         if (!s) return NULL;
@@ -71,7 +71,7 @@ static struct session *make(int server, bool first) {
         free(s);
         bool absent = problem == -ECONNREFUSED || problem == -ENOENT || problem == -EPIPE ||
                       problem == -ECONNRESET || problem == -EAGAIN;
-        if (!absent || seconds() > until) {
+        if (!absent || fs_seconds() > until) {
             errno = absent ? EHOSTDOWN : -problem;
             return NULL;
         }

@@ -72,6 +72,7 @@ void fs_learn_way(struct ways *w, bool away, size_t size, const struct timespec 
 struct session *fs_session(int server);  // the current one, made where needed; NULL and errno
 struct session *fs_giver(int server, uint64_t generation);  // that gave a handle; NULL where it is lost
 void fs_lost(struct session *s);
+double fs_seconds(void);  // that have passed since any moment
 
 // request.c
 // Make a description's handle one of the current session. 0 or -errno.

@@ -134,10 +134,7 @@ int fs_out_of_the_way(int fd) {
 }
 
 int fs_send(int socket, uint64_t tag, const struct iovec *parts, int count) {
-    struct {
-        uint32_t magic, length;
-        uint64_t tag;
-    } header = {FS_FRAME_MAGIC, 0, tag};
+    struct fs_frame header = {FS_FRAME_MAGIC, 0, tag};
     struct iovec all[6] = {{&header, sizeof header}};
     for (int i = 0; i < count; i++) {
         all[i + 1] = parts[i];
@@ -201,10 +198,7 @@ static int receive_all(int socket, void *to, size_t size, int *descriptors, int 
 }
 
 ssize_t fs_receive(int socket, uint64_t *tag, void *body, size_t size, int *descriptors, int *count) {
-    struct {
-        uint32_t magic, length;
-        uint64_t tag;
-    } header;
+    struct fs_frame header;
     int problem = receive_all(socket, &header, sizeof header, descriptors, count);
     if (problem) return problem;
     if (header.magic != FS_FRAME_MAGIC || header.length > size) return -EPROTO;
@@ -227,8 +221,7 @@ int fs_hello(struct session *s) {
         struct fs_reply reply;
         union {
             struct {
-                uint64_t session, server;
-                uint32_t slots, slot_bytes, uid, stripe;
+                struct fs_welcome says;
                 unsigned char proof[FS_PROOF_BYTES];
             } welcome;
             char reason[512];
@@ -238,10 +231,7 @@ int fs_hello(struct session *s) {
     int passed[MOST_PASSED], count = 0;
     ssize_t length = fs_receive(s->socket, &tag, challenge, sizeof challenge, NULL, NULL);
     if (length < 0) return (int)length;
-    struct {
-        uint32_t version, wants;
-        uint64_t session;
-    } hello = {FS_VERSION, local ? FS_WANT_SEGMENT : 0, 0};
+    struct fs_hello hello = {FS_VERSION, local ? FS_WANT_SEGMENT : 0, 0};
     struct iovec parts[4] = {{&hello, sizeof hello}};
     int n = 1;
     uint32_t holder;
@@ -280,10 +270,10 @@ int fs_hello(struct session *s) {
         doubt("whoever answers there does not know the ticket's secret, as its server does");
         return -EPERM;
     }
-    s->server = answer.data.welcome.server;
-    s->stripe = answer.data.welcome.stripe;
-    if (!local || answer.data.welcome.slots == 0) return 0;
-    if (count != 2 || answer.data.welcome.slots != FS_SLOTS || answer.data.welcome.slot_bytes != FS_SLOT_BYTES) {
+    s->server = answer.data.welcome.says.server;
+    s->stripe = answer.data.welcome.says.stripe;
+    if (!local || answer.data.welcome.says.slots == 0) return 0;
+    if (count != 2 || answer.data.welcome.says.slots != FS_SLOTS || answer.data.welcome.says.slot_bytes != FS_SLOT_BYTES) {
         while (count > 0) REAL(close)(passed[--count]);
         return -EPROTO;
     }

@@ -9,19 +9,13 @@
 
 #include "session.h"
 
-static uint64_t mix(uint64_t h) {
-    h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
-    h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
-    return h ^ (h >> 33);
-}
-
 // Every run of as many stripes as there are servers lies on all of them, in an order that a hash of file,
 // run and server decides: no server has more than one stripe more than another, and no two files begin
 // alike. The servers of a file are in its layout, so this never changes for it.
 static int server_of(const struct stripes *s, uint64_t stripe) {
     uint64_t run = stripe / (uint64_t)s->count, weight[MOST_SERVERS];
     int place = (int)(stripe % (uint64_t)s->count);
-    for (int i = 0; i < s->count; i++) weight[i] = mix(mix(s->file ^ mix(run + 1)) ^ s->server[i]);
+    for (int i = 0; i < s->count; i++) weight[i] = fs_mix(fs_mix(s->file ^ fs_mix(run + 1)) ^ s->server[i]);
     for (int i = 0; i < s->count; i++) {
         int before = 0;
         for (int k = 0; k < s->count; k++) before += weight[k] < weight[i] || (weight[k] == weight[i] && k < i);
@@ -53,10 +47,7 @@ int fs_server_by_id(uint64_t id) {
 }
 
 int fs_attach(struct description *d, const struct fs_grant *grant) {
-    if (grant->count == 0 || grant->count > MOST_SERVERS || grant->stripe == 0) {
-        errno = EPROTO;
-        return -1;
-    }
+    if (grant->count == 0 || grant->count > MOST_SERVERS || grant->stripe == 0) return fs_fail(EPROTO);
     struct stripes *s = calloc(1, sizeof *s);
     if (!s) return -1;
     s->file = grant->file;

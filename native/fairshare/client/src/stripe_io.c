@@ -20,19 +20,13 @@ struct piece {
     size_t at, size;
 };
 
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 // Ask the home server until nobody is in the way; -EIO after as long as one waits for a server.
 static int64_t ask(struct call *c) {
-    double until = seconds() + fs_config.patience;
+    double until = fs_seconds() + fs_config.patience;
     long pause = 50000;  // nanoseconds
     int64_t result;
     while ((result = fs_do(c)) == -EAGAIN) {
-        if (seconds() > until) return -EIO;
+        if (fs_seconds() > until) return -EIO;
         nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
         if (pause < 5000000) pause *= 2;
     }
@@ -146,10 +140,7 @@ static ssize_t read_some(struct description *d, char *buffer, size_t size, off_t
 static ssize_t write_some(struct description *d, char *buffer, size_t size, off_t offset) {
     struct call begin = {.request = {.op = FS_STRIPE_BEGIN, .size = size, .offset = offset}, .at = d};
     int64_t result = ask(&begin);
-    if (result < 0) {
-        errno = (int)-result;
-        return -1;
-    }
+    if (result < 0) return fs_answer(result);
     off_t start = (off_t)begin.reply.value;
     bool holes;
     int problem = 0;
@@ -192,7 +183,7 @@ static int to_all(struct stripes *s, struct fs_request request) {
 }
 
 int fs_striped_truncate(struct description *d, off_t size) {
-    double until = seconds() + fs_config.patience;
+    double until = fs_seconds() + fs_config.patience;
     for (;;) {
         struct call c = {.request = {.op = FS_TRUNCATE, .size = (uint64_t)size}, .at = d};
         int64_t result = ask(&c);
@@ -209,7 +200,7 @@ int fs_striped_truncate(struct description *d, off_t size) {
         struct call cut = {.request = {.op = FS_TRUNCATE, .flags = FS_SET, .size = (uint64_t)size}, .at = d};
         result = fs_do(&cut);
         if (result != -ESTALE) return fs_answer(result);
-        if (seconds() > until) return fs_answer(-EIO);  // the home server restarts again and again
+        if (fs_seconds() > until) return fs_answer(-EIO);  // the home server restarts again and again
     }
 }
 

@@ -13,9 +13,7 @@ use crate::token::Token;
 
 /// A scheduler of any kind, as a server uses it: all methods of [`Scheduler`], and the change of policy.
 pub struct Arbiter {
-    kind: SchedulerKind,
     policy: Policy,
-    settings: Settings,
     local: Option<LocalShares>,
     scheduler: Box<dyn Scheduler>,
 }
@@ -24,47 +22,20 @@ impl Arbiter {
     /// Under policy `fifo` every kind is first in, first out.
     pub fn new(kind: SchedulerKind, policy: &Policy, settings: &Settings) -> Self {
         Arbiter {
-            kind,
             policy: policy.clone(),
-            settings: *settings,
             local: None,
             scheduler: build(kind, policy, settings),
         }
-    }
-
-    pub fn kind(&self) -> SchedulerKind {
-        self.kind
     }
 
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// Goes on under another policy. Jobs and queued requests stay; what jobs used is counted anew.
-    pub fn set_policy(&mut self, policy: &Policy, now: Nanos) {
-        self.change(self.kind, policy, now);
-    }
-
-    /// Goes on by all that can be set, as [`Arbiter::set_policy`] does.
-    pub fn set_all(&mut self, kind: SchedulerKind, policy: &Policy, settings: &Settings, now: Nanos) {
-        self.settings = *settings;
-        self.change(kind, policy, now);
-    }
-
-    /// Goes on with another kind of scheduler, as [`Arbiter::set_policy`] does.
-    pub fn set_kind(&mut self, kind: SchedulerKind, now: Nanos) {
-        let policy = self.policy.clone();
-        self.change(kind, &policy, now);
-    }
-
-    /// See [`Scheduler::set_local_shares`]; kept over a change of policy or kind.
-    pub fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
-        self.local = shares.cloned();
-        self.scheduler.set_local_shares(shares);
-    }
-
-    fn change(&mut self, kind: SchedulerKind, policy: &Policy, now: Nanos) {
-        let mut next = build(kind, policy, &self.settings);
+    /// Goes on under another policy, by another scheduler. Jobs and queued requests stay; what jobs used is counted
+    /// anew.
+    pub fn change(&mut self, kind: SchedulerKind, policy: &Policy, settings: &Settings, now: Nanos) {
+        let mut next = build(kind, policy, settings);
         for usage in self.scheduler.usage() {
             next.add_job(usage.job);
         }
@@ -73,9 +44,14 @@ impl Arbiter {
             next.enqueue(request.job, request.cost, request.token, now)
                 .expect("all jobs were added");
         }
-        self.kind = kind;
         self.policy = policy.clone();
         self.scheduler = next;
+    }
+
+    /// See [`Scheduler::set_local_shares`]; kept over a change of policy or kind.
+    pub fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
+        self.local = shares.cloned();
+        self.scheduler.set_local_shares(shares);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Policies by name: a list of levels, from the outermost to the innermost.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// One step of splitting: by what jobs are told apart, and what their parts weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,14 +100,6 @@ impl fmt::Display for Policy {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
-    }
-}
-
-impl FromStr for Policy {
-    type Err = ParseError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Policy::parse(name)
     }
 }
 

@@ -116,32 +116,20 @@ pub enum SchedulerKind {
 }
 
 impl SchedulerKind {
-    pub const ALL: [SchedulerKind; 7] = [
-        SchedulerKind::Stride,
-        SchedulerKind::Token,
-        SchedulerKind::Gift,
-        SchedulerKind::GiftPublished,
-        SchedulerKind::Tbf,
-        SchedulerKind::TbfPublished,
-        SchedulerKind::Fifo,
+    pub const ALL: [(&'static str, SchedulerKind); 7] = [
+        ("stride", SchedulerKind::Stride),
+        ("token", SchedulerKind::Token),
+        ("gift", SchedulerKind::Gift),
+        ("gift-published", SchedulerKind::GiftPublished),
+        ("tbf", SchedulerKind::Tbf),
+        ("tbf-published", SchedulerKind::TbfPublished),
+        ("fifo", SchedulerKind::Fifo),
     ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            SchedulerKind::Stride => "stride",
-            SchedulerKind::Token => "token",
-            SchedulerKind::Gift => "gift",
-            SchedulerKind::GiftPublished => "gift-published",
-            SchedulerKind::Tbf => "tbf",
-            SchedulerKind::TbfPublished => "tbf-published",
-            SchedulerKind::Fifo => "fifo",
-        }
-    }
 }
 
 impl fmt::Display for SchedulerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(Self::ALL[*self as usize].0)
     }
 }
 
@@ -149,13 +137,11 @@ impl FromStr for SchedulerKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| {
-                let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
-                format!("{name:?} is not a scheduler: write one of {}", names.join(", "))
-            })
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind).ok_or_else(|| {
+            let names = Self::ALL.map(|(known, _)| known).join(", ");
+            format!("{name:?} is not a scheduler: write one of {names}")
+        })
     }
 }
 

@@ -385,7 +385,7 @@ fn counting_requests_is_not_fair_in_bytes() {
 /// job that is gone, and the backlog is what was put in and not taken out.
 #[test]
 fn no_request_is_lost_or_doubled() {
-    for kind in SchedulerKind::ALL {
+    for (_, kind) in SchedulerKind::ALL {
         for seed in 0..60 {
             let mut random = Random::new(seed);
             let settings = Settings {
@@ -415,15 +415,16 @@ fn no_request_is_lost_or_doubled() {
                             .collect();
                         assert_eq!(returned, waiting.remove(&id).unwrap_or_default());
                     }
-                    3 => match random.below(4) {
-                        0 => arbiter.set_policy(&named(POLICIES[random.below(6) as usize]), now),
-                        1 => arbiter.set_policy(&Policy::FIFO, now),
-                        2 => arbiter.set_kind(SchedulerKind::ALL[random.below(7) as usize], now),
-                        _ => {
-                            let shares = (0..6).map(|id| (id, random.unit() * 2.0 - 0.5)).collect();
-                            arbiter.set_local_shares((random.below(2) == 0).then_some(&shares));
-                        }
-                    },
+                    3 if random.below(4) == 0 => {
+                        let shares = (0..6).map(|id| (id, random.unit() * 2.0 - 0.5)).collect();
+                        arbiter.set_local_shares((random.below(2) == 0).then_some(&shares));
+                    }
+                    3 => {
+                        let kind = SchedulerKind::ALL[random.below(7) as usize].1;
+                        let other = named(POLICIES[random.below(6) as usize]);
+                        let policy = if random.below(4) == 0 { Policy::FIFO } else { other };
+                        arbiter.change(kind, &policy, &settings, now);
+                    }
                     4..=9 => {
                         token += 1;
                         let known = waiting.get_mut(&id);

@@ -7,11 +7,13 @@ use wire::{Op, Request, ROOT};
 
 use crate::area::Area;
 use crate::budget::Held;
-use crate::errno::{check, Errno, Result};
+use crate::errno::{check, Errno, Result, APART};
 use crate::handles::Handle;
+
+use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
-use crate::tree::{proc_path, Route};
+use crate::tree::{proc_path, Route, LONG};
 
 /// One request at work.
 pub struct Call<'a> {
@@ -19,6 +21,8 @@ pub struct Call<'a> {
     pub session: &'a Session,
     pub request: &'a Request,
     pub area: &'a Area,
+    /// Whether it is carried out apart from the workers, and may take long.
+    pub alone: bool,
 }
 
 impl Call<'_> {
@@ -42,7 +46,22 @@ impl Call<'_> {
         if handle.inode.layout.get().is_some() && matches!(op, Read | Write | Allocate) {
             return Err(Errno(libc::EOPNOTSUPP));
         }
+        // Behind what takes long there: it would wait for the file, and keep a worker.
+        if matches!(op, Read | Write | Truncate | Allocate | Fsync)
+            && !self.alone
+            && handle.inode.is_worked_on()
+        {
+            return Err(Errno(APART));
+        }
         Ok(handle)
+    }
+
+    /// To be said before so many bytes are allocated or freed: where that takes long it is done apart.
+    pub fn will_move(&self, bytes: u64) -> Result<()> {
+        if bytes > LONG && !self.alone {
+            return Err(Errno(APART));
+        }
+        Ok(())
     }
 
     /// The request's path, and from where it goes.
@@ -58,6 +77,20 @@ impl Call<'_> {
             self.from(self.request.handle, first)?,
             self.from(self.request.handle2, second)?,
         ))
+    }
+
+    /// An answer with data.
+    pub fn tell(&self, bytes: &[u8]) -> Result<Outcome> {
+        let data = self.area.fill(bytes)?;
+        Ok(Outcome {
+            data,
+            ..Outcome::default()
+        })
+    }
+
+    /// The same, whose result is how many bytes these are.
+    pub fn give(&self, bytes: &[u8]) -> Result<Outcome> {
+        self.area.fill(bytes).map(Outcome::with_data)
     }
 
     /// The second one as it came: a name or a link's text.

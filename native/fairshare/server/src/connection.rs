@@ -200,13 +200,7 @@ impl Connection {
     pub fn send(&self, tag: u64, body: &[&[u8]], descriptors: Vec<Passed>) -> bool {
         let length: usize = body.iter().map(|part| part.len()).sum();
         let mut bytes = Vec::with_capacity(FRAME_BYTES + length);
-        bytes.extend_from_slice(
-            &FrameHeader {
-                length: length as u32,
-                tag,
-            }
-            .to_bytes(),
-        );
+        bytes.extend_from_slice(&FrameHeader::new(length, tag).to_bytes());
         for part in body {
             bytes.extend_from_slice(part);
         }

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::creds;
 use crate::errno::{Errno, Result};
 use crate::outcome::Outcome;
+use crate::safe::own;
 use crate::server::Server;
 
 /// Longest time for which a job is sent away (seconds).
@@ -18,21 +19,14 @@ const LONGEST: i64 = 30 * 86400;
 
 /// Only the server's own user and root, on this machine.
 pub fn trusted(call: &Call<'_>) -> bool {
-    call.session.local && is_administrator(call.session.creds.uid)
-}
-
-pub fn is_administrator(uid: u32) -> bool {
-    // SAFETY: no preconditions.
-    uid == 0 || uid == unsafe { libc::geteuid() }
+    call.session.local && own(call.session.creds.uid)
 }
 
 /// A sentence for whoever asked; with a negative result, why it was not done.
 fn said(call: &Call<'_>, result: i64, text: &str) -> Result<Outcome> {
-    let data = call.area.fill(text.as_bytes())?;
     Ok(Outcome {
         result,
-        data,
-        ..Outcome::default()
+        ..call.tell(text.as_bytes())?
     })
 }
 

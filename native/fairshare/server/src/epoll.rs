@@ -62,3 +62,9 @@ impl Epoll {
             .collect()
     }
 }
+
+/// What is rung to make somebody look who waits by epoll.
+pub fn eventfd() -> Result<OwnedFd> {
+    // SAFETY: a plain call; the descriptor is ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) })
+}

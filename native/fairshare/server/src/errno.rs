@@ -36,3 +36,6 @@ pub fn check_size(result: libc::ssize_t) -> Result<usize> {
         Ok(result as usize)
     }
 }
+
+/// Of no system call: what is asked for takes long, and is to be carried out apart from the workers.
+pub const APART: i32 = i32::MAX;

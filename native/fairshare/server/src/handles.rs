@@ -8,14 +8,17 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::accounts::user_of;
 use crate::budget::Held;
 use crate::errno::{check, check_size, Errno, Result};
+use crate::jobs::Entry;
+
 use crate::mapping::{FileId, Inode};
 use crate::session::Session;
+use crate::tree::{allocated, stat_of, LONG};
 
 /// How long handles of a lost remote client wait for a forked child to claim them.
 const LINGER: Duration = Duration::from_secs(5);
@@ -38,6 +41,8 @@ pub struct Handle {
     flags: AtomicI32,
     pub position: Mutex<i64>,
     keeper: Keeper,
+    /// Whose job opened it.
+    pub entry: Arc<Entry>,
     /// Held, not read: its descriptors count to who opened it as long as it is there.
     _held: Held,
 }
@@ -84,6 +89,16 @@ impl Handle {
         }
     }
 
+    /// To whom the job that opened it is accounted.
+    pub fn user(&self) -> u32 {
+        self.entry.job.lock().expect("no panics under this lock").user
+    }
+
+    /// Whether its file has no name any more, and so much data that closing it may take long.
+    fn ends_large_file(&self) -> bool {
+        stat_of(self.fd()).is_ok_and(|stat| stat.st_nlink == 0 && allocated(&stat) > LONG)
+    }
+
     pub fn readable(&self) -> bool {
         matches!(self.flags() & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
     }
@@ -103,6 +118,7 @@ pub struct Opened {
     pub inode: Arc<Inode>,
     pub object: bool,
     pub held: Held,
+    pub entry: Arc<Entry>,
 }
 
 /// Descriptors of the server that a local client's handle takes: the file, and the server's end of the client's.
@@ -117,9 +133,13 @@ struct Table {
     orphans: Vec<(Instant, u64)>,
 }
 
+pub type Closer = Box<dyn Fn(Arc<Handle>) + Send + Sync>;
+
 pub struct Handles {
     table: RwLock<Table>,
     most_per_user: usize,
+    /// Who closes files whose data go with them, where that may take long.
+    closer: OnceLock<Closer>,
 }
 
 impl Handles {
@@ -127,7 +147,12 @@ impl Handles {
         Self {
             table: RwLock::default(),
             most_per_user,
+            closer: OnceLock::new(),
         }
+    }
+
+    pub fn close_large_ones_by(&self, closer: Closer) {
+        let _ = self.closer.set(closer);
     }
 
     /// File a handle that lives as long as a descriptor, which is returned together with the end of
@@ -169,6 +194,7 @@ impl Handles {
             flags: AtomicI32::new(opened.flags),
             position: Mutex::new(0),
             keeper,
+            entry: opened.entry,
             _held: opened.held,
         });
         table.handles.insert(id, Arc::clone(&handle));
@@ -187,16 +213,21 @@ impl Handles {
         }
     }
 
-    pub fn remove(&self, id: u64) -> Option<Arc<Handle>> {
+    pub fn remove(&self, id: u64) {
         let mut table = self.table.write().expect("no panics under this lock");
-        let handle = table.handles.remove(&id)?;
+        let Some(handle) = table.handles.remove(&id) else {
+            return;
+        };
         if let Some(count) = table.per_user.get_mut(&handle.account) {
             *count -= 1;
             if *count == 0 {
                 table.per_user.remove(&handle.account);
             }
         }
-        Some(handle)
+        drop(table);
+        if let Some(closer) = self.closer.get().filter(|_| handle.ends_large_file()) {
+            closer(handle);
+        }
     }
 
     /// A session uses an inherited handle.

@@ -79,29 +79,17 @@ pub mod tests {
     use crate::jobs::{Described, Jobs, Proof};
     use crate::segment::Segment;
     use crate::session::Session;
-    use crate::writes::Writes;
     use wire::CHALLENGE_BYTES;
 
     /// A session with shared memory, of a job that nobody else has.
     pub fn session() -> Arc<Session> {
         let described = Described::new(1, "one", Job::new, Proof::Kernel);
+        let (segment, doorbell) = (Segment::create().unwrap().0, UnixStream::pair().unwrap().0);
+        let entry = Jobs::default().join(&described);
         Arc::new(Session {
-            id: 1,
-            creds: Creds::own(),
-            job: described.job.id,
-            entry: Jobs::default().join(&described),
             local: true,
-            inside: false,
-            shared: Some(Shared {
-                segment: Segment::create().unwrap().0,
-                doorbell: UnixStream::pair().unwrap().0.into(),
-                busy: Default::default(),
-                hot: AtomicBool::new(false),
-                collecting: Mutex::default(),
-            }),
-            writes: Writes::default(),
-            objects: AtomicBool::new(false),
-            held: Vec::new(),
+            shared: Some(Shared::new(segment, doorbell.into())),
+            ..Session::new(1, Creds::own(), described.job.id, entry)
         })
     }
 

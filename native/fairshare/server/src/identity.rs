@@ -108,37 +108,17 @@ fn credentials(socket: BorrowedFd<'_>) -> Result<libc::ucred> {
     }
 }
 
-/// The numbers that stand for all users, and all groups, that this process's user namespace does not know. Each of
-/// them looks like every other, and like whoever has that number in the namespace.
-struct Unknown {
-    user: Option<u32>,
-    group: Option<u32>,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    User,
-    Group,
-}
-
-impl Unknown {
-    fn is(&self, id: u32, kind: Kind) -> bool {
-        let stands_for_all = match kind {
-            Kind::User => self.user,
-            Kind::Group => self.group,
-        };
-        stands_for_all == Some(id)
-    }
-}
-
-fn unknown() -> &'static Unknown {
-    static FOUND: OnceLock<Unknown> = OnceLock::new();
+/// The numbers that stand for all users, and all groups, that this process's user namespace does not know, where it does
+/// not know some. Each of them looks like every other, and like whoever has that number in the namespace.
+fn stand_ins() -> &'static (Option<u32>, Option<u32>) {
+    static FOUND: OnceLock<(Option<u32>, Option<u32>)> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Unknown {
-            user: stand_in(&read("/proc/self/uid_map"), &read("/proc/sys/kernel/overflowuid")),
-            group: stand_in(&read("/proc/self/gid_map"), &read("/proc/sys/kernel/overflowgid")),
-        }
+        let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+        let of = |kind: &str| {
+            let map = read(format!("/proc/self/{kind}_map"));
+            stand_in(&map, &read(format!("/proc/sys/kernel/overflow{kind}")))
+        };
+        (of("uid"), of("gid"))
     })
 }
 
@@ -171,7 +151,7 @@ pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
         length as usize / 4
     };
     groups.truncate(count);
-    groups.retain(|gid| !unknown().is(*gid, Kind::Group));
+    groups.retain(|gid| stand_ins().1 != Some(*gid));
     Ok(Peer::Local {
         creds: Creds {
             uid: cred.uid,
@@ -219,7 +199,7 @@ pub fn identify(
         }
     };
     if let Peer::Local { creds, .. } = peer {
-        if unknown().is(creds.uid, Kind::User) || unknown().is(creds.gid, Kind::Group) {
+        if stand_ins().0 == Some(creds.uid) || stand_ins().1 == Some(creds.gid) {
             return refuse(
                 libc::EPERM,
                 "this server's user namespace has no number for your user and group",
@@ -305,6 +285,12 @@ pub fn now() -> u64 {
 mod tests {
     use super::*;
 
+    const CHALLENGE: [u8; CHALLENGE_BYTES] = [5; CHALLENGE_BYTES];
+
+    fn key() -> Key {
+        Key::new(b"key".to_vec())
+    }
+
     fn ticket() -> Ticket {
         Ticket {
             uid: Creds::own().uid,
@@ -320,127 +306,55 @@ mod tests {
         }
     }
 
-    fn hello(ticket: Ticket, key: &Key, challenge: &[u8]) -> Hello {
-        let proof = keyed(&key.secret(&ticket), challenge);
+    fn hello(ticket: Option<Ticket>) -> Hello {
+        let proof = |ticket: &Ticket| keyed(&key().secret(ticket), &CHALLENGE);
         Hello {
             wants: 0,
             session: 0,
-            ticket: Some((ticket, proof)),
+            ticket: ticket.map(|ticket| (ticket.clone(), proof(&ticket))),
             nonce: [0; wire::NONCE_BYTES],
         }
     }
 
+    fn asks(peer: &Peer, hello: &Hello, makers: Makers) -> std::result::Result<Identity, (Errno, String)> {
+        identify(peer, hello, &CHALLENGE, &key(), &Slurm::new().0, makers)
+    }
+
     #[test]
     fn a_signed_ticket_counts_and_a_changed_one_does_not() {
-        let key = Key::new(b"key".to_vec());
-        let peer = Peer::Local {
-            creds: Creds::own(),
-            pid: 0,
+        let creds = Creds::own();
+        let local = |hello: &Hello| {
+            let creds = creds.clone();
+            asks(&Peer::Local { creds, pid: 0 }, hello, Makers::Administrator)
         };
-        let challenge = [5; CHALLENGE_BYTES];
-        let good = hello(ticket(), &key, &challenge);
-        let identity = identify(
-            &peer,
-            &good,
-            &challenge,
-            &key,
-            &Slurm::new().0,
-            Makers::Administrator,
-        )
-        .unwrap();
-        assert_eq!((identity.job.job.size, identity.job.job.user), (4, 7));
+        let good = hello(Some(ticket()));
+        let job = local(&good).unwrap().job.job;
+        assert_eq!((job.size, job.user), (4, 7));
 
         let mut larger = good.clone();
         larger.ticket.as_mut().unwrap().0.size = 400;
-        assert!(
-            identify(
-                &peer,
-                &larger,
-                &challenge,
-                &key,
-                &Slurm::new().0,
-                Makers::Administrator
-            )
-            .is_err(),
-            "the size is signed"
-        );
-        assert!(
-            identify(
-                &peer,
-                &good,
-                &[6; CHALLENGE_BYTES],
-                &key,
-                &Slurm::new().0,
-                Makers::Administrator
-            )
-            .is_err(),
-            "a proof answers one challenge"
-        );
-        let foreign = hello(
-            Ticket {
-                uid: ticket().uid + 1,
-                ..ticket()
-            },
-            &key,
-            &challenge,
-        );
-        assert!(
-            identify(
-                &peer,
-                &foreign,
-                &challenge,
-                &key,
-                &Slurm::new().0,
-                Makers::Administrator
-            )
-            .is_err(),
-            "another's ticket"
-        );
-        let late = hello(
-            Ticket {
-                expires: 1,
-                ..ticket()
-            },
-            &key,
-            &challenge,
-        );
-        assert!(
-            identify(
-                &peer,
-                &late,
-                &challenge,
-                &key,
-                &Slurm::new().0,
-                Makers::Administrator
-            )
-            .is_err(),
-            "expired"
-        );
+        assert!(local(&larger).is_err(), "the size is signed");
+        let mut other = good;
+        other.ticket.as_mut().unwrap().1 = keyed(&key().secret(&ticket()), &[6; CHALLENGE_BYTES]);
+        assert!(local(&other).is_err(), "a proof answers one challenge");
+        let foreign = Ticket {
+            uid: creds.uid + 1,
+            ..ticket()
+        };
+        assert!(local(&hello(Some(foreign))).is_err(), "another's ticket");
+        let expires = 1;
+        assert!(local(&hello(Some(Ticket { expires, ..ticket() }))).is_err());
     }
 
     #[test]
     fn a_users_own_ticket_makes_a_job_only_where_the_administrator_lets_it() {
-        let key = Key::new(b"key".to_vec());
-        let own = Ticket {
+        let own = hello(Some(Ticket {
             user: Creds::own().uid,
             size: 1,
             by: ticket::USER,
             ..ticket()
-        };
-        let said = hello(own, &key, &[0; CHALLENGE_BYTES]);
-        let named = |makers| {
-            identify(
-                &Peer::Remote,
-                &said,
-                &[0; CHALLENGE_BYTES],
-                &key,
-                &Slurm::new().0,
-                makers,
-            )
-            .unwrap()
-            .job
-            .name
-        };
+        }));
+        let named = |makers| asks(&Peer::Remote, &own, makers).unwrap().job.name;
         assert_eq!(named(Makers::Users), "climate");
         assert_eq!(named(Makers::Administrator), format!("user-{}", Creds::own().uid));
     }
@@ -457,21 +371,6 @@ mod tests {
 
     #[test]
     fn over_tcp_nobody_is_anybody_without_a_ticket() {
-        let key = Key::new(b"key".to_vec());
-        let hello = Hello {
-            wants: 0,
-            session: 0,
-            ticket: None,
-            nonce: [0; wire::NONCE_BYTES],
-        };
-        assert!(identify(
-            &Peer::Remote,
-            &hello,
-            &[0; CHALLENGE_BYTES],
-            &key,
-            &Slurm::new().0,
-            Makers::Administrator
-        )
-        .is_err());
+        assert!(asks(&Peer::Remote, &hello(None), Makers::Administrator).is_err());
     }
 }

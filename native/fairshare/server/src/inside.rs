@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,6 @@ use crate::outcome::{Outcome, Then};
 use crate::queue::{Pending, Place};
 use crate::server::Server;
 use crate::session::Session;
-use crate::writes::Writes;
 
 /// A process that has been silent for this time is forgotten (and its groups read anew).
 const IDLE: Duration = Duration::from_secs(30);
@@ -139,16 +138,8 @@ impl Insiders {
             .log
             .joined(json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name}));
         let session = Arc::new(Session {
-            id,
-            creds,
-            job: described.job.id,
-            entry,
-            local: false,
             inside: true,
-            shared: None,
-            writes: Writes::default(),
-            objects: AtomicBool::new(false),
-            held: Vec::new(),
+            ..Session::new(id, creds, described.job.id, entry)
         });
         known.put((uid, gid, pid), &session, now);
         session
@@ -180,7 +171,7 @@ impl Server {
     /// Queue a request; `payload` is what follows it on the wire. `then` is called by a worker.
     pub fn submit(&self, session: Arc<Session>, request: Request, payload: Vec<u8>, then: Then) {
         let job = session.job;
-        let user = session.entry.job.lock().expect("no panics under this lock").user;
+        let user = session.user();
         if self.sent_away.left(&session.entry.name, user).is_some() {
             return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
         }
@@ -235,18 +226,8 @@ mod tests {
     }
 
     fn again(session: &Session) -> Session {
-        Session {
-            id: session.id,
-            creds: session.creds.clone(),
-            job: session.job,
-            entry: Arc::clone(&session.entry),
-            local: false,
-            inside: true,
-            shared: None,
-            writes: Writes::default(),
-            objects: AtomicBool::new(false),
-            held: Vec::new(),
-        }
+        let (creds, entry) = (session.creds.clone(), Arc::clone(&session.entry));
+        Session::new(session.id, creds, session.job, entry)
     }
 
     #[test]

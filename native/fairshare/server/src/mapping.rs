@@ -43,6 +43,8 @@ pub struct Inode {
     pub layout: OnceLock<wire::Layout>,
     /// Set where mapping is impossible: no permission, an odd file system, a fault.
     hopeless: AtomicBool,
+    /// Something that takes long is done to it, apart from the workers.
+    worked_on: AtomicBool,
     mapping: RwLock<Option<Mapping>>,
     appending: Mutex<()>,
     /// The tick at which a write by mapping set the modification time last.
@@ -109,6 +111,7 @@ impl Inodes {
         let inode = Arc::new(Inode {
             layout: OnceLock::new(),
             hopeless: AtomicBool::new(false),
+            worked_on: AtomicBool::new(false),
             mapping: RwLock::default(),
             appending: Mutex::default(),
             stamped: AtomicU64::new(0),
@@ -148,7 +151,7 @@ impl Inode {
 
     fn copy(&self, offset: u64, memory: *mut u8, length: u64, write: bool, away: bool) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        if length < WORTH || self.hopeless.load(Ordering::Relaxed) || end > LARGEST {
+        if length < WORTH || self.has_no_mapping() || end > LARGEST {
             return None;
         }
         let mapped = self.mapping.read().expect("not poisoned");
@@ -189,7 +192,7 @@ impl Inode {
 
     /// `uid`: the user to whom a mapping that is made now counts.
     fn learn(&self, fd: RawFd, uid: u32, offset: u64, length: u64, written: bool) {
-        if length < WORTH || self.hopeless.load(Ordering::Relaxed) {
+        if length < WORTH || self.has_no_mapping() {
             return;
         }
         let (mut start, mut end) = (offset, offset + length);
@@ -231,6 +234,22 @@ impl Inode {
         let mut mapped = self.mapping.write().expect("not poisoned");
         *mapped = None;
         change()
+    }
+
+    /// The same for what takes long; who comes meanwhile can see that.
+    pub fn work_on<T>(&self, change: impl FnOnce() -> T) -> T {
+        self.worked_on.store(true, Ordering::SeqCst);
+        let result = self.reshape(change);
+        self.worked_on.store(false, Ordering::SeqCst);
+        result
+    }
+
+    fn has_no_mapping(&self) -> bool {
+        self.hopeless.load(Ordering::Relaxed) || self.is_worked_on()
+    }
+
+    pub fn is_worked_on(&self) -> bool {
+        self.worked_on.load(Ordering::SeqCst)
     }
 
     pub fn forget(&self) {

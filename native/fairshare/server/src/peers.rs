@@ -14,13 +14,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use policy::global::{local_shares, JobUse, ServerTable};
 use policy::{Job, Usage};
+use wire::{TableEntry, TableHead, TABLE_ENTRY_BYTES, TABLE_HEAD_BYTES, TABLE_MAGIC};
 
 use crate::identity::{keyed, proven};
 use crate::server::Server;
 
-const MAGIC: &[u8; 4] = b"FSX1";
-const HEAD: usize = 4 + 4 + 8 + 8 + 8;
-const ENTRY: usize = 8 + 4 * 4 + 8 + 8;
 const MAC: usize = 32;
 /// Jobs in one datagram; beyond them the largest users are told.
 const MOST_JOBS: usize = 1500;
@@ -129,8 +127,7 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// magic, number of jobs (u32), number (u64), server (u64), capacity (f64), jobs, HMAC.
-/// A job: id, user, group, size, priority, served, queued.
+/// A table as it is sent: the busiest jobs, signed.
 fn encode(table: &ServerTable, number: u64, key: &[u8]) -> Vec<u8> {
     let mut jobs: Vec<&JobUse> = table
         .jobs
@@ -139,24 +136,25 @@ fn encode(table: &ServerTable, number: u64, key: &[u8]) -> Vec<u8> {
         .collect();
     jobs.sort_by_key(|job| std::cmp::Reverse(job.served + job.queued));
     jobs.truncate(MOST_JOBS);
-    let mut bytes = Vec::with_capacity(HEAD + jobs.len() * ENTRY + MAC);
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&(jobs.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(&number.to_le_bytes());
-    bytes.extend_from_slice(&table.server.to_le_bytes());
-    bytes.extend_from_slice(&table.capacity.to_le_bytes());
-    for entry in jobs {
-        bytes.extend_from_slice(&entry.job.id.to_le_bytes());
-        for word in [
-            entry.job.user,
-            entry.job.group,
-            entry.job.size,
-            entry.job.priority,
-        ] {
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
-        bytes.extend_from_slice(&entry.served.to_le_bytes());
-        bytes.extend_from_slice(&entry.queued.to_le_bytes());
+    let head = TableHead {
+        magic: TABLE_MAGIC,
+        count: jobs.len() as u32,
+        number,
+        server: table.server,
+        capacity: table.capacity.to_bits(),
+    };
+    let mut bytes = head.to_bytes().to_vec();
+    for JobUse { job, served, queued } in jobs {
+        let entry = TableEntry {
+            job: job.id,
+            user: job.user,
+            group: job.group,
+            size: job.size,
+            priority: job.priority,
+            served: *served,
+            queued: *queued,
+        };
+        bytes.extend_from_slice(&entry.to_bytes());
     }
     let mac = keyed(key, &bytes);
     bytes.extend_from_slice(&mac);
@@ -165,34 +163,38 @@ fn encode(table: &ServerTable, number: u64, key: &[u8]) -> Vec<u8> {
 
 fn decode(bytes: &[u8], key: &[u8]) -> Option<(u64, ServerTable)> {
     let (body, mac) = bytes.split_at_checked(bytes.len().checked_sub(MAC)?)?;
-    if body.len() < HEAD || !proven(key, body, mac) || &body[..4] != MAGIC {
+    let (head, entries) = body.split_first_chunk::<TABLE_HEAD_BYTES>()?;
+    let head = TableHead::take(head);
+    let capacity = f64::from_bits(head.capacity);
+    let whole = (head.count as usize).checked_mul(TABLE_ENTRY_BYTES) == Some(entries.len());
+    if head.magic != TABLE_MAGIC
+        || !whole
+        || !proven(key, body, mac)
+        || !capacity.is_finite()
+        || capacity < 0.0
+    {
         return None;
     }
-    let u32_at = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().expect("four bytes"));
-    let u64_at = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().expect("eight bytes"));
-    let count = u32_at(4) as usize;
-    let capacity = f64::from_bits(u64_at(24));
-    if body.len() != HEAD + count.checked_mul(ENTRY)? || !capacity.is_finite() || capacity < 0.0 {
-        return None;
-    }
-    let job_at = |at: usize| JobUse {
-        job: Job::new(u64_at(at))
-            .user(u32_at(at + 8))
-            .group(u32_at(at + 12))
-            .size(u32_at(at + 16))
-            .priority(u32_at(at + 20)),
-        served: u64_at(at + 24),
-        queued: u64_at(at + 32),
+    let used = |entry: &[u8]| {
+        let entry = TableEntry::take(entry.try_into().expect("a chunk"));
+        JobUse {
+            job: Job {
+                id: entry.job,
+                user: entry.user,
+                group: entry.group,
+                size: entry.size,
+                priority: entry.priority,
+            },
+            served: entry.served,
+            queued: entry.queued,
+        }
     };
-    let jobs = (0..count).map(|n| job_at(HEAD + n * ENTRY)).collect();
-    Some((
-        u64_at(8),
-        ServerTable {
-            server: u64_at(16),
-            capacity,
-            jobs,
-        },
-    ))
+    let table = ServerTable {
+        server: head.server,
+        capacity,
+        jobs: entries.chunks_exact(TABLE_ENTRY_BYTES).map(used).collect(),
+    };
+    Some((head.number, table))
 }
 
 #[cfg(test)]
@@ -225,7 +227,7 @@ mod tests {
             assert!(decode(&good[..length], b"key").is_none());
         }
         let mut changed = good.clone();
-        changed[HEAD + 16] ^= 1; // the size
+        changed[TABLE_HEAD_BYTES + 16] ^= 1; // the size
         assert!(decode(&changed, b"key").is_none());
     }
 }

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use policy::{
-    Arbiter, CostModel, Job, JobId, LocalShares, Nanos, Next, Pace, Policy, SchedulerKind, Settings, Usage,
+    Arbiter, CostModel, Job, JobId, Level, LocalShares, Nanos, Next, Pace, Policy, SchedulerKind, Settings,
+    Usage,
 };
 use wire::{Op, Request};
 
 use crate::budget::Held;
+use crate::charges::Charges;
 use crate::connection::Connection;
 use crate::outcome::Then;
 use crate::session::Session;
@@ -56,53 +58,12 @@ pub const MOST_SYNCING: usize = 4;
 
 /// Requests of as many bytes say how fast the storage is.
 const LARGE: u64 = 64 << 10;
-/// How much longer a request may take than what it costs would take in large pieces.
-const EXPECTED: u64 = 2;
-
-/// What a worker moves in a time, in large pieces. Of what takes long and says little (allocating, removing large files,
-/// waiting for a device) the time is charged: what others could have moved meanwhile.
-struct Speed {
-    cost: f64,
-    time: f64,
-}
-
-impl Speed {
-    /// Before anything was seen: 32 KiB in 0.1 ms.
-    const UNKNOWN: Self = Self {
-        cost: (32 << 10) as f64,
-        time: 1e5,
-    };
-    const FADES: f64 = 0.99;
-
-    fn saw(&mut self, cost: u64, took: Nanos) {
-        self.cost = self.cost * Self::FADES + cost as f64;
-        self.time = self.time * Self::FADES + took.max(1) as f64;
-    }
-
-    fn worth(&self, took: Nanos) -> u64 {
-        (took as f64 * self.cost / self.time) as u64
-    }
-}
-
-/// What a job was charged for its time. It outlasts the job's sessions: who leaves and comes back has it still.
-#[derive(Default)]
-struct Debt {
-    cost: u64,
-    since: Nanos,
-    gone: bool,
-}
-
-impl Debt {
-    /// What is left of it, as others could have moved the rest by now.
-    fn left(&self, speed: &Speed, now: Nanos) -> u64 {
-        self.cost
-            .saturating_sub(speed.worth(now.saturating_sub(self.since)))
-    }
-}
 
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
     job: JobId,
+    session: Arc<Session>,
+    write: bool,
     /// Whether it occupies one of the places for requests that move data or names.
     counted: bool,
     /// What it costs, and when it began.
@@ -110,8 +71,6 @@ pub struct Ticked {
     began: Nanos,
     /// Whether it moves so many bytes that it says how fast the storage is.
     large: bool,
-    /// Of a write: whose.
-    writes: Option<Arc<Session>>,
 }
 
 pub struct Queue {
@@ -130,8 +89,7 @@ struct Inner {
     serving: usize,
     syncing: usize,
     pace: Pace,
-    speed: Speed,
-    debts: HashMap<JobId, Debt>,
+    charges: Charges,
 }
 
 impl Queue {
@@ -143,8 +101,7 @@ impl Queue {
             serving: 0,
             syncing: 0,
             pace,
-            speed: Speed::UNKNOWN,
-            debts: HashMap::new(),
+            charges: Charges::new(),
         };
         Self {
             inner: Mutex::new(inner),
@@ -162,15 +119,11 @@ impl Queue {
         let now = self.now();
         let mut inner = self.lock();
         inner.arbiter.add_job(job);
-        let Inner {
-            debts,
-            speed,
-            arbiter,
-            ..
-        } = &mut *inner;
-        if let Some(debt) = debts.get_mut(&job.id).filter(|debt| debt.gone) {
-            debt.gone = false;
-            arbiter.surcharge(job.id, debt.left(speed, now));
+        let outermost = inner.arbiter.policy().levels().first();
+        let of_users = matches!(outermost, Some(Level::User | Level::Group));
+        let owed = inner.charges.comes(&job, of_users, now);
+        if owed > 0 {
+            inner.arbiter.surcharge(job.id, owed);
         }
     }
 
@@ -178,11 +131,7 @@ impl Queue {
     pub fn remove_job(&self, id: JobId) -> Vec<Pending> {
         let now = self.now();
         let mut inner = self.lock();
-        let Inner { debts, speed, .. } = &mut *inner;
-        debts.retain(|job, debt| {
-            debt.gone |= *job == id;
-            !debt.gone || debt.left(speed, now) > 0
-        });
+        inner.charges.leaves(id, now);
         let requests = inner.arbiter.remove_job(id);
         requests
             .iter()
@@ -234,15 +183,18 @@ impl Queue {
                     inner.syncing += usize::from(!counted);
                     inner.pace.begin(now, arrived, bytes_of(&pending.request));
                     // Before anybody else can take the write behind it.
-                    let writes = (pending.request.op == Op::Write).then(|| Arc::clone(&pending.session));
-                    writes.iter().for_each(|session| session.writes.taken());
+                    let write = pending.request.op == Op::Write;
+                    if write {
+                        pending.session.writes.taken();
+                    }
                     let ticked = Ticked {
                         job: request.job,
+                        session: Arc::clone(&pending.session),
+                        write,
                         counted,
                         cost: request.cost,
                         began: now,
                         large: bytes_of(&pending.request) >= LARGE,
-                        writes,
                     };
                     // Waking a worker for what may not be served yet only takes the processor from those at work.
                     let free = self.parallel - inner.serving;
@@ -257,7 +209,9 @@ impl Queue {
 
     /// A request has been served. `by_time`: how long it took says more of what it cost than its bytes.
     pub fn done(&self, ticked: &Ticked, by_time: bool) {
-        ticked.writes.iter().for_each(|session| session.writes.ended());
+        if ticked.write {
+            ticked.session.writes.ended();
+        }
         let now = self.now();
         let mut inner = self.lock();
         inner.serving -= usize::from(ticked.counted);
@@ -265,32 +219,25 @@ impl Queue {
         inner.arbiter.complete(ticked.job, now);
         let took = now.saturating_sub(ticked.began);
         if by_time && ticked.counted {
-            let more = inner
-                .speed
-                .worth(took)
-                .saturating_sub(ticked.cost.saturating_mul(EXPECTED));
-            if more > 0 {
-                let Inner {
-                    debts,
-                    speed,
-                    arbiter,
-                    ..
-                } = &mut *inner;
-                arbiter.surcharge(ticked.job, more);
-                let debt = debts.entry(ticked.job).or_default();
-                (debt.cost, debt.since) = (debt.left(speed, now).saturating_add(more), now);
-                debt.gone |= arbiter.usage().iter().all(|usage| usage.job.id != ticked.job);
-            }
+            let user = ticked.session.user();
+            inner.charge(ticked.job, user, ticked.cost, took, now);
         } else if ticked.large {
-            inner.speed.saw(ticked.cost, took);
+            inner.charges.saw(ticked.cost, took);
         }
+    }
+
+    /// Something of a job has been carried out apart from the workers since then.
+    pub fn charge(&self, job: &Job, began: Nanos) {
+        let now = self.now();
+        self.lock()
+            .charge(job.id, job.user, 0, now.saturating_sub(began), now);
     }
 
     /// Go on by another scheduler, policy and rate. What waits stays queued.
     pub fn go_on_by(&self, kind: SchedulerKind, policy: &Policy, settings: &Settings, rate: u64) {
         let now = self.now();
         let mut inner = self.lock();
-        inner.arbiter.set_all(kind, policy, settings, now);
+        inner.arbiter.change(kind, policy, settings, now);
         inner.pace.set_rate(rate);
     }
 
@@ -312,6 +259,18 @@ impl Queue {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().expect("no panics under this lock")
+    }
+}
+
+impl Inner {
+    /// Charge a job for what took longer than its cost lets expect.
+    fn charge(&mut self, job: JobId, user: u32, cost: u64, took: Nanos, now: Nanos) {
+        let more = self.charges.excess(cost, took);
+        if more > 0 {
+            self.arbiter.surcharge(job, more);
+            let gone = self.arbiter.usage().iter().all(|usage| usage.job.id != job);
+            self.charges.charge(job, user, more, gone, now);
+        }
     }
 }
 
@@ -382,6 +341,38 @@ mod tests {
         }
         let part = took[0] as f64 / took.iter().sum::<u64>() as f64;
         assert!((0.4..0.6).contains(&part), "{part}: {took:?}");
+    }
+
+    /// A user whose job leaves after a long request, and who comes again as another one.
+    #[test]
+    fn another_name_leaves_no_charge_behind() {
+        let policy = Policy::parse("user-fair").unwrap();
+        let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
+        let mut queue = Queue::new(arbiter, CostModel::DEFAULT, 1, Pace::new(0));
+        queue.began -= std::time::Duration::from_secs(1);
+        let (slow, other) = (session(), session());
+        queue.add_job(Job::new(1));
+        queue.add_job(Job::new(2).user(2));
+        assert!(queue.push(1, asked(&slow, Op::Allocate, 1)).is_empty());
+        let (Work::Serve(_, ticked), _) = queue.pop() else {
+            panic!("there is one")
+        };
+        queue.done(&Ticked { began: 0, ..ticked }, true);
+        drop(queue.remove_job(1));
+        queue.add_job(Job::new(3));
+        assert!(queue.push(3, asked(&slow, Op::Ping, 3)).is_empty());
+        assert!(queue.push(2, asked(&other, Op::Status, 3)).is_empty());
+        for _ in 0..3 {
+            let (Work::Serve(pending, ticked), _) = queue.pop() else {
+                panic!("there are more")
+            };
+            queue.done(&ticked, false);
+            assert_eq!(
+                pending.request.op,
+                Op::Status,
+                "it owes nothing under another name"
+            );
+        }
     }
 
     /// However many wait for the device, workers are left: a server has more of them than can wait at a time.

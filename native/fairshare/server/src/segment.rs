@@ -4,8 +4,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::segment::{
-    ARMED_AT, BYTES, CLIENT_AT, DATA_AT, DONE, MAGIC, POSTED_AT, REPLY_AT, REQUEST_AT, SERVER_AT, SLOTS,
-    SLOTS_AT, SLOT_BYTES, SLOT_STRIDE, WAITED,
+    ARMED_AT, BYTES, CLIENT_AT, DATA_AT, DONE, POSTED_AT, REPLY_AT, REQUEST_AT, SERVER_AT, SLOTS, SLOTS_AT,
+    SLOT_BYTES, SLOT_STRIDE, WAITED,
 };
 use wire::{Reply, REPLY_BYTES, REQUEST_BYTES};
 
@@ -26,24 +26,19 @@ impl Segment {
     /// Make a segment. The descriptor is sealed against growing and shrinking: a client can neither
     /// take memory beyond it nor make an access by the server fail.
     pub fn create() -> Result<(Self, OwnedFd)> {
-        // SAFETY: the name is a C string.
-        let fd = check(unsafe {
-            libc::memfd_create(
-                c"fairshare-session".as_ptr(),
-                libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING,
-            )
-        })?;
-        // SAFETY: just made.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: plain system calls on a descriptor that we own.
+        // SAFETY: plain system calls; the name is a C string, and the descriptor ours from then on.
         unsafe {
+            let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+            let fd = check(libc::memfd_create(c"fairshare-session".as_ptr(), flags))?;
+            let fd = OwnedFd::from_raw_fd(fd);
             check(libc::ftruncate(fd.as_raw_fd(), BYTES as i64))?;
             let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
             check(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals))?;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
             let base = libc::mmap(
                 std::ptr::null_mut(),
                 BYTES,
-                libc::PROT_READ | libc::PROT_WRITE,
+                access,
                 libc::MAP_SHARED,
                 fd.as_raw_fd(),
                 0,
@@ -52,22 +47,6 @@ impl Segment {
                 return Err(Errno::last());
             }
             let segment = Self { base: base.cast() };
-            segment.base.cast::<u64>().write_volatile(MAGIC.to_le());
-            segment
-                .base
-                .add(8)
-                .cast::<u32>()
-                .write_volatile(wire::VERSION.to_le());
-            segment
-                .base
-                .add(12)
-                .cast::<u32>()
-                .write_volatile((SLOTS as u32).to_le());
-            segment
-                .base
-                .add(16)
-                .cast::<u32>()
-                .write_volatile((SLOT_BYTES as u32).to_le());
             segment.armed().store(1, Ordering::SeqCst);
             Ok((segment, fd))
         }

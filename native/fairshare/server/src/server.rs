@@ -8,7 +8,7 @@ mod posted;
 use std::collections::HashMap;
 use std::fs::File;
 use std::net::TcpListener;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -21,8 +21,8 @@ use crate::config::{Config, Live};
 use crate::connection::Connection;
 use crate::data::DataFolder;
 use crate::door::Door;
-use crate::epoll::Epoll;
-use crate::errno::{check, Result};
+use crate::epoll::{eventfd, Epoll};
+use crate::errno::Result;
 use crate::handles::Handles;
 use crate::hot::Hot;
 use crate::identity::Key;
@@ -55,6 +55,8 @@ pub mod about {
 /// what it had of it. Who has nothing of it gives the answer back.
 pub type Forgets = Box<dyn Fn(u64, Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
 
+pub type Apart = Box<dyn Fn(Pending) + Send + Sync>;
+
 pub struct Server {
     /// Stays over restarts: the data folder's.
     pub id: u64,
@@ -65,6 +67,8 @@ pub struct Server {
     pub sent_away: SentAway,
     pub tree: Tree,
     pub handles: Handles,
+    /// Who carries out what takes long.
+    pub(crate) apart: OnceLock<Apart>,
     pub inodes: Inodes,
     pub records: RecordLocks,
     pub stripes: Stripes,
@@ -114,12 +118,8 @@ impl Server {
             }
             None => None,
         };
-        // SAFETY: a plain call; the descriptor is ours.
-        let stop = unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC))?) };
+        let (stop, nudge) = (eventfd()?, eventfd()?);
         epoll.add(stop.as_raw_fd(), libc::EPOLLIN, about::STOP)?;
-        // SAFETY: as above.
-        let nudge =
-            unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) };
         epoll.add(nudge.as_raw_fd(), libc::EPOLLIN | libc::EPOLLET, about::NUDGE)?;
         let (slurm, jobs_asked_for) = Slurm::new();
         let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
@@ -128,6 +128,7 @@ impl Server {
             id: data.id,
             tree: Tree::open(&data.tree)?,
             handles: Handles::new(config.most_handles),
+            apart: OnceLock::new(),
             inodes: Inodes::new(budgets.mappings.clone()),
             records: RecordLocks::default(),
             stripes: data.stripes,

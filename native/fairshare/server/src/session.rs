@@ -30,6 +30,29 @@ pub struct Session {
     pub held: Vec<Held>,
 }
 
+impl Session {
+    /// One of a process that no descriptors can be passed to, and that holds nothing yet.
+    pub fn new(id: u64, creds: Creds, job: policy::JobId, entry: Arc<Entry>) -> Self {
+        Self {
+            id,
+            creds,
+            job,
+            entry,
+            local: false,
+            inside: false,
+            shared: None,
+            writes: Writes::default(),
+            objects: AtomicBool::new(false),
+            held: Vec::new(),
+        }
+    }
+
+    /// To whom its job is accounted.
+    pub fn user(&self) -> u32 {
+        self.entry.job.lock().expect("no panics under this lock").user
+    }
+}
+
 /// Requests in shared memory.
 pub struct Shared {
     pub segment: Segment,
@@ -41,4 +64,16 @@ pub struct Shared {
     pub hot: AtomicBool,
     /// Held while posted requests are taken and queued.
     pub collecting: Mutex<()>,
+}
+
+impl Shared {
+    pub fn new(segment: Segment, doorbell: OwnedFd) -> Self {
+        Self {
+            segment,
+            doorbell,
+            busy: AtomicU32::new(0),
+            hot: AtomicBool::new(false),
+            collecting: Mutex::default(),
+        }
+    }
 }

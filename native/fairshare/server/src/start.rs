@@ -10,7 +10,7 @@ use crate::errno::{Errno, Result};
 use crate::log::Log;
 use crate::peers::Exchange;
 use crate::server::Server;
-use crate::{metrics, peers, slurm};
+use crate::{lanes, metrics, peers, slurm};
 
 pub fn start(config: Config, data: DataFolder, door: Door, log: Log) -> Result<Arc<Server>> {
     let key = data.key.for_servers();
@@ -29,6 +29,7 @@ pub fn start(config: Config, data: DataFolder, door: Door, log: Log) -> Result<A
     };
     let numbers = config.metrics.as_ref().map(TcpListener::bind).transpose()?;
     let (server, jobs_asked_for) = Server::new(config, data, door, log)?;
+    lanes::start(&server);
     if let Some(exchange) = exchange {
         peers::start(&server, exchange);
     }

@@ -22,10 +22,9 @@ pub fn status(call: &Call<'_>) -> Result<Outcome> {
     let start = (call.request.offset.max(0) as usize).min(text.len());
     let room = call.area.capacity();
     let end = text.len().min(start + room);
-    let data = call.area.fill(&text.as_bytes()[start..end])?;
     Ok(Outcome {
         value: text.len() as u64,
-        ..Outcome::with_data(data)
+        ..call.give(&text.as_bytes()[start..end])?
     })
 }
 
@@ -58,7 +57,7 @@ pub fn describe(server: &Server) -> Value {
         "server": format!("{:016x}", server.id),
         "jobs_of": live.jobs.name(),
         "policy": live.policy_name,
-        "scheduler": live.scheduler.name(),
+        "scheduler": live.scheduler.to_string(),
         "rate": live.rate,
         "mount": server.config.mount.as_ref().and_then(|path| std::path::absolute(path).ok()),
         "seconds": server.queue.now() as f64 / 1e9,
@@ -97,11 +96,11 @@ pub fn ticket(call: &Call<'_>) -> Result<Outcome> {
     ticket.nonce = random()?;
     let mut answer = ticket.to_bytes().to_vec();
     answer.extend_from_slice(&call.server.key.secret(&ticket));
-    let data = call.area.fill(&answer)?;
+    let outcome = call.give(&answer)?;
     call.server.log.tell(
         "ticket",
         json!({"by": creds.uid, "uid": ticket.uid, "gid": ticket.gid, "user": ticket.user, "job": ticket.job,
                "size": ticket.size, "priority": ticket.priority, "expires": ticket.expires}),
     );
-    Ok(Outcome::with_data(data))
+    Ok(outcome)
 }

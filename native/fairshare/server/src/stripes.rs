@@ -37,7 +37,6 @@ pub const OWN_ATTRIBUTES: &[u8] = b"user.fairshare.";
 pub struct Stripes {
     folder: PathBuf,
     key: Vec<u8>,
-    own: Creds,
     /// Bytes of a stripe of new files; 0: they are not striped.
     pub size: u32,
     /// Whether there may be striped files in the tree.
@@ -63,28 +62,19 @@ impl Stripes {
             active: mark.exists(),
             folder,
             key,
-            own: Creds::own(),
             size,
             births: RwLock::default(),
         })
     }
 
-    /// Do something with the server's own rights; the worker then goes on with those of `client`.
-    pub fn as_own<T>(&self, client: &Creds, what: impl FnOnce() -> Result<T>) -> Result<T> {
-        creds::assume(&self.own)?;
-        let result = what();
-        creds::assume(client)?;
-        result
-    }
-
     /// The layout of a file, None where it is an ordinary one. EIO for one that this key did not sign.
-    pub fn layout(&self, fd: RawFd, ino: u64, client: &Creds) -> Result<Option<Layout>> {
+    pub fn layout(&self, fd: RawFd, ino: u64) -> Result<Option<Layout>> {
         if !self.active {
             return Ok(None);
         }
         let bytes = match attribute(fd) {
             // Who may only write to a file, or look at it, cannot read its attributes.
-            Err(Errno(libc::EACCES | libc::EPERM)) => self.as_own(client, || attribute(fd))?,
+            Err(Errno(libc::EACCES | libc::EPERM)) => creds::as_server(|| attribute(fd))?,
             other => other?,
         };
         let Some(bytes) = bytes else { return Ok(None) };
@@ -96,7 +86,7 @@ impl Stripes {
     }
 
     /// Make a new, empty file one that is striped over `servers`.
-    pub fn found(&self, fd: RawFd, ino: u64, home: u64, servers: Vec<u64>, client: &Creds) -> Result<()> {
+    pub fn found(&self, fd: RawFd, ino: u64, home: u64, servers: Vec<u64>) -> Result<()> {
         let layout = Layout {
             home,
             file: random()?,
@@ -104,7 +94,7 @@ impl Stripes {
             servers,
         };
         let bytes = self.signed(&plain(layout), &ino.to_le_bytes());
-        self.as_own(client, || set_attribute(fd, &bytes))
+        creds::as_server(|| set_attribute(fd, &bytes))
     }
 
     /// What `client` shows to the servers of a layout.
@@ -140,7 +130,7 @@ impl Stripes {
     }
 
     /// Open this server's object of a file. ENOENT where it is not there and may not be made.
-    pub fn object(&self, grant: &Grant, client: &Creds) -> Result<OwnedFd> {
+    pub fn object(&self, grant: &Grant) -> Result<OwnedFd> {
         let (read, write) = (
             grant.rights & rights::READ != 0,
             grant.rights & rights::WRITE != 0,
@@ -149,7 +139,7 @@ impl Stripes {
             return Err(Errno(libc::EACCES));
         }
         let path = self.path(&grant.layout);
-        self.as_own(client, || {
+        creds::as_server(|| {
             let mut options = OpenOptions::new();
             let options = options.read(read).write(write);
             match options.open(&path) {
@@ -175,27 +165,27 @@ impl Stripes {
     }
 
     /// Remove this server's object of a file, where it is still there.
-    pub fn remove(&self, layout: &Layout, client: &Creds) -> Result<()> {
-        self.as_own(client, || absent_is_fine(fs::remove_file(self.path(layout))))
+    pub fn remove(&self, layout: &Layout) -> Result<()> {
+        creds::as_server(|| absent_is_fine(fs::remove_file(self.path(layout))))
     }
 
     /// Remember that a file has lost its last name, until its objects are gone everywhere.
-    pub fn bury(&self, layout: &Layout, client: &Creds) -> Result<()> {
+    pub fn bury(&self, layout: &Layout) -> Result<()> {
         let bytes = self.signed(&plain(layout.clone()), b"gone");
-        self.as_own(client, || {
+        creds::as_server(|| {
             let mut file = File::create(self.grave(layout))?;
             Ok(file.write_all(&bytes)?)
         })
     }
 
     /// The objects of a file are gone everywhere.
-    pub fn forget(&self, layout: &Layout, client: &Creds) -> Result<()> {
-        self.as_own(client, || absent_is_fine(fs::remove_file(self.grave(layout))))
+    pub fn forget(&self, layout: &Layout) -> Result<()> {
+        creds::as_server(|| absent_is_fine(fs::remove_file(self.grave(layout))))
     }
 
     /// A file without names of which objects may be left: whoever removed it did not end its work.
-    pub fn left_over(&self, client: &Creds) -> Result<Option<Layout>> {
-        self.as_own(client, || {
+    pub fn left_over(&self) -> Result<Option<Layout>> {
+        creds::as_server(|| {
             for entry in fs::read_dir(&self.folder)?.flatten() {
                 if !entry.file_name().to_string_lossy().ends_with(".gone") {
                     continue;

@@ -206,3 +206,11 @@ pub fn stat_of(fd: RawFd) -> Result<libc::stat> {
         Ok(stat)
     }
 }
+
+/// Bytes that a file has on the store.
+pub fn allocated(stat: &libc::stat) -> u64 {
+    stat.st_blocks as u64 * 512
+}
+
+/// Bytes to allocate or to free that take long: some milliseconds, and as many times more as there are more.
+pub const LONG: u64 = 32 << 20;

@@ -1,7 +1,6 @@
 //! What a striped file's home server tells a client, and what that shows to the servers of the stripes.
 
-use crate::reader::Malformed;
-use crate::record::record;
+use crate::record::{record, Malformed};
 
 /// Servers that one file may lie on.
 pub const MOST_SERVERS: usize = 64;

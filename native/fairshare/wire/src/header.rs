@@ -3,10 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::entry::{Attributes, EntryHead, Statfs, ATTRIBUTES_BYTES, ENTRY_BYTES, STATFS_BYTES};
-use crate::frame::{FRAME_BYTES, FRAME_MAGIC};
+use crate::frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC};
 use crate::grant::{GrantRecord, GRANT_BYTES, MOST_SERVERS};
-use crate::hello::{ANSWER, CHALLENGE_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES};
+use crate::hello::{
+    HelloHead, Welcome, ANSWER, CHALLENGE_BYTES, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT,
+    WELCOME_BYTES,
+};
 use crate::limits::{MAX_PATH, VERSION};
+use crate::record::{Fields, Kind};
 use crate::request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 use crate::segment::{self, *};
 use crate::ticket::TICKET_BYTES;
@@ -44,11 +48,11 @@ macro_rules! defines {
     };
 }
 
-/// MakeDirectory -> FS_MAKE_DIRECTORY.
-fn screaming(name: &str) -> String {
-    let mut out = "FS".to_owned();
+/// MakeDirectory -> MAKE_DIRECTORY.
+pub(crate) fn screaming(name: &str) -> String {
+    let mut out = String::new();
     for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
             out.push('_');
         }
         out.push(letter.to_ascii_uppercase());
@@ -56,17 +60,15 @@ fn screaming(name: &str) -> String {
     out
 }
 
-type Fields = &'static [(&'static str, (&'static str, usize))];
-
 fn structure(out: &mut String, name: &str, fields: Fields, tail: &str) {
     let _ = writeln!(out, "\nstruct fs_{name} {{");
-    for (field, (kind, count)) in fields {
+    for (field, Kind { c, count, .. }) in fields {
         let many = if *count > 1 {
             format!("[{count}]")
         } else {
             String::new()
         };
-        let _ = writeln!(out, "    {kind} {field}{many};");
+        let _ = writeln!(out, "    {c} {field}{many};");
     }
     let _ = writeln!(out, "{tail}}};");
 }
@@ -78,20 +80,22 @@ pub fn header() -> String {
         #ifndef FAIRSHARE_WIRE_H\n#define FAIRSHARE_WIRE_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
         .to_owned();
     defines! { out;
-        VERSION, FRAME_MAGIC, FRAME_BYTES, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, NONCE_BYTES, WELCOME_BYTES,
-        MOST_SERVERS, MAX_PATH, WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT, SERVER_AT,
-        DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::AWAY, flags::READING, mask::MODE, mask::UID,
-        mask::GID, mask::ATIME, mask::MTIME, FREE, POSTED, WAITED, DONE,
+        VERSION, FRAME_MAGIC, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, NONCE_BYTES, MOST_SERVERS, MAX_PATH,
+        WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT,
+        SERVER_AT, DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::AWAY, flags::READING,
+        mask::MODE, mask::UID, mask::GID, mask::ATIME, mask::MTIME, POSTED, WAITED, DONE,
     }
-    let _ = writeln!(out, "#define FS_SEGMENT_MAGIC {}", segment::MAGIC.written());
     let _ = writeln!(out, "#define FS_SEGMENT_BYTES {}", segment::BYTES.written());
     let _ = writeln!(out, "#define FS_ANSWER \"{ANSWER}\"");
     let _ = writeln!(out, "#define FS_AT_POSITION (-1)\n\nenum fs_op {{");
     for (name, code) in Op::ALL {
-        let _ = writeln!(out, "    {} = {code},", screaming(name));
+        let _ = writeln!(out, "    FS_{} = {code},", screaming(name));
     }
     out.push_str("};\n");
-    let records: [(&str, Fields, usize, &str); 6] = [
+    let records: [(&str, Fields, usize, &str); 9] = [
+        ("frame", FrameHeader::FIELDS, FRAME_BYTES, ""),
+        ("hello", HelloHead::FIELDS, HELLO_BYTES, ""),
+        ("welcome", Welcome::FIELDS, WELCOME_BYTES, ""),
         ("request", Request::FIELDS, REQUEST_BYTES, ""),
         ("reply", Reply::FIELDS, REPLY_BYTES, ""),
         ("attributes", Attributes::FIELDS, ATTRIBUTES_BYTES, ""),

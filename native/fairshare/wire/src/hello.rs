@@ -9,7 +9,7 @@
 //! clients write.
 
 use crate::limits::VERSION;
-use crate::reader::{u32_at, u64_at, Malformed};
+use crate::record::{record, Malformed};
 use crate::ticket::{Ticket, TICKET_BYTES};
 
 /// Of the server's first frame.
@@ -18,19 +18,26 @@ pub const CHALLENGE_BYTES: usize = 16;
 /// Bit of `wants`: requests in shared memory (Unix sockets alone).
 pub const WANT_SEGMENT: u32 = 1;
 
-const FIXED: usize = 16;
+pub const HELLO_BYTES: usize = 16;
 /// Of the proof in a hello.
 pub const PROOF_BYTES: usize = 32;
 
 /// Of what the client asks the server to sign.
 pub const NONCE_BYTES: usize = 16;
 
-/// version (u32), wants (u32), session (u64), then perhaps a ticket, the proof that its holder
-/// knows the ticket's secret: HMAC-SHA256(secret, challenge), and a nonce.
+record! {
+    /// What every hello begins with. Then perhaps come a ticket, the proof that its holder knows the ticket's
+    /// secret: HMAC-SHA256(secret, challenge), and a nonce.
+    HelloHead, HELLO_BYTES;
+    version: u32,
+    wants: u32,
+    /// A session of this process's parent whose lost server it saw, or 0. For messages alone.
+    session: u64,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     pub wants: u32,
-    /// A session of this process's parent whose lost server it saw, or 0. For messages alone.
     pub session: u64,
     pub ticket: Option<(Ticket, [u8; PROOF_BYTES])>,
     /// What the server is to sign, where a ticket is shown.
@@ -39,13 +46,11 @@ pub struct Hello {
 
 impl Hello {
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        if bytes.len() < FIXED {
-            return Err(Malformed("hello too short"));
-        }
-        if u32_at(bytes, 0) != VERSION {
+        let (head, rest) = bytes.split_first_chunk().ok_or(Malformed("hello too short"))?;
+        let head = HelloHead::take(head);
+        if head.version != VERSION {
             return Err(Malformed("client and server are of different versions"));
         }
-        let rest = &bytes[FIXED..];
         let mut nonce = [0; NONCE_BYTES];
         let ticket = match rest.len() {
             0 => None,
@@ -58,18 +63,20 @@ impl Hello {
             _ => return Err(Malformed("hello neither with nor without a ticket")),
         };
         Ok(Self {
-            wants: u32_at(bytes, 4),
-            session: u64_at(bytes, 8),
+            wants: head.wants,
+            session: head.session,
             ticket,
             nonce,
         })
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(FIXED + TICKET_BYTES + PROOF_BYTES + NONCE_BYTES);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&self.wants.to_le_bytes());
-        bytes.extend_from_slice(&self.session.to_le_bytes());
+        let head = HelloHead {
+            version: VERSION,
+            wants: self.wants,
+            session: self.session,
+        };
+        let mut bytes = head.to_bytes().to_vec();
         if let Some((ticket, proof)) = &self.ticket {
             bytes.extend_from_slice(&ticket.to_bytes());
             bytes.extend_from_slice(proof);
@@ -88,30 +95,18 @@ pub const ANSWER: &str = "fairshare server";
 
 pub const WELCOME_BYTES: usize = 32;
 
-/// session (u64), server (u64, stays over restarts), slots (u32), bytes of a slot (u32), uid (u32), bytes
-/// of a stripe of new files (u32; 0: they are not striped).
-/// Where a ticket was shown, HMAC-SHA256(secret, [`answer`]) follows. With a segment, its memfd and the doorbell's eventfd come along as descriptors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Welcome {
-    pub session: u64,
-    pub server: u64,
-    pub slots: u32,
-    pub slot_bytes: u32,
-    pub uid: u32,
-    pub stripe: u32,
-}
-
-impl Welcome {
-    pub fn to_bytes(self) -> [u8; WELCOME_BYTES] {
-        let mut bytes = [0; WELCOME_BYTES];
-        bytes[0..8].copy_from_slice(&self.session.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.server.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.slots.to_le_bytes());
-        bytes[20..24].copy_from_slice(&self.slot_bytes.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.uid.to_le_bytes());
-        bytes[28..32].copy_from_slice(&self.stripe.to_le_bytes());
-        bytes
-    }
+record! {
+    /// Where a ticket was shown, HMAC-SHA256(secret, [`answer`]) follows. With a segment, its memfd and the doorbell's
+    /// eventfd come along as descriptors.
+    Welcome, WELCOME_BYTES;
+    session: u64,
+    /// Stays over restarts.
+    server: u64,
+    slots: u32,
+    slot_bytes: u32,
+    uid: u32,
+    /// Bytes of a stripe of new files; 0: they are not striped.
+    stripe: u32,
 }
 
 #[cfg(test)]
@@ -119,28 +114,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hello_survives_the_wire() {
+    fn a_hello_survives_the_wire_and_other_versions_and_odd_lengths_are_refused() {
         let hello = Hello {
             wants: WANT_SEGMENT,
             session: 3,
             ticket: None,
             nonce: [0; NONCE_BYTES],
         };
-        assert_eq!(Hello::parse(&hello.to_bytes()), Ok(hello));
-    }
-
-    #[test]
-    fn other_versions_and_odd_lengths_are_refused() {
-        let mut bytes = Hello {
-            wants: 0,
-            session: 0,
-            ticket: None,
-            nonce: [0; NONCE_BYTES],
-        }
-        .to_bytes();
+        let mut bytes = hello.to_bytes();
+        assert_eq!(Hello::parse(&bytes), Ok(hello));
         bytes.push(1);
         assert!(Hello::parse(&bytes).is_err());
-        bytes.truncate(16);
+        bytes.truncate(HELLO_BYTES);
         bytes[0] = 99;
         assert!(Hello::parse(&bytes).is_err());
     }

@@ -1,7 +1,7 @@
 //! What clients and servers of fairshare say to each other.
 //!
-//! Only bytes: no I/O and no state, so that all that reads hostile input can be fuzzed alone. The
-//! C client's header is made from these definitions ([`header`]).
+//! Only bytes: no I/O and no state, so that all that reads hostile input can be fuzzed alone. Each record has one
+//! definition here; the C client's header ([`header`]) and the Python module ([`python`]) are made from these.
 //!
 //! A conversation is a stream of frames ([`FrameHeader`], then a body) on a Unix or TCP socket. A
 //! local client that asked for it in [`Hello`] posts its requests in shared memory ([`segment`])
@@ -15,10 +15,11 @@ mod grant;
 pub mod header;
 mod hello;
 mod limits;
-mod reader;
+pub mod python;
 mod record;
 mod request;
 pub mod segment;
+mod table;
 pub mod ticket;
 
 pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
@@ -28,6 +29,7 @@ pub use hello::{
     answer, Hello, Welcome, CHALLENGE_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES,
 };
 pub use limits::{MAX_PATH, ROOT, VERSION};
-pub use reader::Malformed;
+pub use record::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
+pub use table::{TableEntry, TableHead, TABLE_ENTRY_BYTES, TABLE_HEAD_BYTES, TABLE_MAGIC};
 pub use ticket::{Ticket, TICKET_BYTES};

@@ -1,17 +1,37 @@
-//! Records of fixed size, each from one list of fields: the type, its bytes, and the C structure (`header.rs`).
+//! Records of fixed size, each from one list of fields: the type, its bytes, the C structure (`header.rs`) and Python's
+//! (`python.rs`).
+
+/// A message that cannot be what it claims to be. The text says which part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "malformed message: {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A field in other languages: its type in C and its letter for Python's `struct`, and how many of them.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    pub c: &'static str,
+    pub python: char,
+    pub count: usize,
+}
 
 /// What a field can be: little-endian, one after the other.
 pub trait Part: Sized {
-    /// In C: the type, and what follows the name.
-    const C: (&'static str, usize);
+    const KIND: Kind;
     fn take(bytes: &[u8], at: &mut usize) -> Self;
     fn put(&self, out: &mut [u8], at: &mut usize);
 }
 
 macro_rules! numbers {
-    ($($kind:ty = $c:literal,)*) => {
+    ($($kind:ty = $c:literal $python:literal,)*) => {
         $(impl Part for $kind {
-            const C: (&'static str, usize) = ($c, 1);
+            const KIND: Kind = Kind { c: $c, python: $python, count: 1 };
 
             #[inline]
             fn take(bytes: &[u8], at: &mut usize) -> Self {
@@ -31,15 +51,15 @@ macro_rules! numbers {
 }
 
 numbers! {
-    u8 = "unsigned char",
-    u16 = "uint16_t",
-    u32 = "uint32_t",
-    u64 = "uint64_t",
-    i64 = "int64_t",
+    u8 = "unsigned char" 'B',
+    u16 = "uint16_t" 'H',
+    u32 = "uint32_t" 'I',
+    u64 = "uint64_t" 'Q',
+    i64 = "int64_t" 'q',
 }
 
 impl<T: Part, const N: usize> Part for [T; N] {
-    const C: (&'static str, usize) = (T::C.0, N);
+    const KIND: Kind = Kind { count: N, ..T::KIND };
 
     #[inline]
     fn take(bytes: &[u8], at: &mut usize) -> Self {
@@ -52,6 +72,9 @@ impl<T: Part, const N: usize> Part for [T; N] {
     }
 }
 
+/// A record's fields by name, in order.
+pub type Fields = &'static [(&'static str, Kind)];
+
 /// A record: its fields in order, and its bytes. What fields leave of those is zeros.
 macro_rules! record {
     ($(#[$about:meta])* $name:ident, $bytes:expr; $($(#[$note:meta])* $field:ident: $kind:ty,)*) => {
@@ -62,12 +85,12 @@ macro_rules! record {
         }
 
         impl $name {
-            /// Name, and in C the type and how many.
-            pub(crate) const FIELDS: &'static [(&'static str, (&'static str, usize))] =
-                &[$((stringify!($field), <$kind as $crate::record::Part>::C),)*];
+            #[allow(dead_code, reason = "not all are said in other languages")]
+            pub(crate) const FIELDS: $crate::record::Fields =
+                &[$((stringify!($field), <$kind as $crate::record::Part>::KIND),)*];
 
             #[inline]
-            pub(crate) fn take(bytes: &[u8; $bytes]) -> Self {
+            pub fn take(bytes: &[u8; $bytes]) -> Self {
                 let mut at = 0;
                 $(let $field = <$kind as $crate::record::Part>::take(bytes, &mut at);)*
                 Self { $($field,)* }

@@ -1,8 +1,7 @@
 //! A request and its reply: fixed records; paths and data follow in the data area or the frame.
 
 use crate::limits::MAX_PATH;
-use crate::reader::{u32_at, Malformed};
-use crate::record::{record, Part};
+use crate::record::{record, Kind, Malformed, Part};
 
 pub const REQUEST_BYTES: usize = 96;
 pub const REPLY_BYTES: usize = 24;
@@ -136,7 +135,7 @@ pub mod mask {
 
 /// In a record it is its number; a number that stands for none has been refused before.
 impl Part for Op {
-    const C: (&'static str, usize) = u32::C;
+    const KIND: Kind = u32::KIND;
 
     #[inline]
     fn take(bytes: &[u8], at: &mut usize) -> Self {
@@ -181,7 +180,7 @@ impl Request {
 
     /// Read a request. What follows it must hold both paths: the caller compares with `paths_len`.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Malformed> {
-        Op::from_code(u32_at(bytes, 0)).ok_or(Malformed("unknown operation"))?;
+        Op::from_code(u32::take(bytes, &mut 0)).ok_or(Malformed("unknown operation"))?;
         let request = Self::take(bytes);
         if request.path_len as usize > MAX_PATH || request.path2_len as usize > MAX_PATH {
             return Err(Malformed("path longer than allowed"));

@@ -50,7 +50,7 @@ fn ticket(random: &mut Random) -> Ticket {
 fn frames() {
     let make = |random: &mut Random| {
         let (length, tag) = (random.number() as u32, random.next());
-        FrameHeader { length, tag }.to_bytes().to_vec()
+        FrameHeader::new(length as usize, tag).to_bytes().to_vec()
     };
     attack(FRAME_BYTES, make, |bytes| {
         let bytes: &[u8; FRAME_BYTES] = bytes.try_into().unwrap();
@@ -105,7 +105,7 @@ fn tickets_and_hellos() {
             assert_eq!(Hello::parse(&hello.to_bytes()), Ok(hello.clone()));
             if let Some((ticket, _)) = hello.ticket {
                 assert!(ticket.size > 0 && ticket.priority > 0 && !ticket.job.is_empty());
-                assert!(!ticket.job.chars().any(char::is_control));
+                assert!(!ticket.job.contains(char::is_control));
             }
         }
         if let Some(bytes) = bytes.first_chunk::<TICKET_BYTES>() {

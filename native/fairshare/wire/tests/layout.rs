@@ -70,3 +70,14 @@ fn the_header_has_what_the_crate_has() {
     let operations = (0..1000).filter_map(Op::from_code).count();
     assert_eq!(header.matches("    FS_").count(), operations);
 }
+
+/// It lies in the Python package, which is used without Rust, too.
+#[test]
+fn the_python_module_is_up_to_date() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../analysis/tiercel/layers/fairshare/wire.py"
+    );
+    let there = std::fs::read_to_string(path).unwrap();
+    assert_eq!(there, wire::python::module(), "make -C native/fairshare python");
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_WRITE_CACHE};
+use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_PARALLEL_DIROPS, FUSE_WRITE_CACHE};
 use fuser::{
     Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
     ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow,
@@ -93,23 +93,7 @@ impl Mount {
         question: Question,
         then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
     ) {
-        self.ask_for(self.session(asked), question, then);
-    }
-
-    fn ask_for(
-        &self,
-        session: Arc<Session>,
-        question: Question,
-        then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
-    ) {
-        let Question { mut request, payload } = question;
-        // The root has no handle: it is named by its path.
-        let mut payload = payload;
-        if request.handle == wire::ROOT && request.path_len == 0 {
-            payload.splice(0..0, *b"/");
-            request.path_len = 1;
-        }
-        self.server.submit(session, request, payload, Box::new(then));
+        put(&self.server, self.session(asked), question, then);
     }
 
     /// Answer with what lies at a place, in the folder of handle `parent`.
@@ -129,7 +113,7 @@ impl Mount {
             or_error!(outcome, reply);
             let look = looking(parent, &place);
             let then = entered(&server, &nodes, place, reply);
-            server.submit(session, look.request, look.payload, Box::new(then));
+            put(&server, session, look, then);
         });
     }
 
@@ -157,6 +141,26 @@ impl Mount {
         self.nodes.closed(ino);
         self.openers.closed(fh);
         self.server.handles.remove(fh);
+    }
+}
+
+/// Queue a question. The root has no handle: it is named by its path.
+fn put(
+    server: &Server,
+    session: Arc<Session>,
+    question: Question,
+    then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
+) {
+    let Question { request, payload } = rooted(question);
+    server.submit(session, request, payload, Box::new(then));
+}
+
+/// What is done with a file's attributes, which the kernel knows under number `ino`.
+fn shown(ino: u64, reply: ReplyAttr) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
+    move |outcome, data| {
+        or_error!(outcome, reply);
+        let attributes = Attributes::parse(data);
+        reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
     }
 }
 
@@ -196,6 +200,11 @@ fn heed(nodes: &Nodes, outcome: &Outcome) {
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
         let _ = config.set_max_write(1 << 20);
+        // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
+        // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
+        // one queue instead, where the policy decides.
+        let _ = config.set_max_background(u16::MAX);
+        let _ = config.add_capabilities(FUSE_PARALLEL_DIROPS);
         // Whose write takes set-user-id bits away is decided where the file is written. Else the kernel would ask
         // for a change of mode in the name of the writer, who may not; and, without the second, before each write
         // whether there is anything to take away.
@@ -220,15 +229,7 @@ impl Filesystem for Mount {
             Some(fh) => fh,
             None => node!(self, ino, reply),
         };
-        self.ask(
-            asked,
-            Question::new(Op::GetAttributes, handle),
-            move |outcome, data| {
-                or_error!(outcome, reply);
-                let attributes = Attributes::parse(data);
-                reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
-            },
-        );
+        self.ask(asked, Question::new(Op::GetAttributes, handle), shown(ino, reply));
     }
 
     fn setattr(
@@ -265,18 +266,12 @@ impl Filesystem for Mount {
             }
         }
         let changes = request.mask != 0;
+        // One after the other: the length, the rest, and what came of both.
         let (server, session) = (Arc::clone(&self.server), self.session(asked));
         let finish = {
             let (server, session) = (Arc::clone(&server), Arc::clone(&session));
-            move |reply: ReplyAttr| {
-                let look = rooted(Question::new(Op::GetAttributes, handle));
-                let then = move |outcome: &Outcome, data: &[u8]| {
-                    or_error!(outcome, reply);
-                    let attributes = Attributes::parse(data);
-                    reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
-                };
-                server.submit(session, look.request, look.payload, Box::new(then));
-            }
+            let look = Question::new(Op::GetAttributes, handle);
+            move |reply: ReplyAttr| put(&server, session, look, shown(ino, reply))
         };
         let attributes = {
             let (server, session) = (Arc::clone(&server), Arc::clone(&session));
@@ -284,12 +279,10 @@ impl Filesystem for Mount {
                 if !changes {
                     return finish(reply);
                 }
-                let change = rooted(change);
-                let then = move |outcome: &Outcome, _: &[u8]| {
+                put(&server, session, change, move |outcome, _| {
                     or_error!(outcome, reply);
                     finish(reply);
-                };
-                server.submit(session, change.request, change.payload, Box::new(then));
+                });
             }
         };
         let Some(size) = size else {
@@ -297,11 +290,10 @@ impl Filesystem for Mount {
         };
         let mut cut = Question::new(Op::Truncate, fh.unwrap_or(handle));
         cut.request.size = size;
-        let then = move |outcome: &Outcome, _: &[u8]| {
+        put(&server, session, cut, move |outcome, _| {
             or_error!(outcome, reply);
             attributes(reply);
-        };
-        server.submit(session, cut.request, cut.payload, Box::new(then));
+        });
     }
 
     fn readlink(&mut self, asked: &Asked<'_>, ino: u64, reply: ReplyData) {
@@ -442,7 +434,7 @@ impl Filesystem for Mount {
                 openers.opened(opened, by);
                 reply.created(&TTL, &for_kernel(&attributes), 0, opened, 0);
             };
-            server.submit(session, look.request, look.payload, Box::new(then));
+            put(&server, session, look, then);
         });
     }
 
@@ -482,7 +474,7 @@ impl Filesystem for Mount {
         let of_mapping = write_flags & FUSE_WRITE_CACHE != 0;
         let by = of_mapping.then(|| self.openers.of(fh)).flatten();
         let session = self.insiders.session(&self.server, by.unwrap_or(process(asked)));
-        self.ask_for(session, question, move |outcome, _| {
+        put(&self.server, session, question, move |outcome, _| {
             or_error!(outcome, reply);
             reply.written(outcome.result as u32);
         });

@@ -64,11 +64,7 @@ pub fn get(call: &Call<'_>) -> Result<Outcome> {
     let target = call.target()?;
     let attributes = attributes_of(&stat_of(target.fd())?, target.fd());
     call.session.entry.counters.count(0, 0);
-    let data = call.area.fill(&attributes.to_bytes())?;
-    Ok(Outcome {
-        data,
-        ..Outcome::default()
-    })
+    call.tell(&attributes.to_bytes())
 }
 
 /// chmod, chown, utimensat: the parts that `mask` names.
@@ -172,11 +168,7 @@ pub fn statfs(call: &Call<'_>) -> Result<Outcome> {
         namelen: found.f_namemax,
         reserved: 0,
     };
-    let data = call.area.fill(&statfs.to_bytes())?;
-    Ok(Outcome {
-        data,
-        ..Outcome::default()
-    })
+    call.tell(&statfs.to_bytes())
 }
 
 /// For other groups of operations: /proc/self/fd/N of a target.

@@ -1,15 +1,15 @@
 //! Reading and writing, and what else changes data or its length.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use crate::area::Area;
 use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::handles::Handle;
-use crate::mapping::How;
+use crate::mapping::{How, Inode};
 use crate::ops::stripes;
 use crate::outcome::Outcome;
-use crate::tree::stat_of;
+use crate::tree::{allocated, stat_of};
 use crate::writes::Writes;
 
 /// "At the handle's position": the processes that share it see one position.
@@ -171,27 +171,19 @@ pub fn seek(call: &Call<'_>) -> Result<Outcome> {
 pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     let size = i64::try_from(call.request.size).map_err(|_| Errno(libc::EINVAL))?;
     if call.request.path_len > 0 {
-        use std::os::fd::AsRawFd;
-        let file = call
-            .server
-            .tree
-            .resolve(&call.path()?, libc::O_WRONLY | libc::O_NONBLOCK, 0)?;
+        let flags = libc::O_WRONLY | libc::O_NONBLOCK;
+        let file = call.server.tree.resolve(&call.path()?, flags, 0)?;
         let stat = stat_of(file.as_raw_fd())?;
         refuse_striped(call, file.as_raw_fd(), stat.st_ino)?;
         let inode = call.server.inodes.get((stat.st_dev, stat.st_ino));
-        // SAFETY: a plain call.
-        inode.reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
+        cut(call, &inode, file.as_raw_fd(), size)?;
         return Ok(Outcome::default().changing(stat.st_ino));
     }
     let handle = call.handle()?;
     if handle.flags() & libc::O_PATH != 0 {
-        use std::os::fd::AsRawFd;
         let file = call.reopen(libc::O_WRONLY)?;
         refuse_striped(call, file.as_raw_fd(), handle.id_of_file.1)?;
-        // SAFETY: a plain call.
-        handle
-            .inode
-            .reshape(|| check(unsafe { libc::ftruncate(file.as_raw_fd(), size) }))?;
+        cut(call, &handle.inode, file.as_raw_fd(), size)?;
         return Ok(Outcome::default().changing(handle.id_of_file.1));
     }
     if !handle.writable() {
@@ -200,16 +192,31 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     if handle.inode.layout.get().is_some() {
         return stripes::truncate(call, &handle, size);
     }
-    // SAFETY: a plain call.
-    handle
-        .inode
-        .reshape(|| check(unsafe { libc::ftruncate(handle.fd(), size) }))?;
+    cut(call, &handle.inode, handle.fd(), size)?;
     Ok(Outcome::default().changing(handle.id_of_file.1))
+}
+
+/// ftruncate, with no mapping of the file in place.
+pub fn cut(call: &Call<'_>, inode: &Inode, fd: RawFd, size: i64) -> Result<()> {
+    let stat = stat_of(fd)?;
+    call.will_move(allocated(&stat).min((stat.st_size - size).max(0) as u64))?;
+    // SAFETY: a plain call.
+    change(call, inode, || check(unsafe { libc::ftruncate(fd, size) }))
+}
+
+/// Change what a file has allocated.
+fn change(call: &Call<'_>, inode: &Inode, what: impl FnOnce() -> Result<i32>) -> Result<()> {
+    if call.alone {
+        inode.work_on(what)?;
+    } else {
+        inode.reshape(what)?;
+    }
+    Ok(())
 }
 
 /// A striped file is cut by those who have it open, and know of its objects.
 fn refuse_striped(call: &Call<'_>, fd: RawFd, ino: u64) -> Result<()> {
-    match call.server.stripes.layout(fd, ino, &call.session.creds)? {
+    match call.server.stripes.layout(fd, ino)? {
         Some(_) => Err(Errno(libc::EOPNOTSUPP)),
         None => Ok(()),
     }
@@ -222,10 +229,18 @@ pub fn allocate(call: &Call<'_>) -> Result<Outcome> {
     }
     let size = i64::try_from(call.request.size).map_err(|_| Errno(libc::EINVAL))?;
     let (mode, offset) = (call.request.mode as i32, call.request.offset);
+    // Some ways move all that lies behind.
+    let shifts = mode & (libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE) != 0;
+    let behind = if shifts {
+        allocated(&stat_of(handle.fd())?)
+    } else {
+        0
+    };
+    call.will_move(behind.max(call.request.size))?;
     // SAFETY: a plain call.
-    handle
-        .inode
-        .reshape(|| check(unsafe { libc::fallocate(handle.fd(), mode, offset, size) }))?;
+    change(call, &handle.inode, || {
+        check(unsafe { libc::fallocate(handle.fd(), mode, offset, size) })
+    })?;
     Ok(Outcome::default().changing(handle.id_of_file.1))
 }
 

@@ -6,6 +6,9 @@ use crate::call::Call;
 use crate::errno::{Errno, Result};
 use crate::outcome::Outcome;
 
+/// Bytes of the entry with the longest name, as the kernel gives it.
+const LARGEST: usize = 280;
+
 /// Entries from the cursor `offset` on; an empty answer is the end. Each entry has the cursor behind it,
 /// which stays good while the directory changes, as telldir's does.
 pub fn read(call: &Call<'_>) -> Result<Outcome> {
@@ -17,7 +20,7 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EBADF));
     }
     let limit = (call.request.size as usize).min(call.area.capacity());
-    let mut raw = [0_u64; 4096]; // 32 KiB, aligned
+    let mut raw = [0_u64; 4096]; // 32 KiB, aligned; of it no more than can be passed on, as long as here as there
     let mut out = Vec::with_capacity(limit.min(64 << 10));
     // The backing descriptor's position is used: one reader of a handle at a time.
     let _guard = handle.position.lock().expect("no panics under this lock");
@@ -30,7 +33,7 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
             libc::SYS_getdents64,
             handle.fd(),
             raw.as_mut_ptr(),
-            std::mem::size_of_val(&raw),
+            std::mem::size_of_val(&raw).min(limit.max(LARGEST)),
         )
     };
     if length < 0 {
@@ -53,6 +56,5 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
     if out.is_empty() && at < bytes.len() {
         return Err(Errno(libc::EINVAL)); // no room for a single entry
     }
-    let data = call.area.fill(&out)?;
-    Ok(Outcome::with_data(data))
+    call.give(&out)
 }

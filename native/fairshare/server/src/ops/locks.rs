@@ -49,7 +49,6 @@ pub fn record(call: &Call<'_>) -> Result<Outcome> {
     } else {
         other.end - other.start
     };
-    let data = call.area.fill(&length.to_le_bytes())?;
     let kind = if other.exclusive {
         libc::F_WRLCK
     } else {
@@ -58,8 +57,7 @@ pub fn record(call: &Call<'_>) -> Result<Outcome> {
     Ok(Outcome {
         result: i64::from(kind),
         value: other.start,
-        data,
-        ..Outcome::default()
+        ..call.tell(&length.to_le_bytes())?
     })
 }
 

@@ -6,15 +6,10 @@ use crate::call::{Call, Target};
 use crate::errno::{check, check_size, Errno, Result};
 use crate::ops::stripes;
 use crate::outcome::Outcome;
-use crate::tree::stat_of;
-use crate::tree::{c_string, proc_path};
+use crate::tree::{allocated, c_string, proc_path, stat_of, Spot};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
-    let path = call.path()?;
-    let spot = match call.server.tree.spot(&path) {
-        Err(Errno(libc::EBUSY)) => return Err(Errno(libc::EEXIST)), // the root
-        other => other?,
-    };
+    let spot = new_spot(call)?;
     // SAFETY: a C string and an open descriptor.
     check(unsafe {
         libc::mkdirat(
@@ -29,10 +24,7 @@ pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
 /// mknod: FIFOs, sockets and devices are names here, which nobody opens through a server ([`super::open`]); through
 /// the mount the kernel does. Who may make which is for the kernel to say.
 pub fn make_node(call: &Call<'_>) -> Result<Outcome> {
-    let spot = match call.server.tree.spot(&call.path()?) {
-        Err(Errno(libc::EBUSY)) => return Err(Errno(libc::EEXIST)), // the root
-        other => other?,
-    };
+    let spot = new_spot(call)?;
     let mode = call.request.mode & (libc::S_IFMT | 0o7777);
     // SAFETY: a C string and an open descriptor.
     check(unsafe {
@@ -49,6 +41,7 @@ pub fn make_node(call: &Call<'_>) -> Result<Outcome> {
 pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
+    call.will_move(freed(&spot))?;
     let last = if flags == 0 {
         stripes::last_name(call, &spot)?
     } else {
@@ -70,6 +63,7 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EINVAL));
     }
     let replaces = flags & libc::RENAME_EXCHANGE == 0;
+    call.will_move(if replaces { freed(&to) } else { 0 })?;
     let last = if replaces {
         stripes::last_name(call, &to)?
     } else {
@@ -152,8 +146,7 @@ pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
         Err(Errno(libc::ENOENT)) => return Err(Errno(libc::EINVAL)), // not a link
         other => other?,
     };
-    let data = call.area.fill(&text[..length])?;
-    Ok(Outcome::with_data(data))
+    call.give(&text[..length])
 }
 
 /// The path without links and dots, as realpath gives it.
@@ -164,6 +157,31 @@ pub fn resolve(call: &Call<'_>) -> Result<Outcome> {
         let found = call.server.tree.locate(&call.path()?, true)?;
         call.server.tree.path_of(found.as_raw_fd())?
     };
-    let data = call.area.fill(&path)?;
-    Ok(Outcome::with_data(data))
+    call.give(&path)
+}
+
+/// A spot for a name that is to be made. The root is there.
+fn new_spot(call: &Call<'_>) -> Result<Spot> {
+    match call.server.tree.spot(&call.path()?) {
+        Err(Errno(libc::EBUSY)) => Err(Errno(libc::EEXIST)),
+        other => other,
+    }
+}
+
+/// Bytes that are freed where a name goes: it may be the last one of a large file, or that of a folder that was large.
+fn freed(spot: &Spot) -> u64 {
+    // SAFETY: stat is plain data; a C string and an open descriptor.
+    let stat = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        let (folder, name) = (spot.parent.as_raw_fd(), spot.name.as_ptr());
+        match libc::fstatat(folder, name, &mut stat, libc::AT_SYMLINK_NOFOLLOW) {
+            0 => stat,
+            _ => return 0, // whoever removes it will hear why
+        }
+    };
+    if stat.st_nlink == 1 || stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        allocated(&stat)
+    } else {
+        0
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use crate::call::Call;
 use crate::connection::Passed;
-use crate::errno::{check, Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
-use crate::ops::stripes;
+use crate::ops::{data, stripes};
 use crate::outcome::Outcome;
 use crate::tree::stat_of;
 use crate::tree::Route;
@@ -67,10 +68,9 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     }
     let id_of_file = (stat.st_dev, stat.st_ino);
     let inode = call.server.inodes.get(id_of_file);
-    let creds = &call.session.creds;
     let mut layout = None;
     if kind == libc::S_IFREG {
-        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino, creds)?;
+        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino)?;
     }
     if let Some(layout) = &layout {
         if call.session.inside && asked & libc::O_PATH == 0 {
@@ -87,8 +87,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
             _ => None,
         };
         let fd = again.as_ref().unwrap_or(&file).as_raw_fd();
-        // SAFETY: a plain call.
-        inode.reshape(|| check(unsafe { libc::ftruncate(fd, 0) }))?;
+        data::cut(call, &inode, fd, 0)?;
     }
     let stat = stat_of(file.as_raw_fd())?;
     let described = stripes::describe(call, &stat, file.as_raw_fd(), asked, layout.as_ref());
@@ -105,6 +104,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         directory: kind == libc::S_IFDIR,
         id_of_file,
         inode,
+        entry: Arc::clone(&call.session.entry),
         object: false,
         held,
     };
@@ -153,11 +153,9 @@ pub fn describe(call: &Call<'_>) -> Result<Outcome> {
         handle.flags(),
         handle.inode.layout.get(),
     );
-    let data = call.area.fill(&described)?;
     Ok(Outcome {
-        data,
         value: handle.flags() as u32 as u64,
-        ..Outcome::default()
+        ..call.tell(&described)?
     })
 }
 

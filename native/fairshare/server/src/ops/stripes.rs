@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::sync::RwLockWriteGuard;
+use std::sync::{Arc, RwLockWriteGuard};
 
 use wire::{rights, Layout, GRANT_BYTES, MOST_SERVERS};
 
@@ -42,8 +42,7 @@ pub fn make_or_open(call: &Call<'_>, path: &Route, flags: i32, servers: &[u64]) 
         match tree.resolve(path, flags | libc::O_EXCL, call.request.mode) {
             Ok(file) => {
                 let ino = stat_of(file.as_raw_fd())?.st_ino;
-                let creds = &call.session.creds;
-                let founded = stripes.found(file.as_raw_fd(), ino, call.server.id, servers.to_vec(), creds);
+                let founded = stripes.found(file.as_raw_fd(), ino, call.server.id, servers.to_vec());
                 if let Err(problem) = founded {
                     if let Ok(spot) = tree.spot(path) {
                         // SAFETY: a C string and an open descriptor.
@@ -93,7 +92,7 @@ pub fn open_object(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EACCES));
     }
     let held = call.take_descriptors(1)?;
-    let file = call.server.stripes.object(&grant, &call.session.creds)?;
+    let file = call.server.stripes.object(&grant)?;
     let stat = stat_of(file.as_raw_fd())?;
     let id_of_file = (stat.st_dev, stat.st_ino);
     let opened = Opened {
@@ -107,6 +106,7 @@ pub fn open_object(call: &Call<'_>) -> Result<Outcome> {
         directory: false,
         id_of_file,
         inode: call.server.inodes.get(id_of_file),
+        entry: Arc::clone(&call.session.entry),
         object: true,
         held,
     };
@@ -123,7 +123,7 @@ pub fn remove_object(call: &Call<'_>) -> Result<Outcome> {
     if grant.rights & rights::REMOVE == 0 {
         return Err(Errno(libc::EACCES));
     }
-    call.server.stripes.remove(&grant.layout, &call.session.creds)?;
+    call.server.stripes.remove(&grant.layout)?;
     Ok(Outcome::default())
 }
 
@@ -134,14 +134,11 @@ pub fn gone(call: &Call<'_>) -> Result<Outcome> {
     if grant.rights & rights::REMOVE == 0 || grant.layout.home != call.server.id {
         return Err(Errno(libc::EACCES));
     }
-    stripes.forget(&grant.layout, creds)?;
-    let Some(other) = stripes.left_over(creds)? else {
+    stripes.forget(&grant.layout)?;
+    let Some(other) = stripes.left_over()? else {
         return Ok(Outcome::default());
     };
-    let data = call
-        .area
-        .fill(&stripes.grant(&other, creds, rights::REMOVE, (0, 0)))?;
-    Ok(Outcome::with_data(data))
+    call.give(&stripes.grant(&other, creds, rights::REMOVE, (0, 0)))
 }
 
 /// The only name of a striped file.
@@ -173,7 +170,7 @@ pub fn last_name<'a>(call: &Call<'a>, spot: &Spot) -> Result<Option<LastName<'a>
     if stat.st_mode & libc::S_IFMT != libc::S_IFREG || stat.st_nlink != 1 {
         return Ok(None);
     }
-    let layout = stripes.layout(file.as_raw_fd(), stat.st_ino, &call.session.creds)?;
+    let layout = stripes.layout(file.as_raw_fd(), stat.st_ino)?;
     let Some(layout) = layout else { return Ok(None) };
     if call.session.inside {
         return Err(Errno(libc::EOPNOTSUPP)); // the mount does not reach other servers
@@ -188,14 +185,10 @@ pub fn last_name<'a>(call: &Call<'a>, spot: &Spot) -> Result<Option<LastName<'a>
 /// The name is gone: a grant for the client, to remove the objects.
 pub fn bury(call: &Call<'_>, layout: &Layout) -> Result<Outcome> {
     let (stripes, creds) = (&call.server.stripes, &call.session.creds);
-    stripes.bury(layout, creds)?;
-    let data = call
-        .area
-        .fill(&stripes.grant(layout, creds, rights::REMOVE, (0, 0)))?;
+    stripes.bury(layout)?;
     Ok(Outcome {
         value: 1,
-        data,
-        ..Outcome::default()
+        ..call.tell(&stripes.grant(layout, creds, rights::REMOVE, (0, 0)))?
     })
 }
 

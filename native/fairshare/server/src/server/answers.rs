@@ -8,6 +8,7 @@ use super::{about, Server};
 use crate::area::Area;
 use crate::call::Call;
 use crate::connection::Passed;
+use crate::errno::APART;
 use crate::ops::carry_out;
 use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
@@ -40,8 +41,26 @@ impl Server {
         }
     }
 
-    /// Carry out a request and answer it. Whether the time that it took says more of what it cost than its bytes.
-    pub(crate) fn serve(&self, mut pending: Pending) -> bool {
+    /// Carry out a request and answer it, or leave it to where it keeps nobody waiting. Whether the time that it took says
+    /// more of what it cost than its bytes.
+    pub(crate) fn serve(&self, pending: Pending) -> bool {
+        self.carry(pending, false)
+    }
+
+    /// The same for one that was left to us.
+    pub(crate) fn serve_alone(&self, pending: Pending) {
+        let session = Arc::clone(&pending.session);
+        let write = pending.request.op == Op::Write;
+        if write {
+            session.writes.taken();
+        }
+        self.carry(pending, true);
+        if write {
+            session.writes.ended();
+        }
+    }
+
+    fn carry(&self, mut pending: Pending, alone: bool) -> bool {
         let session = Arc::clone(&pending.session);
         let request = pending.request;
         let room = room_for(&request);
@@ -53,19 +72,16 @@ impl Server {
                     let Some(shared) = &session.shared else {
                         return false;
                     };
-                    self.sit_apart(&request, &shared.segment, *slot);
-                    unsafe {
-                        Area::new(
-                            shared.segment.data(*slot),
-                            segment::SLOT_BYTES,
-                            segment::SLOT_BYTES,
-                        )
+                    if !alone {
+                        self.sit_apart(&request, &shared.segment, *slot);
                     }
+                    let data = shared.segment.data(*slot);
+                    unsafe { Area::new(data, segment::SLOT_BYTES, segment::SLOT_BYTES) }
                 }
-                Place::Frame { body, .. } => {
-                    let payload = body.len() - REQUEST_BYTES;
-                    body.resize(REQUEST_BYTES + payload.max(room), 0);
-                    unsafe { Area::new(body.as_mut_ptr().add(REQUEST_BYTES), payload.max(room), payload) }
+                Place::Frame { body, payload, .. } => {
+                    let room = room.max(*payload);
+                    body.resize(REQUEST_BYTES + room, 0);
+                    unsafe { Area::new(body.as_mut_ptr().add(REQUEST_BYTES), room, *payload) }
                 }
                 Place::Inside { payload, .. } => {
                     let length = payload.len();
@@ -78,11 +94,19 @@ impl Server {
                 session: &session,
                 request: &request,
                 area: &area,
+                alone,
             };
             // A mistake in one operation must not take the server along.
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&call)))
                 .unwrap_or_else(|_| Outcome::of(-i64::from(libc::EIO)))
         };
+        if outcome.result == -i64::from(APART) {
+            match self.apart.get() {
+                Some(apart) => apart(pending),
+                None => return self.carry(pending, true),
+            }
+            return false;
+        }
         let by_time = outcome.waited || !matches!(request.op, Op::Read | Op::Write);
         let told = outcome
             .changed

@@ -1,7 +1,7 @@
 //! Clients on sockets: how they come, say who they are, ask, and go.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use serde_json::{json, Value};
@@ -11,17 +11,17 @@ use super::{about, Server};
 use crate::accounts;
 use crate::budget::Held;
 use crate::connection::{self, Connection, Received, Socket};
-use crate::control::is_administrator;
+
 use crate::errno::{Errno, Result};
 use crate::handles::fill_at_random;
 use crate::identity::{identify, peer_of, user_of, Identity, Peer};
 use crate::jobs::{Described, Proof};
 use crate::locks;
 use crate::queue::{Pending, Place};
+use crate::safe::own;
 use crate::server::answers::weight;
 use crate::session::Session;
 use crate::strangers::Origin;
-use crate::writes::Writes;
 
 /// Connections that are taken before other clients are looked after.
 const AT_A_TIME: usize = 64;
@@ -185,7 +185,7 @@ impl Server {
         // Whoever may let it in again is let in to say so; programs ask for shared memory.
         let asks_only = matches!(peer, Peer::Local { .. }) && hello.wants & WANT_SEGMENT == 0;
         let left = self.sent_away.left(&identity.job.name, identity.job.job.user);
-        if let Some(left) = left.filter(|_| !(asks_only && is_administrator(uid))) {
+        if let Some(left) = left.filter(|_| !(asks_only && own(uid))) {
             let (job, seconds) = (&identity.job.name, left.as_secs() + 1);
             return refuse(
                 libc::EACCES,
@@ -225,16 +225,10 @@ impl Server {
             stripe: self.stripes.size,
         };
         let session = Session {
-            id: connection.id,
-            creds: identity.creds,
-            job: identity.job.job.id,
-            entry,
             local,
-            inside: false,
             shared,
-            writes: Writes::default(),
-            objects: AtomicBool::new(false),
             held,
+            ..Session::new(connection.id, identity.creds, identity.job.job.id, entry)
         };
         self.strangers.leave(connection.id);
         let _ = connection.session.set(Arc::new(session));

@@ -1,14 +1,15 @@
 //! Requests that local clients post in shared memory, and the doorbells that say so.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use wire::{segment, Op, Request};
 
 use super::{about, Server};
 use crate::connection::{Connection, Passed};
-use crate::errno::{check, Errno, Result};
+use crate::epoll::eventfd;
+use crate::errno::{Errno, Result};
 use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
 use crate::segment::Segment;
@@ -19,9 +20,7 @@ impl Server {
         let on_their_way = || self.budgets.descriptors.take(uid, 1).ok_or(Errno(libc::EMFILE));
         let (first, second) = (on_their_way()?, on_their_way()?);
         let (segment, memory) = Segment::create()?;
-        // SAFETY: a plain call; the descriptor is ours.
-        let doorbell =
-            unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) };
+        let doorbell = eventfd()?;
         // Edge-triggered: every ring is one event, and nobody has to read the counter.
         self.epoll.add(
             doorbell.as_raw_fd(),
@@ -29,17 +28,8 @@ impl Server {
             id << 3 | about::DOORBELL,
         )?;
         let theirs = doorbell.try_clone()?;
-        let (busy, hot) = (AtomicU32::new(0), AtomicBool::new(false));
-        Ok((
-            Shared {
-                segment,
-                doorbell,
-                busy,
-                hot,
-                collecting: Mutex::default(),
-            },
-            vec![Passed::new(memory, first), Passed::new(theirs, second)],
-        ))
+        let passed = vec![Passed::new(memory, first), Passed::new(theirs, second)];
+        Ok((Shared::new(segment, doorbell), passed))
     }
 
     pub(crate) fn doorbell(&self, id: u64) {

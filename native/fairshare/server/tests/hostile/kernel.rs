@@ -100,7 +100,11 @@ impl Kernel {
             .flat_map(|n| n.to_le_bytes())
             .collect();
         kernel.ask(INIT, 0, &version, 0);
-        kernel.hear(0);
+        let agreed = kernel.hear(0);
+        // Who waits does so in the one queue: not in a line that the kernel keeps of what is read ahead (so long), nor for
+        // whoever looks into the same folder (FUSE_PARALLEL_DIROPS).
+        assert_eq!(agreed[ANSWER + 16..ANSWER + 18], [0xff; 2]);
+        assert_eq!(agreed[ANSWER + 14] & 4, 4);
         kernel
     }
 
@@ -135,8 +139,8 @@ impl Kernel {
         Some(bytes)
     }
 
-    /// One answer.
-    fn hear(&mut self, seed: u64) {
+    /// One answer: its bytes.
+    fn hear(&mut self, seed: u64) -> Vec<u8> {
         let bytes = self.receive().unwrap_or_default();
         assert!(
             bytes.len() >= ANSWER,
@@ -147,7 +151,7 @@ impl Kernel {
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         let tag = word(8);
         if self.silent.remove(&tag) {
-            return; // one that was too short is answered all the same
+            return bytes; // one that was too short is answered all the same
         }
         let Some(kind) = self.kinds.remove(&tag).filter(|_| self.waiting.remove(&tag)) else {
             panic!(
@@ -172,6 +176,7 @@ impl Kernel {
         while self.open.len() > KEPT {
             self.open.pop_front();
         }
+        bytes
     }
 
     /// No more questions. What is still answered is one of those without an answer: a socket that is closed with

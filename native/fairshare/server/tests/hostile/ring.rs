@@ -48,10 +48,7 @@ impl Client {
             nonce: [0; 16],
         };
         let body = hello.to_bytes();
-        let header = FrameHeader {
-            length: body.len() as u32,
-            tag: 0,
-        };
+        let header = FrameHeader::new(body.len(), 0);
         socket
             .write_all(&[&header.to_bytes()[..], &body].concat())
             .unwrap();
