@@ -17,6 +17,8 @@ from tiercel.report import style
 from tiercel.report.axes import WIDE, log_ticks
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
+from tiercel.report.words import unit as unit_of
+from tiercel.report.words import value as value_of
 from tiercel.statistics.summary import Summary, summarize
 
 if TYPE_CHECKING:
@@ -164,32 +166,33 @@ def _draw_speeds(
     words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
 ) -> None:  # fmt: skip
     colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    medians = {name: [found.median for (_, _, of), found in cells.items() if of == name] for name, _ in named}
+    every = [median for some in medians.values() for median in some]
+    # One kind of axis in all panels: a system would look near in one and far away in the other.
+    log = min(every) > 0 and any(max(some) > WIDE * min(some) for some in medians.values() if some)
+    divisor, unit = (1.0, "") if log else unit_of("bandwidth", max(every))
     for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
         for i, stack in enumerate(stacks):
             points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
             if not points:
                 continue
             xs = np.array([x for x, _ in points]) + (i - (len(stacks) - 1) / 2) * 0.06
-            middle = np.array([found.median for _, found in points]) / 1e6
-            ends = np.array([[found.low, found.high] for _, found in points]).T / 1e6
+            middle = np.array([found.median for _, found in points]) / divisor
+            ends = np.array([[found.low, found.high] for _, found in points]).T / divisor
             axes.errorbar(
                 xs, middle, yerr=np.abs(ends - middle), color=colours[stack], marker=shapes[stack],
                 markersize=5, linewidth=1.3, elinewidth=0.9, capsize=2, label=context.results.name(stack),
             )  # fmt: skip
         _scale_axis(axes, words)
-        _speed_axis(axes, [found.median for (_, _, of), found in cells.items() if of == name])
+        if log:
+            axes.set_yscale("log")
+            log_ticks(axes.yaxis, partial(value_of, "bandwidth"), 2)
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_ylabel(unit)
         axes.set_title(label, fontsize=9)
     handles, names = _all_handles(figure)
     figure.legend(handles, names, loc="outside lower left", ncols=2)
-
-
-def _speed_axis(axes: Axes, medians: Sequence[float]) -> None:
-    if min(medians) > 0 and max(medians) > WIDE * min(medians):
-        axes.set_yscale("log")
-        log_ticks(axes.yaxis, lambda value: f"{value:g}")
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set_ylabel("MB/s")
 
 
 def _all_handles(figure: Figure) -> tuple[list[Any], list[str]]:
