@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Wall-clock time of the job in I/O: what part, and its shade.
 _IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
+#: Inches of a column of the page: narrower figures are drawn larger there, wider ones smaller.
+_WIDTH = 5.2
 _SPEEDS = (("app_throughput", "application throughput"), ("system_throughput", "system throughput"))
 
 
@@ -75,7 +77,7 @@ def scaling_pictures(
                 context.figures, f"dl-io-{experiment}-{workload}", f"{title}: I/O time over {over}",
                 "Wall-clock time of the first epoch's I/O, medians. Only what computation does not hide "
                 "delays training.",
-                (1.6 + 0.32 * len(stacks) * len(scales) + 0.3 * len(scales), 3.2),
+                (max(_WIDTH, 1.6 + 0.32 * len(stacks) * len(scales) + 0.3 * len(scales)), 2.9),
                 partial(_draw_times, context, times, stacks, scales, (over, labels)), experiment,
             )  # fmt: skip
             yield replace(
@@ -88,7 +90,7 @@ def scaling_pictures(
             context.figures, f"dl-throughput-{experiment}-{workload}", f"{title}: throughput over {over}",
             "Application: bytes over the I/O time that computation does not hide; system: over all of it. "
             "Medians of the first epoch with their 95 % interval (of fewer than six repetitions, the range).",
-            (0.8 + 3.6 * len(named), 3.2),
+            (max(_WIDTH, 0.6 + 2.4 * len(named)), 2.9),
             partial(_draw_speeds, context, speeds, stacks, scales, (over, labels), named), experiment,
         )  # fmt: skip
         yield replace(made, data=_data(context, speeds, stacks, scales, dict(named)))

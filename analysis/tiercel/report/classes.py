@@ -159,9 +159,13 @@ def _detail(title: str) -> str:
 
 
 def in_sentence(title: str) -> str:
-    """Return a title as it goes on within a sentence: ``Empty`` as ``empty``, ``ResNet-50`` as it is."""
-    first = title.partition(" ")[0]
-    return title[:1].lower() + title[1:] if len(first) > 1 and first[1:].islower() else title
+    """Return a title as it goes on within a sentence: ``Empty`` as ``empty``, ``ResNet-50`` as it is.
+
+    And so is a name of several words, as ``Cosmic Tagger``.
+    """
+    first, second, *_ = [*title.split(" "), "", ""]
+    name = first.isalpha() and second[:1].isupper() and second[1:2].islower()
+    return title[:1].lower() + title[1:] if len(first) > 1 and first[1:].islower() and not name else title
 
 
 def _key(row: Mapping[str, Any]) -> Key:
