@@ -25,6 +25,8 @@ from tiercel.units import format_whole
 Key = tuple[str, str, str, str]
 #: Transfers smaller than this are called small.
 _SMALL = 64 * 1024
+#: What a process moves in all, below which its files are small.
+_SMALL_FILE = 1024**2
 #: Of a training only its first epoch counts: later ones may come from memory.
 _TRAINING = ("train-later", "evaluate", "generate")
 
@@ -115,6 +117,10 @@ def purpose(operation: str, features: Mapping[str, Any], title: str) -> str:
     pattern, fsync = _text(features.get("pattern")), _text(features.get("fsync"))
     transfer = features.get("transfer_size")
     small = pd.notna(transfer) and float(transfer) < _SMALL
+    each = features.get("bytes_per_process")
+    synced = operation == "write" and fsync == "write"
+    if operation in ("read", "write") and pd.notna(each) and float(each) < _SMALL_FILE and not synced:
+        return title  # no large file is read, and no checkpoint written, in so little
     if operation == "write":
         if fsync == "write":
             return "Databases and logs (synced writes)"
