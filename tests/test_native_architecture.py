@@ -53,14 +53,14 @@ LAYERS = {
     },
     "fairshare/client/src": {
         "declarations": "*.h",
-        "transport": "config.c identity.c sha256.c copy.c ring.c socket.c segment.c",
+        "transport": "config.c identity.c sha256.c copy.c ring.c socket.c segment.c ways.c",
         "session": "session.c table.c fork.c request.c stripe.c files.c bulk.c stripe_io.c path.c",
         "calls": "calls_*.c",
         "start": "start.c",
     },
     "fairshare/server/src": {
-        "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away area creds epoll "
-        "budget writes",
+        "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away seat area creds "
+        "epoll budget writes",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
         "scheduler": "queue hot arrivals strangers",

@@ -17,6 +17,8 @@ from tiercel.cli.main import MISTAKE, app, run
 
 from ..conftest import Project
 
+#: What typer makes of the program at each call, a tenth of a second long: here once for a thousand of them.
+COMMAND: Any = get_command(app)
 #: A trace of a real run: the events that a filter is tried on.
 STRACE = Path(__file__).parents[1] / "data" / "traces" / "strace" / "dd.strace"
 
@@ -25,7 +27,7 @@ def asked(words: list[str]) -> tuple[int, str, str]:
     """Run the command line in this process; return its exit code, and what it printed on both streams."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run(lambda **options: app(words, **options))
+        code = run(lambda **options: COMMAND(words, **options))
     return code, out.getvalue(), err.getvalue()
 
 
@@ -41,7 +43,7 @@ def usage_mistakes() -> Iterator[list[str]]:
     """Every command with an option that it does not have; every option without its value, with nothing as its
     value (`--folder "$UNSET"`: the current folder, as a path), and with a word, or with what is no number
     that anything can have, where it wants a number."""
-    for path, command in commands(get_command(app)):
+    for path, command in commands(COMMAND):
         # Before a program's own options, where a command takes a program.
         yield [*path, "--no-such-option"]
         for parameter in command.params:

@@ -52,8 +52,9 @@ def test_commands_stand_under_what_people_want() -> None:
 def test_a_letter_means_one_thing() -> None:
     """-n is the number of processes wherever it is: no command makes it anything else."""
     meanings: dict[str, set[str]] = {}
+    program = typer.main.get_command(app)
     for path in ALL:
-        command = typer.main.get_command(app)
+        command = program
         for name in path:
             command = command.commands[name]  # type: ignore[attr-defined]
         for parameter in command.params:

@@ -12,16 +12,14 @@ from typing import Any
 
 import pytest
 import typer.exceptions
-from typer.main import get_command
 
-from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item
 from tiercel.runs.planning import make_plan
 from tiercel.site.simulated import simulated_name
 
-from ..cli.test_bad_input import asked
+from ..cli.test_bad_input import COMMAND, asked
 
 #: Counted in the papers from their first to their last page: figures, tables, listings, numbered equations.
 COUNTED = {
@@ -62,7 +60,7 @@ def parsed(command: str) -> tuple[list[str], dict[str, Any]] | None:
     """
     words = shlex.split(command)
     assert words[0] == "tiercel"
-    current: Any = get_command(app)
+    current: Any = COMMAND
     context, rest, path = None, words[1:], ["tiercel"]
     try:
         while hasattr(current, "commands"):

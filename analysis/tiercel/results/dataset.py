@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -52,15 +53,17 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
         raise UserError("two results of one configuration and repetition: collect the results anew")
     dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
     features = table.groupby("workload").first()
+    along: dict[str, tuple[str, Any]] = {}
     for name in _COORDINATES:
         feature = features[name].reindex(dataset["workload"].values)
         if name in schema.AMOUNTS:  # where it follows from the storage it is no property of the workload
             feature = feature.where(features["phase_time"].reindex(dataset["workload"].values).isna())
         values = feature.astype("float64" if pd.api.types.is_integer_dtype(feature) else "string")
         filled = values if values.dtype == "float64" else values.fillna("").astype(object)
-        dataset = dataset.assign_coords({name: ("workload", filled.to_numpy())})
+        along[name] = ("workload", filled.to_numpy())
     labels = table.groupby("storage")["storage_label"].first().reindex(dataset["storage"].values)
-    dataset = dataset.assign_coords(storage_label=("storage", labels.astype(object).to_numpy()))
+    along["storage_label"] = ("storage", labels.astype(object).to_numpy())
+    dataset = dataset.assign_coords(along)  # at once: each time all coordinates are aligned anew
     title = f"Storage evaluation: {studies[0] if studies else 'nothing measured'}"
     return netcdf.describe(dataset, (*schema.IDENTITY, *schema.FEATURES, *numbers), title, table)
 

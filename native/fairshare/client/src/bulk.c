@@ -3,10 +3,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 
 #include "session.h"
 
-enum { AHEAD = 10 };  // pieces under way
+enum { AHEAD = 12 };  // pieces under way
 
 struct piece {
     int slot;
@@ -46,13 +47,15 @@ static ssize_t in_order(struct description *d, bool write, char *buffer, size_t 
     return (ssize_t)done;
 }
 
-// The first pieces are smaller, so that the other side begins early: 32, 32, 64 KiB, then whole slots.
+// The first pieces are smaller, so that the other side begins early, and the last ones, so that what is copied when
+// one side has ended is little: 32, 32, 64 KiB, then whole slots, then 64, 32, 32.
 static size_t next_piece(size_t posted, size_t size) {
-    size_t piece = posted < FS_SLOT_BYTES / 2 ? FS_SLOT_BYTES / 4
-                   : posted < FS_SLOT_BYTES   ? FS_SLOT_BYTES / 2
-                                              : FS_SLOT_BYTES;
+    size_t left = size - posted, most = posted < left / 2 ? posted : left / 2;
+    size_t piece = most >= FS_SLOT_BYTES       ? FS_SLOT_BYTES
+                   : most >= FS_SLOT_BYTES / 2 ? FS_SLOT_BYTES / 2
+                                               : FS_SLOT_BYTES / 4;
     if (size <= FS_SLOT_BYTES) piece = FS_SLOT_BYTES;
-    return size - posted < piece ? size - posted : piece;
+    return left < piece ? left : piece;
 }
 
 // Returns bytes moved before the first error or short piece; -errno for an error at once; LOST.
@@ -63,6 +66,10 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
     size_t posted = 0, done = 0;
     ssize_t error = 0;
     bool stop = false;
+    struct ways *ways = write ? &s->writes : &s->reads;
+    bool away = fs_goes_away(s, ways, size);
+    struct timespec began;
+    clock_gettime(CLOCK_MONOTONIC, &began);
     while (!stop || head != tail) {
         while (!stop && posted < size && head - tail < AHEAD) {
             int slot = fs_take_slot(s, true, head == tail);
@@ -73,8 +80,8 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
             size_t now = next_piece(posted, size);
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = d->handle, .size = now,
                                    .offset = offset + (off_t)posted,
-                                   .flags = write && posted > 0 ? FS_CHAINED : 0};
-            if (write) (fs_far(s) ? fs_copy_away : fs_copy)(fs_slot_data(s, slot), buffer + posted, now);
+                                   .flags = (write && posted > 0 ? FS_CHAINED : 0) | (away ? FS_AWAY : 0)};
+            if (write) (away ? fs_copy_away : fs_copy)(fs_slot_data(s, slot), buffer + posted, now);
             fs_post(s, slot, &r);
             ring[head++ % AHEAD] = (struct piece){slot, posted, now};
             posted += now;
@@ -107,6 +114,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
         }
         fs_release_slot(s, p.slot);
     }
+    if (done == size) fs_learn_way(ways, away, size, &began);
     return done > 0 ? (ssize_t)done : error;
 }
 

@@ -73,25 +73,28 @@ static bool looked(struct session *s, int slot, int looks) {
     return false;
 }
 
-bool fs_soon(struct session *s, int slot) { return looked(s, slot, 200); }
-
-// The same for a request that is alone. Looking in vain costs as much as a few sleeps, and where the server has no
-// processor of its own, or the storage is slow, it is always in vain: so look as long as two of three looks find
-// something, and else once in a while, a few times: the first one may find the server asleep because we slept.
-// A look lasts as long as a server takes that has to be woken first: shorter ones would never find one that is awake.
-static bool soon_alone(struct session *s, int slot) {
-    enum { LOOKS = 400, MOST_LUCK = 6, PAUSE = 128 };
+// Looking in vain costs as much as a few sleeps, and where the server has no processor of its own, or the storage is
+// slow, it is always in vain: so look as long as two of three looks find something, and else once in a while, a few
+// times: the first one may find the server asleep because we slept.
+static bool looked_if_it_pays(struct session *s, int slot, struct luck *l, int looks) {
+    enum { MOST_LUCK = 64, TRIAL = 6, PAUSE = 128 };
     if (looked(s, slot, 1)) return true;
-    unsigned luck = atomic_load_explicit(&s->luck, memory_order_relaxed);
+    unsigned luck = atomic_load_explicit(&l->luck, memory_order_relaxed);
     if (luck == 0) {
-        if (atomic_fetch_add_explicit(&s->unlucky, 1, memory_order_relaxed) % PAUSE) return false;
-        luck = MOST_LUCK;
+        if (atomic_fetch_add_explicit(&l->unlucky, 1, memory_order_relaxed) % PAUSE) return false;
+        luck = TRIAL;
     }
-    bool found = looked(s, slot, LOOKS);
+    bool found = looked(s, slot, looks);
     luck = found ? luck + (luck < MOST_LUCK) : luck > 2 ? luck - 2 : 0;
-    atomic_store_explicit(&s->luck, luck, memory_order_relaxed);
+    atomic_store_explicit(&l->luck, luck, memory_order_relaxed);
     return found;
 }
+
+// A look lasts as long as a server takes that has to be woken first (shorter ones would never find one that is awake);
+// of a piece, as long as it takes to be copied as well.
+static bool soon_alone(struct session *s, int slot) { return looked_if_it_pays(s, slot, &s->alone, 400); }
+
+bool fs_soon(struct session *s, int slot) { return looked_if_it_pays(s, slot, &s->pieces, 5000); }
 
 int fs_sleep(struct session *s, int slot) {
     atomic_uint *at = state(s, slot);

@@ -6,6 +6,17 @@
 
 #include "client.h"
 
+// Whether looking for an answer pays (segment.c).
+struct luck {
+    atomic_uint luck, unlucky;
+};
+
+// How copies are made (ways.c).
+struct ways {
+    atomic_uint calls;
+    atomic_uint cost[2];  // ns per MiB, through the caches and past them; 0: not tried
+};
+
 struct session {
     int index;                  // of the server
     int socket;
@@ -19,7 +30,8 @@ struct session {
     atomic_uint slots;          // of this process's threads, one bit each
     atomic_uint turn;           // of the slots, where they go in turn
     atomic_uint server_on;      // the processor that answered last, from 1; 0: not known
-    atomic_uint luck, unlucky;  // whether looking for an answer pays (segment.c)
+    struct luck alone, pieces;  // of requests that are alone, and of large ones in pieces
+    struct ways reads, writes;
     pthread_mutex_t talking;    // whoever expects something on the socket
 };
 
@@ -50,7 +62,11 @@ bool fs_alive(struct session *s);
 
 // copy.c
 void fs_copy(void *to, const void *from, size_t size);       // memcpy for large pieces
-void fs_copy_away(void *to, const void *from, size_t size);  // the same, for another processor
+void fs_copy_away(void *to, const void *from, size_t size);  // the same, past the caches
+
+// ways.c
+bool fs_goes_away(struct session *s, struct ways *w, size_t size);
+void fs_learn_way(struct ways *w, bool away, size_t size, const struct timespec *began);
 
 // session.c
 struct session *fs_session(int server);  // the current one, made where needed; NULL and errno

@@ -10,8 +10,6 @@ pub struct Area {
     memory: *mut u8,
     capacity: usize,
     payload: usize,
-    /// Whether who shares it runs on another processor.
-    pub far: bool,
 }
 
 impl Area {
@@ -22,13 +20,7 @@ impl Area {
             memory,
             capacity,
             payload: payload.min(capacity),
-            far: false,
         }
-    }
-
-    /// The same, shared with somebody on another processor.
-    pub fn far(self, far: bool) -> Self {
-        Self { far, ..self }
     }
 
     pub fn capacity(&self) -> usize {

@@ -50,6 +50,11 @@ impl Hot {
         quiet
     }
 
+    /// Whether nobody but one client is looked at.
+    pub fn is_one(&self) -> bool {
+        self.list().len() == 1
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
         self.0.lock().expect("no panics under this lock")
     }

@@ -33,6 +33,7 @@ mod outcome;
 mod peers;
 mod queue;
 mod safe;
+mod seat;
 mod segment;
 mod sent_away;
 mod server;

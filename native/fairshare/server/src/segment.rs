@@ -119,12 +119,12 @@ impl Segment {
         bytes
     }
 
-    /// Whether the client was on another processor than we when it posted the slot.
-    pub fn is_far(&self, slot: usize) -> bool {
+    /// The processor (from 0 upwards) that the client was on when it posted the slot, if it is ours.
+    pub fn shared_processor(&self, slot: usize) -> Option<usize> {
         let theirs = self
             .atomic(SLOTS_AT + slot * SLOT_STRIDE + CLIENT_AT)
             .load(Ordering::Relaxed);
-        theirs != 0 && theirs != processor()
+        (theirs != 0 && theirs == processor()).then(|| theirs as usize - 1)
     }
 
     /// Where the slot's data lies; SLOT_BYTES long.

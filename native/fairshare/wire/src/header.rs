@@ -80,7 +80,7 @@ pub fn header() -> String {
     defines! { out;
         VERSION, FRAME_MAGIC, FRAME_BYTES, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, NONCE_BYTES, WELCOME_BYTES,
         MOST_SERVERS, MAX_PATH, WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT, SERVER_AT,
-        DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::READING, mask::MODE, mask::UID,
+        DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::AWAY, flags::READING, mask::MODE, mask::UID,
         mask::GID, mask::ATIME, mask::MTIME, FREE, POSTED, WAITED, DONE,
     }
     let _ = writeln!(out, "#define FS_SEGMENT_MAGIC {}", segment::MAGIC.written());

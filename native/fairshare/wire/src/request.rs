@@ -117,6 +117,8 @@ pub mod flags {
     pub const DATA_ONLY: u32 = 1;
     /// Write: a later piece of one write, only good when the earlier ones are there.
     pub const CHAINED: u32 = 1;
+    /// Read, Write: copies of large pieces go past the caches (the client finds out what is faster).
+    pub const AWAY: u32 = 2;
     /// Lock: set it (otherwise ask who is in the way). Truncate, StripeEnd: see there.
     pub const SET: u32 = 1;
     /// StripeBegin: to read.

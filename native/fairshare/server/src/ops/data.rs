@@ -24,22 +24,23 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EBADF));
     }
     let wanted = (call.request.size as usize).min(call.area.capacity());
+    let away = call.request.flags & wire::flags::AWAY != 0;
     let count = if call.request.offset == AT_POSITION {
         let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = read_at(&handle, *position, call.area, wanted)?;
+        let count = read_at(&handle, *position, call.area, wanted, away)?;
         *position += count as i64;
         count
     } else {
-        read_at(&handle, call.request.offset, call.area, wanted)?
+        read_at(&handle, call.request.offset, call.area, wanted, away)?
     };
     call.session.entry.counters.count(count as u64, 0);
     Ok(Outcome::with_data(count))
 }
 
-fn read_at(handle: &Handle, offset: i64, to: &Area, wanted: usize) -> Result<usize> {
+fn read_at(handle: &Handle, offset: i64, to: &Area, wanted: usize, away: bool) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
-    let (to, far) = (to.memory(), to.far);
-    if let Some(copied) = handle.inode.read(start, to, wanted as u64, far) {
+    let to = to.memory();
+    if let Some(copied) = handle.inode.read(start, to, wanted as u64, away) {
         return Ok(copied as usize);
     }
     // SAFETY: the caller's area holds `wanted` bytes.
@@ -58,6 +59,7 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
     let size = call.request.size as usize;
     let from = call.area.payload(call.request, size)?;
     let append = handle.flags() & libc::O_APPEND != 0;
+    let away = call.request.flags & wire::flags::AWAY != 0;
     let (count, end) = if append {
         let _guard = handle.inode.appending();
         let count = append_to(handle.fd(), from, size)?;
@@ -66,13 +68,13 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
         (count, end)
     } else if call.request.offset == AT_POSITION {
         let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = write_part(&handle, *position, from, size, (None, call.area.far))?;
+        let count = write_part(&handle, *position, from, size, (None, away))?;
         *position += count as i64;
         (count, *position)
     } else {
         let chained = call.request.flags & wire::flags::CHAINED != 0;
         let behind = chained.then_some(&call.session.writes);
-        let count = write_part(&handle, call.request.offset, from, size, (behind, call.area.far))?;
+        let count = write_part(&handle, call.request.offset, from, size, (behind, away))?;
         (count, call.request.offset + count as i64)
     };
     call.session.entry.counters.count(0, count as u64);
@@ -92,14 +94,14 @@ fn write_part(
     offset: i64,
     from: *mut u8,
     size: usize,
-    (behind, far): (Option<&Writes>, bool),
+    (behind, away): (Option<&Writes>, bool),
 ) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
     let synchronous = handle.flags() & libc::O_DSYNC != 0;
     if !synchronous {
         let how = How {
             stamp: behind.is_none(),
-            away: far,
+            away,
         };
         // What is mapped lies inside the file, so that there is nothing to wait for.
         let copied = handle.inode.write(handle.fd(), start, from, size as u64, how);

@@ -11,7 +11,11 @@ use crate::connection::Passed;
 use crate::ops::carry_out;
 use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
+use crate::seat;
+use crate::segment::Segment;
 
+/// Bytes of a piece whose copy takes as long as moving to another processor.
+const WORTH_MOVING: u64 = 32 << 10;
 /// Smallest room for the data of a reply in a frame.
 const REPLY_ROOM: usize = 8192;
 
@@ -25,6 +29,17 @@ pub(super) fn weight(request: &Request, payload: usize) -> usize {
 }
 
 impl Server {
+    /// Not where the client copies at the same time. Where several want to be served there is no such place.
+    fn sit_apart(&self, request: &Request, segment: &Segment, slot: usize) {
+        let large = matches!(request.op, Op::Read | Op::Write) && request.size >= WORTH_MOVING;
+        if let Some(processor) = segment
+            .shared_processor(slot)
+            .filter(|_| large && self.hot.is_one())
+        {
+            seat::leave(processor);
+        }
+    }
+
     /// Carry out a request and answer it. Whether the time that it took says more of what it cost than its bytes.
     pub(crate) fn serve(&self, mut pending: Pending) -> bool {
         let session = Arc::clone(&pending.session);
@@ -38,13 +53,13 @@ impl Server {
                     let Some(shared) = &session.shared else {
                         return false;
                     };
+                    self.sit_apart(&request, &shared.segment, *slot);
                     unsafe {
                         Area::new(
                             shared.segment.data(*slot),
                             segment::SLOT_BYTES,
                             segment::SLOT_BYTES,
                         )
-                        .far(shared.segment.is_far(*slot))
                     }
                 }
                 Place::Frame { body, .. } => {
