@@ -114,7 +114,7 @@ def _bandwidths(
         return
     divisor, unit = unit_of("bandwidth", max(known))
     colours = style.colours(context.results.stacks)
-    for axes, name in zip(panels, names, strict=False):
+    for number, (axes, name) in enumerate(zip(panels, names, strict=False)):
         mine = [t for t in tried if t.axis == name]
         values = _in_order({t.value for t in mine})
         right = axes.twinx()
@@ -125,7 +125,10 @@ def _bandwidths(
                        color=colours.get(stack, style.COLOURS[-1]))  # fmt: skip
         right.set_ylim(0, 1.08 * max(known) / divisor)
         right.grid(visible=False)
-        right.set_ylabel(unit)
+        if (number + 1) % _ROW and number + 1 < len(names):  # a neighbour at the right has the same axis
+            right.tick_params(labelright=False)
+        else:
+            right.set_ylabel(unit)
 
 
 def _panel(

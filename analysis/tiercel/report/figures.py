@@ -130,7 +130,7 @@ def _panels(results: Results) -> list[list[Number]]:
 
 def _in_one(n: Number) -> bool:
     """Whether its operations share a figure: those of metadata, and the jobs that compete."""
-    return bool(n.metric == "operation_rate" or n.operation.startswith("job-"))
+    return bool(n.metric == "operation_rate" or n.operation.startswith(("job-", "all-jobs")))
 
 
 def _metadata(results: Results) -> list[list[Number]]:
@@ -293,7 +293,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
 
     axis = " Logarithmic axis." if wide(numbers) else ""
     # Jobs that compete are rates, too, and each has processes of its own.
-    jobs = any(n.operation.startswith("job-") for n in numbers)
+    jobs = any(n.operation.startswith(("job-", "all-jobs")) for n in numbers)
     rate = first.metric == "operation_rate"
     said = f"Rate of metadata operations at {first.scale}"
     if jobs:
@@ -338,7 +338,7 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
     names = []
     for row in rows:
         name = results.title(row["experiment"], row["workload"])
-        if row["metric"] != "bandwidth" or row["operation"].startswith("job-"):
+        if row["metric"] != "bandwidth" or row["operation"].startswith(("job-", "all-jobs")):
             name = f"{words.operation(row['operation'])}: {name}"
         names.append(_wrapped(words.clipped(name, 84), 44))
     draw_ratios(axes, rows, names)

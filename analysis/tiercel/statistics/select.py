@@ -68,7 +68,8 @@ _NUMBERS = (
     "phase_time",
 )
 _DATA = ("read", "write")
-_JOB = "job-"
+#: What jobs that compete got, each and together.
+_JOBS = ("job-", "all-jobs")
 _TRAINING = ("train", "train-later", "evaluate")
 
 
@@ -121,7 +122,7 @@ def metric_of(group: pd.DataFrame) -> str:
     operation = str(group["operation"].iloc[0])
     if operation in _TRAINING and bool(group["samples_per_second"].notna().any()):
         return "samples_per_second"
-    data = operation in _DATA or operation.startswith(_JOB)
+    data = operation in _DATA or operation.startswith(_JOBS)
     if (data or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
         return "bandwidth"
     return "operation_rate"
