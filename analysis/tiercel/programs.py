@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ class Installation:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: The programs inside an installed package.
 _PACKAGED = Path(__file__).resolve().parent / "builtin" / "bin"
+_OURS = "tiercel"
 #: In ``results/<site>/stack/``, written when the stack is built: the folders that hold its programs.
 STACK_FILE = "programs.json"
 
@@ -72,12 +73,23 @@ def program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
+def as_started(words: Sequence[str]) -> list[str]:
+    """Return a command that a user named as it is started: `tiercel` is this one where PATH has none.
+
+    So commands that start others, as the papers' do, work without the virtual environment on PATH. Of other
+    programs PATH alone decides, as in a shell: `python` is the user's, not ours.
+    """
+    if words and words[0] == _OURS and shutil.which(_OURS) is None and (ours := program(_OURS)):
+        return [str(ours), *words[1:]]
+    return list(words)
+
+
 def own_program(name: str) -> Path:
     """Return the file that is run where a user names a program; UserError where nothing can be run.
 
     A script whose first line names no interpreter is started by shells alone: a tracer cannot start it.
     """
-    found = shutil.which(name)
+    found = shutil.which(as_started([name])[0])
     if found is None:
         raise UserError(
             f"{name}: {'is not executable' if Path(name).is_file() else 'no such program on PATH'}"

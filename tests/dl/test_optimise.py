@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from tiercel.dl.optimise import Gain, candidates, gain_of, optimise, recommend, taken
-from tiercel.dl.running import deep_learning
+from tiercel.dl.real_training import waited
+from tiercel.dl.running import deep_learning, run_once
+from tiercel.dl.upstream.environment import environment_for
 from tiercel.dl.workload import load_workload
+from tiercel.errors import UserError
 
 
 def test_axes_are_those_of_the_paper() -> None:
@@ -46,6 +53,51 @@ def test_recommendations_name_real_arguments() -> None:
         load_workload("cosmic-tagger"), {"dataset.compression": "gzip", "dataset.compression_level": 4}
     )
     assert 'compression="gzip", compression_opts=4' in h5["h5py (rewrite the dataset)"]
+
+
+def test_chunks_are_tried_up_to_batches_of_samples() -> None:
+    """The paper's best are about a batch: 32 samples of 40 KiB are 1.25 MiB."""
+    sizes = [s["dataset.chunk_size"] for s in candidates(load_workload("cosmic-tagger"))["chunk size"]]
+    assert sizes == [n * 1024 for n in (4, 16, 64, 256, 1024, 4096)]
+    alone = candidates(load_workload("cosmic-tagger", {"reader.batch_size": 1}))["chunk size"]
+    assert max(s["dataset.chunk_size"] for s in alone) == 64 * 1024
+
+
+def test_a_real_training_goes_through_the_same_settings(monkeypatch: Any, tmp_path: Path) -> None:
+    """dlkernel takes 8 s, and 2 s with two readers; the real training waits 3 s, and 1 s with them."""
+
+    def ran(workload: Any, folder: Path, processes: int) -> Any:
+        fast = workload.overrides.get("reader.read_threads") == 2
+        return SimpleNamespace(of=lambda _: SimpleNamespace(total_time=2.0 if fast else 8.0), dataset=folder)
+
+    def trained(workload: Any, dataset: Path, output: Path, processes: int) -> float:
+        return 1.0 if workload.overrides.get("reader.read_threads") == 2 else 3.0
+
+    monkeypatch.setattr("tiercel.dl.optimise._run", ran)
+    monkeypatch.setattr("tiercel.dl.optimise.waited", trained)
+    monkeypatch.setattr("tiercel.dl.optimise.framework_of", lambda _: "torch 1")
+    answer = optimise(deep_learning("resnet50-vast"), tmp_path, 1, repetitions=3, real=True)
+    assert answer.settings == {"reader.read_threads": 2} and answer.gain and answer.gain.ratio == 4.0
+    assert answer.real and answer.real.gain and answer.real.gain.ratio == 3.0
+    assert [g.settings for g in answer.real.tried] == [g.settings for g in answer.tried]
+    assert [g.ratio for g in answer.real.tried if g.settings == answer.settings] == [3.0]
+    assert answer.as_dict()["real"]["framework"] == "torch 1"
+
+
+def test_what_no_real_training_reads_is_refused_before_the_search(tmp_path: Path) -> None:
+    workload = deep_learning("resnet50-vast", {"framework": "tensorflow"})
+    with pytest.raises(UserError, match="--real: no real training reads jpeg with tensorflow"):
+        optimise(workload, tmp_path, 1, repetitions=3, real=True)
+
+
+@pytest.mark.nightly
+def test_a_real_training_waits_for_its_files(tmp_path: Path) -> None:
+    if environment_for("pytorch") is None:
+        pytest.skip("no environment with PyTorch: run `make dlio-torch`")
+    keys = {"train.computation_time": 0, "train.total_training_steps": -1, "reader.batch_size": 4}
+    ran = run_once(deep_learning("cosmic-tagger", keys, 0.001), "dlkernel", tmp_path, tmp_path, 1)
+    assert isinstance(ran.dataset, Path)
+    assert waited(ran.workload, ran.dataset, tmp_path / "real", 1) > 0
 
 
 def test_a_search_finds_parallel_preprocessing(tmp_path: Path) -> None:

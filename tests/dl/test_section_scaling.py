@@ -59,6 +59,19 @@ def test_both_parts_of_io_and_both_throughputs_over_nodes(tmp_path: Any) -> None
     assert {row["processes"] for row in bars.data} == {16}
 
 
+@pytest.mark.parametrize(("felt", "bare"), [(1.0, 2), (0.001, 0)])
+def test_the_two_throughputs_have_the_same_kind_of_axis(felt: float, bare: int, tmp_path: Any) -> None:
+    """An axis of powers has units at its ticks, another one beside them. 8 MB in 1 ms and in 2 s are far
+    apart as the program sees it, and alike with the 3 s hidden."""
+    rows = [
+        trained("vast", 1, 4, 3.0, 2.0),
+        trained("gpfs", 1, 4, 3.0, felt),
+        trained("vast", 2, 8, 3.0, 2.0),
+    ]
+    (picture,) = [p for p in section(rows, tmp_path).pictures if p.name == "dl-throughput-resnet-resnet50"]
+    assert picture.svg.count(">MiB/s<") == bare  # the tables' unit
+
+
 def test_the_same_processes_on_more_nodes_are_another_row(tmp_path: Any) -> None:
     rows = [trained("vast", 1, 4, 3.0, 1.0), trained("vast", 2, 4, 3.0, 8.0)]
     (table,) = section(rows, tmp_path).tables

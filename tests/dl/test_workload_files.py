@@ -31,7 +31,7 @@ def test_every_file_is_valid_and_there_are_those_of_the_papers() -> None:
         ("cosmoflow", 2048),  # 1,024 files of 256 samples of 8 MiB: "2 TB"
         ("imagenet", 256),  # 1,024 x 1,024 x 256 KiB
         ("flood-filling-network", 2.28),  # 18,678 samples of 32 x 32 x 32 of four bytes: "2.28 GB"
-        ("frnn", 5.47),  # 2,800 x 1,024 x 2 KiB: "6 GB" (sides are whole, so a little less)
+        ("frnn", 5.47),  # 2,800 x 2 MiB: "6 GB" (sides are whole, so a little less)
         ("unet3d-h100", 22.9),  # 168 x 146,600,628 bytes
     ],
 )

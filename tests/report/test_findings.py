@@ -6,6 +6,7 @@ import pytest
 from tests.report.synthetic import MIB, Synthetic, study
 
 from tiercel.report import words
+from tiercel.report.classes import in_sentence
 from tiercel.report.data import Results
 from tiercel.report.findings import find
 from tiercel.results.validity import FLAGS
@@ -54,6 +55,30 @@ def test_three_repetitions_are_a_hint_not_a_claim():
     assert not sentences(found, severity="claim")
     (sentence,) = sentences(found, "user", "hint")
     assert sentence.endswith("3 repetitions against 3 are too few to claim it.")
+
+
+def test_what_is_the_same_is_decided():
+    """The users are told that they are the same: a count that calls it undecided would contradict it."""
+    alike = {
+        "nvme": [100, 101, 99, 100.5, 99.5, 100.2],
+        "nfs-project": [100.1, 100.9, 99.2, 100, 99.6, 100.4],
+    }
+    _, found = findings_of(samples(alike))
+    assert any("is the same as" in each for each in sentences(found, "user"))
+    said = [each for each in sentences(found, "researcher") if "comparison" in each]
+    assert said == ["1 of 1 comparison of storage systems are decided (1: the same)."]
+
+
+@pytest.mark.parametrize(
+    ("title", "within"),
+    [
+        ("Empty files", "empty files"), ("ResNet-50, JPEG files", "ResNet-50, JPEG files"),
+        ("Cosmic Tagger, one file", "Cosmic Tagger, one file"), ("Many HDF5 files", "many HDF5 files"),
+        ("Writes, Lustre", "writes, Lustre"), ("", ""),
+    ],
+)  # fmt: skip
+def test_names_stay_as_they_are_within_a_sentence(title, within):
+    assert in_sentence(title) == within
 
 
 def test_what_overlaps_is_called_undecided():

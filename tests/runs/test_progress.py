@@ -6,10 +6,11 @@ import io
 
 import pytest
 
+from tiercel.engines import Measurement
 from tiercel.runs import progress as module
 from tiercel.runs.execute import Outcome
 from tiercel.runs.planning import make_plan
-from tiercel.runs.progress import Progress
+from tiercel.runs.progress import Progress, result_of
 from tiercel.study.plan import Run
 
 from ..conftest import ONE, Project
@@ -72,3 +73,17 @@ def test_runs_beyond_the_certain_ones_are_told_as_such(run: Run, clock: Clock) -
         clock.now = float(number)
         progress.end(Outcome(run, "ok", "", 0.1, 0.1, []), lambda: 3.0, number == 0)
     assert [line.split("]")[0] for line in stream.getvalue().splitlines()] == ["[1/1", "[ 6/6+"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (Measurement("write", bandwidth=1024.0**2), "1 MiB/s"),
+        (Measurement("create", operation_rate=2000.0), "create 2 kop/s"),
+        # A program on plain storage: nobody counts what it moves, and it was called 0 op/s.
+        (Measurement("job-h5py", total_time=3.0), "job-h5py 3 s"),
+        (Measurement("job-h5py"), "done"),
+    ],
+)
+def test_what_is_shown_of_a_run_is_what_it_measured(run: Run, measured: Measurement, said: str) -> None:
+    assert result_of(Outcome(run, "ok", "", 1.0, 1.0, [measured])) == said

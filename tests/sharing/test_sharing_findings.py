@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pandas as pd
 
 from tiercel.report.sections.base import Context
-from tiercel.sharing.section import told_apart
 from tiercel.sharing.section_findings import findings
+from tiercel.sharing.section_labels import told_apart
+from tiercel.sharing.section_slowdown import slowdown_pictures
 
 RESULTS = SimpleNamespace(
     name=lambda stack: stack, experiment_title=lambda name: name.upper(), title=lambda _, name: name
@@ -67,3 +69,22 @@ def test_panels_are_told_apart_by_what_differs() -> None:
     assert told_apart(["policy=fifo"]) == (["policy=fifo"], "")
     # One that has nothing but what all have keeps its words.
     assert told_apart(["policy=fifo", "policy=fifo rate=1"]) == (["policy=fifo", "policy=fifo rate=1"], "")
+
+
+def test_slowdowns_are_drawn_by_application_and_policy(tmp_path: Path) -> None:
+    """As figures 1 and 13 of the ThemisIO paper: a bar for each policy, and what its share allows."""
+    context = cast(Context, SimpleNamespace(results=RESULTS, figures=tmp_path))
+    fifo, fair = (f"disk + fairshare policy={policy} rate=1" for policy in ("fifo", "size-fair"))
+    at: dict[str, Any] = {"storage": "disk", "storage_label": "a disk", "slowdown_noise": 0.03}
+    rows = pd.DataFrame([
+        row(fifo, "melt", "lammps", slowdown=0.40, **at),
+        row(fifo, "melt", "lammps", slowdown=0.60, **at),
+        row(fair, "melt", "lammps", slowdown=0.1, slowdown_allowed=0.2, **at),
+        row(fifo, "melt", "background", **{**at, "slowdown_noise": None}),
+    ])  # fmt: skip
+    (made,) = slowdown_pictures(context, rows)
+    assert [(r["layer"], r["repetitions"], r["slowdown"]) for r in made.data] == [
+        ("policy=fifo", 2, 0.5), ("policy=size-fair", 1, 0.1),
+    ]  # fmt: skip
+    assert "a disk" in made.title and "rate=1" in made.title and ">policy=fifo<" in made.svg
+    assert not list(slowdown_pictures(context, rows.drop(columns="slowdown_noise")))

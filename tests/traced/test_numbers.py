@@ -87,6 +87,24 @@ def test_sums_do_not_hang_on_the_order_of_the_files(
     assert group["files"] == 3 and group["write_s"] == 0.1 + 0.2 + 0.3
 
 
+def test_a_phase_in_pieces_has_the_calls_of_all_of_them(frame_of: FrameOf) -> None:
+    """Two repeats of 10 ms, from 0 and from 30 ms on; what is done between them (files made, and synced) is
+    none of theirs. By their sum alone the phase ended at 20 ms, with half of what it read."""
+    frame = frame_of(
+        [
+            hashed("f", f"{DATA}/a"),
+            call("pread", 1 * MS, 2 * MS, fhash="f", ret=10, offset=0),
+            call("fsync", 15 * MS, 10 * MS, fhash="f", ret=0),
+            call("pread", 31 * MS, 2 * MS, fhash="f", ret=10, offset=0),
+        ]
+    )
+    pieces = ((ZERO, 0.01), (ZERO + 0.03, 0.01))
+    read = Measurement("read", began=ZERO, total_time=0.02, operations=2, bytes_moved=20, pieces=pieces)
+    row, _ = numbers(frame, read)
+    assert (row["calls"], row["reads"], row["bytes_read"]) == (2, 2, 20)
+    assert row["measured_s"] == pytest.approx(0.02) and row["warnings"] == []
+
+
 def test_phases_part_the_calls(frame_of: FrameOf) -> None:
     """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on."""
     frame = frame_of(

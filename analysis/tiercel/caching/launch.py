@@ -12,7 +12,7 @@ from pathlib import Path
 from tiercel.children import ended_with_parent
 from tiercel.errors import Interrupted, UserError
 from tiercel.layers.cachevol import Options, check_loads, settings
-from tiercel.programs import own_program
+from tiercel.programs import as_started, own_program
 
 
 def node_local(folder: Path | None) -> Path:
@@ -48,7 +48,7 @@ def run(command: Sequence[str], storage: Path, options: Options) -> int:
     environment = environment_for(storage, options)
     check_loads(environment)
     own_program(command[0])
-    child = subprocess.Popen(command, env=environment, preexec_fn=ended_with_parent)  # noqa: PLW1509
+    child = subprocess.Popen(as_started(command), env=environment, preexec_fn=ended_with_parent)  # noqa: PLW1509
     while True:
         try:
             code = child.wait()

@@ -65,6 +65,7 @@ def advise(
     from tiercel.advice.capture import Program
     from tiercel.advice.document import document, write
     from tiercel.advice.tracers import choose
+    from tiercel.programs import as_started
     from tiercel.report.advice.page import write_page
     from tiercel.report.advice.terminal import print_advice
     from tiercel.runs.lock import SiteLock
@@ -76,6 +77,7 @@ def advise(
     options = Options(minutes, runs, home)
     check(machine, options)
     until = _seconds(trace_for)
+    program = as_started(program)
     running: Program | None = None
     capture = None
     trace = Path(program[0])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import MOST_PROCESSES, Json, on_files
 from tiercel.dl import commands_rules, commands_verify
+
+if TYPE_CHECKING:
+    from tiercel.dl.optimise import Gain
 
 app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
 commands_verify.register(app)
@@ -255,6 +258,10 @@ def optimise(
     processes: Processes = 1,
     folder: Folder = None,
     repetitions: Annotated[int, typer.Option("--repetitions", min=3, help="Of each measurement.")] = 5,
+    real: Annotated[
+        bool,
+        typer.Option("--real", help="Also train a small network with each setting: does it gain as much?"),
+    ] = False,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
@@ -269,17 +276,25 @@ def optimise(
     console = Console(stderr=True)
     chosen = deep_learning(workload, overrides_of(overrides or []), scale)
     with place(folder) as data:
-        answer = search(chosen, data, processes, repetitions, console.print)
+        answer = search(chosen, data, processes, repetitions, console.print, real)
     if as_json:
         print_json(answer.as_dict())
         return
-    table = Table("axis", "setting", "gain", "95 % interval", "")
-    for gain in answer.tried:
+    trained = answer.real
+    heads = ("axis", "setting", "gain", "95 % interval", "")
+    table = Table(*heads, *(("real training", "95 % interval") if trained else ()))
+    for number, gain in enumerate(answer.tried):
         words = ", ".join(f"{k}={v}" for k, v in gain.settings.items())
-        table.add_row(gain.axis, words, f"{gain.ratio:.2f}", f"{gain.low:.2f}–{gain.high:.2f}",
-                      _verdict(gain.better, gain.high))  # fmt: skip
+        table.add_row(gain.axis, words, *_gain(gain), _verdict(gain.better, gain.high),
+                      *(_gain(trained.tried[number]) if trained else ()))  # fmt: skip
     out = Console()
     out.print(table)
+    if trained:
+        out.print(
+            f"real training: a small network in {trained.framework} on the same files; how many times as "
+            "short it waits for them",
+            markup=False,
+        )
     if answer.gain is None:
         out.print("No setting is proven to be better than the file's own.")
         return
@@ -289,8 +304,18 @@ def optimise(
         f"({answer.gain.low:.2f}–{answer.gain.high:.2f})",
         markup=False,
     )
+    if trained and trained.gain:
+        out.print(
+            f"  a real training waits {trained.gain.ratio:.2f} times as short "
+            f"({trained.gain.low:.2f}–{trained.gain.high:.2f})",
+            markup=False,
+        )
     for where, line in answer.recommendation.items():
         out.print(f"  {where}: {line}", markup=False)
+
+
+def _gain(gain: Gain) -> tuple[str, str]:
+    return f"{gain.ratio:.2f}", f"{gain.low:.2f}–{gain.high:.2f}"
 
 
 def _verdict(better: bool, high: float) -> str:

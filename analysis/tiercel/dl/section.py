@@ -14,7 +14,7 @@ from tiercel.dl.optimise import Gain, gain_of, recommendation_lines
 from tiercel.dl.section_epochs import epoch_pictures
 from tiercel.dl.section_numbers import idle_keys, mark_of, trainings, utilisations
 from tiercel.dl.section_scaling import scales_of, scaling_pictures
-from tiercel.dl.section_settings import Tried, settings_pictures
+from tiercel.dl.section_settings import SHUFFLED, Tried, settings_pictures
 from tiercel.pages.tables import Table, table
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
@@ -34,6 +34,7 @@ _MOST_BARS = 12
 _FEW = 6
 #: Settings that only go with another one: chunks are on where they have a size, gzip where it has a level.
 _BESIDE = ("dataset.enable_chunking", "dataset.compression")
+_SHUFFLE = "reader.sample_shuffle"
 
 
 @sections.register("deep-learning")
@@ -256,9 +257,13 @@ def _settings_pictures(context: Context, first: pd.DataFrame) -> Iterator[Pictur
     for experiment, stack, base, some in _variants(rows):
         settings = _difference(_dl_settings(base), _dl_settings(some))
         changed = [key for key in settings if key not in _BESIDE] or list(settings)
+        axis = changed[0]
+        if len(changed) == 2 and settings.get(_SHUFFLE, "off") != "off":
+            changed.remove(_SHUFFLE)
+            axis = f"{changed[0]}{SHUFFLED}"
         if len(changed) == 1:
             seconds, bandwidth = some["total_time"].tolist(), float(some["bandwidth"].median())
-            tried.append(Tried(experiment, stack, changed[0], settings[changed[0]], seconds, bandwidth))
+            tried.append(Tried(experiment, stack, axis, settings[changed[0]], seconds, bandwidth))
             files[experiment, stack] = base["total_time"].tolist()
     yield from settings_pictures(context, tried, files)
 

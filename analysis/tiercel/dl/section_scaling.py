@@ -17,6 +17,8 @@ from tiercel.report import style
 from tiercel.report.axes import WIDE, log_ticks
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
+from tiercel.report.words import unit as unit_of
+from tiercel.report.words import value as value_of
 from tiercel.statistics.summary import Summary, summarize
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Wall-clock time of the job in I/O: what part, and its shade.
 _IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
+#: Inches of a column of the page: narrower figures are drawn larger there, wider ones smaller.
+_WIDTH = 5.2
 _SPEEDS = (("app_throughput", "application throughput"), ("system_throughput", "system throughput"))
 
 
@@ -73,7 +77,7 @@ def scaling_pictures(
                 context.figures, f"dl-io-{experiment}-{workload}", f"{title}: I/O time over {over}",
                 "Wall-clock time of the first epoch's I/O, medians. Only what computation does not hide "
                 "delays training.",
-                (1.6 + 0.32 * len(stacks) * len(scales) + 0.3 * len(scales), 3.2),
+                (max(_WIDTH, 1.6 + 0.32 * len(stacks) * len(scales) + 0.3 * len(scales)), 2.9),
                 partial(_draw_times, context, times, stacks, scales, (over, labels)), experiment,
             )  # fmt: skip
             yield replace(
@@ -86,7 +90,7 @@ def scaling_pictures(
             context.figures, f"dl-throughput-{experiment}-{workload}", f"{title}: throughput over {over}",
             "Application: bytes over the I/O time that computation does not hide; system: over all of it. "
             "Medians of the first epoch with their 95 % interval (of fewer than six repetitions, the range).",
-            (0.8 + 3.6 * len(named), 3.2),
+            (max(_WIDTH, 0.6 + 2.4 * len(named)), 2.9),
             partial(_draw_speeds, context, speeds, stacks, scales, (over, labels), named), experiment,
         )  # fmt: skip
         yield replace(made, data=_data(context, speeds, stacks, scales, dict(named)))
@@ -164,32 +168,33 @@ def _draw_speeds(
     words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
 ) -> None:  # fmt: skip
     colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    medians = {name: [found.median for (_, _, of), found in cells.items() if of == name] for name, _ in named}
+    every = [median for some in medians.values() for median in some]
+    # One kind of axis in all panels: a system would look near in one and far away in the other.
+    log = min(every) > 0 and any(max(some) > WIDE * min(some) for some in medians.values() if some)
+    divisor, unit = (1.0, "") if log else unit_of("bandwidth", max(every))
     for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
         for i, stack in enumerate(stacks):
             points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
             if not points:
                 continue
             xs = np.array([x for x, _ in points]) + (i - (len(stacks) - 1) / 2) * 0.06
-            middle = np.array([found.median for _, found in points]) / 1e6
-            ends = np.array([[found.low, found.high] for _, found in points]).T / 1e6
+            middle = np.array([found.median for _, found in points]) / divisor
+            ends = np.array([[found.low, found.high] for _, found in points]).T / divisor
             axes.errorbar(
                 xs, middle, yerr=np.abs(ends - middle), color=colours[stack], marker=shapes[stack],
                 markersize=5, linewidth=1.3, elinewidth=0.9, capsize=2, label=context.results.name(stack),
             )  # fmt: skip
         _scale_axis(axes, words)
-        _speed_axis(axes, [found.median for (_, _, of), found in cells.items() if of == name])
+        if log:
+            axes.set_yscale("log")
+            log_ticks(axes.yaxis, partial(value_of, "bandwidth"), 2)
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set_ylabel(unit)
         axes.set_title(label, fontsize=9)
     handles, names = _all_handles(figure)
     figure.legend(handles, names, loc="outside lower left", ncols=2)
-
-
-def _speed_axis(axes: Axes, medians: Sequence[float]) -> None:
-    if min(medians) > 0 and max(medians) > WIDE * min(medians):
-        axes.set_yscale("log")
-        log_ticks(axes.yaxis, lambda value: f"{value:g}")
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set_ylabel("MB/s")
 
 
 def _all_handles(figure: Figure) -> tuple[list[Any], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,18 @@ import numpy as np
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
+from tiercel.report.words import unit as unit_of
 from tiercel.units import format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Ends the name of what was set, where samples were shuffled besides.
+SHUFFLED = ", shuffled"
 #: Panels side by side.
 _ROW = 3
-_WIDTH, _HEIGHT = 2.9, 2.5
+_WIDTH, _HEIGHT = 3.3, 2.5
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ def settings_pictures(
         made = picture_of(
             context.figures, f"dl-settings-{experiment}",
             f"{context.results.experiment_title(experiment)}: time of the first epoch by setting",
-            "Dots are repetitions, lines medians, each setting changed alone; dashed: with the workload "
-            "file's own settings. (DLIO, Figures 9 to 12)",
+            "Dots are repetitions, lines medians, each setting changed alone (where it says so, with "
+            "shuffled samples); dashed: with the workload file's own settings; dotted, right: bandwidth. "
+            "(DLIO, Figures 9 to 12)",
             (max(_WIDTH * across, 4.2), _HEIGHT * down + 0.8), partial(_draw, context, mine, axes, own),
             experiment,
         )  # fmt: skip
@@ -67,7 +71,8 @@ def words(axis: str) -> str:
 
 def label(axis: str, value: Any) -> str:
     """Return a setting's value: bytes in units, all else as it stands."""
-    return format_size(value) if axis.endswith("_size") and isinstance(value, int) else str(value)
+    size = axis.removesuffix(SHUFFLED).endswith("_size") and isinstance(value, int)
+    return format_size(value) if size else str(value)
 
 
 def _rows(tried: Sequence[Tried], own: Mapping[str, Sequence[float]]) -> list[dict[str, Any]]:
@@ -95,8 +100,35 @@ def _draw(
         _panel(context, axes, name, [t for t in tried if t.axis == name], own)
     for row in panels:
         row[0].set_ylabel("seconds")
+    _bandwidths(context, panels.flat, names, tried)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower left", ncols=3)
+
+
+def _bandwidths(
+    context: Context, panels: Iterable[Axes], names: Sequence[str], tried: Sequence[Tried]
+) -> None:
+    """Draw what was read in a second, on an axis at the right, the same in all panels."""
+    known = [t.bandwidth for t in tried if t.bandwidth > 0]
+    if not known:
+        return
+    divisor, unit = unit_of("bandwidth", max(known))
+    colours = style.colours(context.results.stacks)
+    for number, (axes, name) in enumerate(zip(panels, names, strict=False)):
+        mine = [t for t in tried if t.axis == name]
+        values = _in_order({t.value for t in mine})
+        right = axes.twinx()
+        for stack in dict.fromkeys(t.stack for t in mine):
+            of_stack = {values.index(t.value): t.bandwidth / divisor for t in mine if t.stack == stack}
+            places = sorted(of_stack)
+            right.plot(places, [of_stack[place] for place in places], linestyle=":", linewidth=1.1,
+                       color=colours.get(stack, style.COLOURS[-1]))  # fmt: skip
+        right.set_ylim(0, 1.08 * max(known) / divisor)
+        right.grid(visible=False)
+        if (number + 1) % _ROW and number + 1 < len(names):  # a neighbour at the right has the same axis
+            right.tick_params(labelright=False)
+        else:
+            right.set_ylabel(unit)
 
 
 def _panel(

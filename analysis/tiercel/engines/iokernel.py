@@ -254,6 +254,8 @@ def _united(repeats: list[Measurement]) -> Measurement:
     first = repeats[0]
     if len(repeats) == 1:
         return first
+    if all(r.began is not None and r.total_time is not None for r in repeats):
+        first.pieces = tuple((r.began or 0.0, r.total_time or 0.0) for r in repeats)
     sums = ("bytes_moved", "bytes_expected", "operations", "total_time", "open_time", "transfer_time",
             "close_time", "cpu_user", "cpu_system")  # fmt: skip
     for name in sums:

@@ -86,6 +86,8 @@ class Measurement:
     slowest_rank: int | None = _count("which process that is")
     longest_pause: float | None = _number("s", "longest time inside the phase in which no operation ended")
     began: float | None = _number("s", "start of the phase, seconds since the epoch")
+    pieces: tuple[tuple[float, float], ...] = ()
+    """Start and seconds of each piece of a phase that was done in several, with other work between them."""
     metrics: dict[str, Any] = field(default_factory=dict)
     """What the subject measures beside: names as in `metrics`."""
 

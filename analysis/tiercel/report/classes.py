@@ -25,6 +25,8 @@ from tiercel.units import format_whole
 Key = tuple[str, str, str, str]
 #: Transfers smaller than this are called small.
 _SMALL = 64 * 1024
+#: What a process moves in all, below which its files are small.
+_SMALL_FILE = 1024**2
 #: Of a training only its first epoch counts: later ones may come from memory.
 _TRAINING = ("train-later", "evaluate", "generate")
 
@@ -115,6 +117,10 @@ def purpose(operation: str, features: Mapping[str, Any], title: str) -> str:
     pattern, fsync = _text(features.get("pattern")), _text(features.get("fsync"))
     transfer = features.get("transfer_size")
     small = pd.notna(transfer) and float(transfer) < _SMALL
+    each = features.get("bytes_per_process")
+    synced = operation == "write" and fsync == "write"
+    if operation in ("read", "write") and pd.notna(each) and float(each) < _SMALL_FILE and not synced:
+        return title  # no large file is read, and no checkpoint written, in so little
     if operation == "write":
         if fsync == "write":
             return "Databases and logs (synced writes)"
@@ -159,9 +165,13 @@ def _detail(title: str) -> str:
 
 
 def in_sentence(title: str) -> str:
-    """Return a title as it goes on within a sentence: ``Empty`` as ``empty``, ``ResNet-50`` as it is."""
-    first = title.partition(" ")[0]
-    return title[:1].lower() + title[1:] if len(first) > 1 and first[1:].islower() else title
+    """Return a title as it goes on within a sentence: ``Empty`` as ``empty``, ``ResNet-50`` as it is.
+
+    And so is a name of several words, as ``Cosmic Tagger``.
+    """
+    first, second, *_ = [*title.split(" "), "", ""]
+    name = first.isalpha() and second[:1].isupper() and second[1:2].islower()
+    return title[:1].lower() + title[1:] if len(first) > 1 and first[1:].islower() and not name else title
 
 
 def _key(row: Mapping[str, Any]) -> Key:

@@ -110,7 +110,7 @@ def draw_all(results: Results, folder: Path) -> list[Picture]:
     """Draw every figure that the results have data for, into `folder`."""
     gallery = Gallery(results, folder)
     for group in _panels(results):
-        if group[0].metric != "operation_rate":
+        if not _in_one(group[0]):
             _data_figures(gallery, group)
     for group in _metadata(results):
         _metadata_figure(gallery, group)
@@ -128,13 +128,18 @@ def _panels(results: Results) -> list[list[Number]]:
     return list(groups.values())
 
 
+def _in_one(n: Number) -> bool:
+    """Whether its operations share a figure: those of metadata, and the jobs that compete."""
+    return bool(n.metric == "operation_rate" or n.operation.startswith(("job-", "all-jobs")))
+
+
 def _metadata(results: Results) -> list[list[Number]]:
-    """Return metadata numbers at the largest scale of each workload and engine."""
+    """Return metadata numbers at the largest scale of each workload and engine, and so those of jobs."""
     groups: dict[tuple[str, ...], list[Number]] = {}
     for panel in _panels(results):
-        if panel[0].metric == "operation_rate":
+        if _in_one(panel[0]):
             n = panel[0]
-            groups.setdefault((n.experiment, n.workload, n.engine), []).extend(panel)
+            groups.setdefault((n.experiment, n.workload, n.engine, n.metric), []).extend(panel)
     return [largest(group) for group in groups.values()]
 
 
@@ -280,15 +285,21 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
         axes.grid(visible=False, axis="y")
         if not log:
             axes.set_xlim(left=0)
-        axes.set_xlabel(f"operations per second, {unit}" if unit else "operations per second")
+        counted = (
+            "operations per second" if first.metric == "operation_rate" else words.QUANTITIES[first.metric]
+        )
+        axes.set_xlabel(f"{counted}, {unit}" if unit else counted)
         _legend(gallery, axes, firsts)
 
     axis = " Logarithmic axis." if wide(numbers) else ""
     # Jobs that compete are rates, too, and each has processes of its own.
-    jobs = any(n.operation.startswith("job-") for n in numbers)
-    rate = "operations, of each job" if jobs else f"metadata operations at {first.scale}"
-    caption = f"Rate of {rate}.{axis} {INTERVALS}{_marks(numbers)}"
-    name = _file_name(first.experiment, first.workload, "metadata", first.engine)
+    jobs = any(n.operation.startswith(("job-", "all-jobs")) for n in numbers)
+    rate = first.metric == "operation_rate"
+    said = f"Rate of metadata operations at {first.scale}"
+    if jobs:
+        said = "Rate of operations of each job" if rate else "Bandwidth of each job"
+    caption = f"{said}.{axis} {INTERVALS}{_marks(numbers)}"
+    name = _file_name(first.experiment, first.workload, "metadata" if rate else "jobs", first.engine)
     tall = 1.5 + max(0.3, 0.2 * len(lines)) * len(operations)
     size = (6.2, tall + _beyond(gallery, firsts, 6.2))
     gallery.add_numbers(name, title, caption, size, draw, numbers)
@@ -327,7 +338,7 @@ def _ratios(results: Results, axes: Axes, rows: list[Record]) -> None:
     names = []
     for row in rows:
         name = results.title(row["experiment"], row["workload"])
-        if row["metric"] != "bandwidth":
+        if row["metric"] != "bandwidth" or row["operation"].startswith(("job-", "all-jobs")):
             name = f"{words.operation(row['operation'])}: {name}"
         names.append(_wrapped(words.clipped(name, 84), 44))
     draw_ratios(axes, rows, names)

@@ -33,7 +33,8 @@ def glance(results: Results) -> Table | None:
         at = {n.stack: n for n in largest(numbers)}
         first = next(iter(at.values()))
         name = results.title(experiment, workload)
-        name = name if first.metric == "bandwidth" else f"{words.capital(words.operation(operation))}: {name}"
+        plain = first.metric == "bandwidth" and not operation.startswith(("job-", "all-jobs"))
+        name = name if plain else f"{words.capital(words.operation(operation))}: {name}"
         name = name if origin == "measured" else f"{name} ({origin})"
         cells = [Cell(name), Cell(first.scale, first.processes)]
         for stack in results.stacks:

@@ -162,7 +162,7 @@ def _table(results: Results) -> Table:
     table.add_column("", no_wrap=True)
     heading, before = "", ("", "")
     for n in _rows(results):
-        metadata = n.metric != "bandwidth"
+        metadata = n.metric != "bandwidth" or n.operation.startswith(("job-", "all-jobs"))
         name = f"  {words.operation(n.operation)}" if metadata else str(n.workload)
         if metadata and n.workload != heading:
             table.add_row(Text(one_line(n.workload)))

@@ -16,7 +16,7 @@ from tiercel.dl.files.model import DLWorkload
 from tiercel.dl.files.spec import dataset_spec_of, spec_of
 from tiercel.documents import parse
 from tiercel.errors import UserError
-from tiercel.programs import program
+from tiercel.programs import as_started, program
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 
 
@@ -93,6 +93,6 @@ def commands_of(workload: SharingApplicationWorkload, folder: str, output: Path)
         return APPLICATIONS[workload.application](folder, output, workload.work)
 
     def here(words: list[str]) -> tuple[str, ...]:
-        return tuple(word.replace("{folder}", folder) for word in words)
+        return tuple(word.replace("{folder}", folder) for word in as_started(words))
 
     return Commands((here(workload.prepare),) if workload.prepare else (), here(workload.command))

@@ -152,6 +152,7 @@ def run(
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
     from tiercel.layers.fairshare.protocol import Job, tcp_address
+    from tiercel.programs import as_started
     from tiercel.sharing.run import Request, run_program
 
     if socket and rate:
@@ -167,7 +168,9 @@ def run(
     ticket = Job(job or f"user-{os.getuid()}", size, priority, user, group) if asked else None
     servers = tuple(each if tcp_address(each) else Path(each) for each in socket or ())
     code = run_program(
-        Request(command, prefix, servers, data, tuple(arguments), ticket, bool(job), front, explain)
+        Request(
+            as_started(command), prefix, servers, data, tuple(arguments), ticket, bool(job), front, explain
+        )
     )
     raise typer.Exit(code if code >= 0 else 128 - code)
 

@@ -60,12 +60,13 @@ def experiment(
     storage = data or Path(tempfile.gettempdir())
     if not storage.is_dir():
         raise UserError(f"--data {storage}: not a folder")
-    if "{folder}" not in command[0]:
-        own_program(command[0])
     try:
         before = shlex.split(prepare or "")
     except ValueError as error:
         raise UserError(f"--prepare: {error}") from None
+    for first in (command[0], *before[:1]):
+        if "{folder}" not in first:
+            own_program(first)
     content = {
         "operation": "sharing-application", "application": "command", "command": command, "prepare": before,
         "data": "1GiB", "size": size, "longest": longest, "background": {"processes": processes},

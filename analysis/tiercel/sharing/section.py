@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,9 @@ from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.results.raw import RawStore
 from tiercel.sharing.section_findings import findings
+from tiercel.sharing.section_labels import short, told_apart
 from tiercel.sharing.section_scale import full_scale
+from tiercel.sharing.section_slowdown import slowdown_pictures
 from tiercel.sharing.section_tree import tree_pictures
 from tiercel.units import format_bandwidth, format_rate, format_share
 
@@ -64,7 +65,11 @@ def sharing(context: Context) -> Section | None:
         anchor="sharing",
         heading="Sharing",
         paragraphs=findings(context, rows),
-        pictures=(*_pictures(context, rows), *tree_pictures(context, rows)),
+        pictures=(
+            *slowdown_pictures(context, rows),
+            *_pictures(context, rows),
+            *tree_pictures(context, rows),
+        ),
         tables=(
             *(
                 _table(context, rows, totals, str(experiment), str(workload))
@@ -137,20 +142,12 @@ def _pictures(context: Context, rows: pd.DataFrame) -> list[Picture]:
             continue
         for workload, of_workload in group.groupby("workload", sort=False):
             panels = _panels(context, of_workload, "stack")
-            labels, common = told_apart([_short(context, stack, place) for stack, _ in panels])
+            labels, common = told_apart([short(context, stack, place) for stack, _ in panels])
             labelled = [(label, document) for label, (_, document) in zip(labels, panels, strict=True)]
             said = context.results.title(str(experiment), str(workload))
             title = f"{where}: {said} on {place}" + (f", {common}" if common else "")
             found += _picture(context, f"{name}-{workload}-{storage}", title, str(experiment), labelled)
     return found
-
-
-def told_apart(labels: Sequence[str]) -> tuple[list[str], str]:
-    """Return labels without the options that all have, and these; as they are where one has no others."""
-    split = [label.split(" ") for label in labels]
-    common = [word for word in split[0] if "=" in word and all(word in other for other in split)]
-    rest = [" ".join(word for word in label if word not in common) for label in split]
-    return (rest, " ".join(common)) if len(labels) > 1 and all(rest) else (list(labels), "")
 
 
 def _panels(context: Context, rows: pd.DataFrame, by: str) -> Panels:
@@ -168,7 +165,7 @@ def _picture(context: Context, name: str, title: str, experiment: str, panels: P
     if not panels:
         return []
     caption = "Throughput of every job over time, in the first repetition; all jobs run in the shaded time."
-    if len(panels) > 1:
+    if len({document["unit"] for _, document in panels}) > 1:
         caption += " Each has its own axis of throughput."
     if any(not any(job["series"]) for _, document in panels for job in document["jobs"]):
         caption += " What an application moves on plain storage is not known."
@@ -187,12 +184,6 @@ def _data(panels: Panels) -> list[dict[str, Any]]:
         for n, rate in enumerate(job["series"])
         if rate
     ]
-
-
-def _short(context: Context, stack: str, storage: str) -> str:
-    """Return the layer's options alone: the storage is in the title."""
-    options = stack.partition("fairshare ")[2]
-    return options or (f"plain {storage}" if "fairshare" not in stack else context.results.name(stack))
 
 
 def _document(folder: Path) -> dict[str, Any] | None:

@@ -68,6 +68,8 @@ _NUMBERS = (
     "phase_time",
 )
 _DATA = ("read", "write")
+#: What jobs that compete got, each and together.
+_JOBS = ("job-", "all-jobs")
 _TRAINING = ("train", "train-later", "evaluate")
 
 
@@ -113,11 +115,15 @@ def flag_list(flags: object) -> list[str]:
 
 def metric_of(group: pd.DataFrame) -> str:
     """Return the column that says how good a row is: bandwidth of data and of what has no rate, samples a
-    second of training, operations per second else."""
+    second of training, operations per second else.
+
+    Jobs that compete have both where a server counts them, and on plain storage bandwidth alone.
+    """
     operation = str(group["operation"].iloc[0])
     if operation in _TRAINING and bool(group["samples_per_second"].notna().any()):
         return "samples_per_second"
-    if (operation in _DATA or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
+    data = operation in _DATA or operation.startswith(_JOBS)
+    if (data or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
         return "bandwidth"
     return "operation_rate"
 

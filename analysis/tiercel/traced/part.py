@@ -77,17 +77,32 @@ def _phases(frame: IOFrame, measurements: Sequence[Measurement]) -> tuple[Phase,
     if frame.began is None or not any(m.role == "measured" for m in measurements):
         return ()
     found = []
-    begins = [m.began - frame.began - _CLOCK_S for m in measurements if m.began is not None]
+    begins = [began - frame.began - _CLOCK_S for m in measurements for began, _ in _pieces(m)]
     for m in measurements:
         if m.role != "measured":
             continue
-        if m.began is None or m.total_time is None:
+        pieces = _pieces(m)
+        if not pieces or m.total_time is None:
             return ()
-        start = m.began - frame.began - _CLOCK_S
-        end = start + m.total_time
-        limit = min([end + _LATE_S, *(b for b in begins if b > start)])
-        found.append(Phase(m.operation, start, end, limit, m.operations, m.bytes_moved))
+        for number, (began, seconds) in enumerate(pieces):
+            start = began - frame.began - _CLOCK_S
+            end = start + seconds
+            limit = min([end + _LATE_S, *(b for b in begins if b > start)])
+            shares = (_share(whole, number, len(pieces)) for whole in (m.operations, m.bytes_moved))
+            found.append(Phase(m.operation, start, end, limit, *shares))
     return tuple(sorted(found, key=lambda phase: phase.start))
+
+
+def _pieces(m: Measurement) -> tuple[tuple[float, float], ...]:
+    """Return start and seconds of each piece of a phase; nothing where its start is not known."""
+    if m.pieces:
+        return m.pieces
+    return () if m.began is None else ((m.began, m.total_time or 0.0),)
+
+
+def _share(whole: int | None, number: int, pieces: int) -> int | None:
+    """Return what one of so many equal pieces did; the first has what does not divide."""
+    return None if whole is None else whole // pieces + (whole % pieces if number == 0 else 0)
 
 
 def _during(phases: Sequence[Phase]) -> list[str]:

@@ -45,10 +45,12 @@ class Setting:
     tracer: str = "dftracer"
     training: tuple[str, ...] = ()
     """Options of the training alone."""
+    made: Path | None = None
+    """The dataset, where it lies elsewhere."""
 
     @property
     def dataset(self) -> Path:
-        return self.folder / "dataset"
+        return self.made or self.folder / "dataset"
 
 
 class Program(ABC):
@@ -214,22 +216,34 @@ def traced(program: Program, setting: Setting, output: Path) -> Path:
     """
     output.mkdir(parents=True)
     seen = setting.tracer == "strace"
-    environment = {} if seen else program.tracing(setting, output)
+    log = output / "run.strace"
+    _launch(program, setting, output, {} if seen else program.tracing(setting, output), log if seen else None)
+    return log if seen else output / "trace"
+
+
+def untraced(program: Program, setting: Setting, output: Path) -> None:
+    """Run `program` with nothing that slows it down; RunFailed as `traced`."""
+    output.mkdir(parents=True)
+    _launch(program, setting, output, {})
+
+
+def _launch(
+    program: Program, setting: Setting, output: Path, environment: Mapping[str, str], log: Path | None = None
+) -> None:
+    """Start `program` as it is started everywhere; `log`: where strace writes what it sees."""
     argv, parallel = program.command(setting, output)
     argv = ["env", *(f"{name}={value}" for name, value in environment.items()), *argv]
     launcher = resolve("mpiexec" if parallel else "fork")
     lacking = launcher.missing()
     if lacking:
-        raise UserError(f"dl verify: {program.name}: {lacking}")
+        raise UserError(f"{program.name}: {lacking}")
     argv = launcher.command(argv, 1, setting.processes) if parallel else argv
-    log = output / "run.strace"
     _start(
-        under_strace(argv, log) if seen else argv,
+        under_strace(argv, log) if log else argv,
         {**os.environ, **launcher.environment(), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONNOUSERSITE": "1"},
         output,
         program.name,
     )
-    return log if seen else output / "trace"
 
 
 def _start(argv: list[str], environment: Mapping[str, str], output: Path, name: str) -> None:

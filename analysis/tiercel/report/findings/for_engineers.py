@@ -124,7 +124,8 @@ def unsteady(results: Results) -> Iterable[Finding]:
 
 
 def _named(results: Results, n: Number) -> str:
-    what = f"{words.operation(n.operation)}, " if n.metric != "bandwidth" else ""
+    plain = n.metric == "bandwidth" and not n.operation.startswith(("job-", "all-jobs"))
+    what = "" if plain else f"{words.operation(n.operation)}, "
     return f"{what}{n.title or n.workload} on {results.name(n.stack)} at {n.scale}{of_origin(n.origin)}"
 
 

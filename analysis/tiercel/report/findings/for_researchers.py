@@ -12,6 +12,7 @@ from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
 from tiercel.report.findings.phrases import bare, of_origin
 from tiercel.simulation.fidelity import NO_ERROR, errors_of
+from tiercel.statistics.ranking import same
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -53,13 +54,15 @@ def noise(results: Results) -> Iterable[Finding]:
 def undecided(results: Results) -> Iterable[Finding]:
     """Count what could not be decided, and why."""
     rows = [row for row in overall(results) if row["origin"] != "simulated"]  # of which none is claimed
-    still = [row for row in rows if row["verdict"] == "undecided"]
+    alike = [row for row in rows if row["verdict"] == "undecided" and same(row)]
+    still = [row for row in rows if row["verdict"] == "undecided" and row not in alike]
     if not rows:
         return
     why = Counter(bare(row["reason"]) for row in still)
     reasons = "; ".join(f"{number} because {reason}" for reason, number in why.most_common())
     said = (
         f"{len(rows) - len(still)} of {words.count(len(rows), 'comparison')} of storage systems are decided"
+        f"{f' ({len(alike)}: the same)' if alike else ''}"
     )
     yield Finding(
         "researcher",

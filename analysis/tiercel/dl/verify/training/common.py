@@ -136,6 +136,9 @@ def run(description: str, train) -> None:
         steps = spans.seconds["compute"]
         # The first step of a framework compiles and allocates: it is no step like the others.
         typical = sorted(steps[1:] or steps)[len(steps[1:] or steps) // 2]
-        report = {"steps": len(steps), "losses": losses, "seconds": seconds, "compute_seconds": typical}
+        report = {
+            "steps": len(steps), "losses": losses, "seconds": seconds, "compute_seconds": typical,
+            "wait_seconds": sum(spans.seconds["fetch"]),
+        }  # fmt: skip
         options.report.write_text(json.dumps(report), encoding="utf-8")
     spans.end()
