@@ -85,7 +85,8 @@ def test_a_real_training_goes_through_the_same_settings(monkeypatch: Any, tmp_pa
 
 
 def test_what_no_real_training_reads_is_refused_before_the_search(tmp_path: Path) -> None:
-    workload = deep_learning("resnet50-vast", {"framework": "tensorflow"})
+    keys = {"framework": "tensorflow", "reader.data_loader": "tensorflow"}
+    workload = deep_learning("resnet50-vast", keys)
     with pytest.raises(UserError, match="--real: no real training reads jpeg with tensorflow"):
         optimise(workload, tmp_path, 1, repetitions=3, real=True)
 

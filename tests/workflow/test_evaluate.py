@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import xarray as xr
 import yaml
 
 from tiercel.results.raw import RawStore, read_json
+from tiercel.runs.stamps import stamps_folder
 from tiercel.study.looks import read_looks, write_look
 
 from ..conftest import ONE, Project, needs_iokernel
@@ -123,6 +125,22 @@ def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
     assert answer.returncode == 0, answer.stderr
     assert "16 runs, 21 at most" in answer.stderr  # 5 configurations more than measured at least
     assert not (project.results / "raw").exists()
+
+
+def test_what_is_missing_is_measured_where_tables_were_made_by_hand(project: Project) -> None:
+    """As after an interruption of which somebody wanted to see what there is."""
+    project.study("tiny", ONE.replace("minimum: 1, maximum: 1", "minimum: 2, maximum: 2"))
+    assert project.tiercel("evaluate", "--study", "tiny").returncode == 0
+    store = RawStore(project.results)
+    (lost, kept) = store.ids()
+    shutil.rmtree(store.path(lost))
+    shutil.rmtree(stamps_folder(project.results, "tiny"))
+    shutil.rmtree(project.root / ".snakemake")
+    for command in ("collect", "report"):
+        assert project.tiercel(command, "--study", "tiny").returncode == 0
+    done = project.tiercel("evaluate", "--study", "tiny")
+    assert done.returncode == 0 and "2 runs gave numbers" in done.stdout, done.stderr
+    assert set(store.ids()) == {lost, kept}
 
 
 @pytest.mark.parametrize(

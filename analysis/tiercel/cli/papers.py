@@ -130,6 +130,8 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from tiercel.papers.verdicts import told
+
     console = Console()
     if len(rows) <= 3:
         for r in rows:
@@ -139,10 +141,10 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
     for heading in ("statement", "paper says", "ours", "verdict", "why, or what it says"):
         table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
     for r in rows:
-        ours = "" if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}".strip() + _mark(r)
+        ours = told(r["ours"], r["unit"]) + ("" if r["ours"] is None else _mark(r))
         verdict = r["verdict"] + (", stale" if r["stale"] else "")
         text = r["says"] if r["verdict"] in ("holds", "fails") else r["why"]
-        table.add_row(r["id"], _of_paper(r), ours, verdict, text)
+        table.add_row(r["id"], told(r["value"], r["unit"]), ours, verdict, text)
     console.print(table)
 
 
@@ -152,27 +154,21 @@ def _worked_out(r: dict[str, Any]) -> str | None:
     return f"{r['formula']} with " + ", ".join(f"{name} {value:g}" for name, value in r["figures"].items())
 
 
-def _of_paper(r: dict[str, Any]) -> str:
-    return "" if r["value"] == "none" else f"{r['value']} {_unit(r)}".strip()
-
-
 def _mark(r: dict[str, Any]) -> str:
     """Return what a figure is that was not measured."""
     return "" if r["how"] == "measured" else f", {r['how']}"
 
 
-def _unit(r: dict[str, Any]) -> str:
-    return "" if r["unit"] in ("none", "name") else str(r["unit"])
-
-
 def _print_claim(r: dict[str, Any]) -> None:
+    from tiercel.papers.verdicts import told
+
     low, high = r["at_least"], r["at_most"]
     bounds = " and ".join(
         f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None
     )
     lines = [
-        ("paper", f"{r['paper']}, {r['where']}: {_of_paper(r)} ({r['quantity']})"),
-        ("ours", None if r["ours"] is None else f"{r['ours']:.4g} {_unit(r)}, {r['how']}"),
+        ("paper", f"{r['paper']}, {r['where']}: {told(r['value'], r['unit'])} ({r['quantity']})"),
+        ("ours", None if r["ours"] is None else f"{told(r['ours'], r['unit'])}, {r['how']}"),
         ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
         ("note", r["why"]),
         *(("before", command) for command in r["first"]),

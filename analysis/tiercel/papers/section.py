@@ -12,7 +12,7 @@ from tiercel.pages.tables import Table, table
 from tiercel.papers.book import read_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item, Paper, Statement
-from tiercel.papers.verdicts import row
+from tiercel.papers.verdicts import row, told
 from tiercel.project import project_root
 from tiercel.report.sections.base import Block, Context, Section, sections
 
@@ -69,7 +69,7 @@ def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
         return
     rows = [row(paper, statement, book, root) for statement in asked]
     lines = [
-        [r["says"], _with_unit(r["value"], r["unit"]), _with_unit(_figure(r["ours"]), r["unit"]),
+        [r["says"], told(r["value"], r["unit"]), told(r["ours"], r["unit"]),
          _verdict(r),
          r["date"] or "", r["id"]]
         for r in rows
@@ -81,13 +81,3 @@ def _verdict(r: dict[str, Any]) -> str:
     if r["verdict"] not in ("holds", "fails"):
         return f"{r['verdict']}: {r['why']}"
     return f"{r['verdict']}, {r['how']}" + (", stale" if r["stale"] else "")
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _with_unit(value: str, unit: str) -> str:
-    if value in ("", "none"):
-        return ""
-    return value if unit in ("none", "name") else f"{value} {unit}"

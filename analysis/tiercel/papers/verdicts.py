@@ -78,6 +78,14 @@ def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Pat
     }
 
 
+def told(value: str | float | None, unit: str) -> str:
+    """Return a figure with its unit for people: nothing where there is none (the file's word is "none")."""
+    if value in (None, "none"):
+        return ""
+    text = value if isinstance(value, str) else f"{value:.4g}"
+    return text if unit in ("none", "name") else f"{text} {unit}"
+
+
 def counts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return how many statements have each verdict, hold or fail in which way, and are stale."""
     counted: dict[str, Any] = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}

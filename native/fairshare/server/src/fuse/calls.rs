@@ -197,9 +197,19 @@ fn heed(nodes: &Nodes, outcome: &Outcome) {
     }
 }
 
+/// Bytes that the kernel may ask for at once: a request is served whole, so where a rate holds no more than what that
+/// gives in some 4 ms. Whoever writes a little at a time would wait for as much of the others' before each of his.
+fn one_turn(rate: u64) -> u32 {
+    const LEAST: u64 = 128 << 10; // the library's pieces
+    const MOST: u64 = 1 << 20;
+    const PAGE: u64 = 4096;
+    let bytes = if rate == 0 { MOST } else { rate / 256 };
+    (bytes.clamp(LEAST, MOST) / PAGE * PAGE) as u32
+}
+
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
-        let _ = config.set_max_write(1 << 20);
+        let _ = config.set_max_write(one_turn(self.server.config.rate));
         // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
         // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
         // one queue instead, where the policy decides.
