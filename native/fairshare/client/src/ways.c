@@ -21,7 +21,7 @@ bool fs_goes_away(struct session *s, struct ways *w, size_t size) {
     unsigned past = atomic_load_explicit(&w->cost[1], memory_order_relaxed);
     unsigned n = atomic_fetch_add_explicit(&w->calls, 1, memory_order_relaxed);
     // Past them is better for whoever else wants the memory and the caches.
-    bool better = past < through + through / 8;
+    bool better = past < through + through / 4;
     return better != (n % ROUND < TRIALS);
 }
 
