@@ -29,8 +29,7 @@ void fs_copy(void *to, const void *from, size_t size) {
     memcpy(t, f, size);
 }
 
-// For another processor: lines that are changed in one processor's cache come slower to another one than from memory,
-// where the two share no cache.
+// Past the caches, for another processor that shares none with this one (ways.c).
 void fs_copy_away(void *to, const void *from, size_t size) {
     char *t = to;
     const char *f = from;

@@ -4,8 +4,8 @@
 //! destination: lines that were asked for before come in half to two thirds of the time where they are not
 //! in this processor's cache.
 //!
-//! What another processor reads next goes past the caches ([`copy_away`]): lines that are changed in one processor's
-//! cache come slower to another one than from memory, where the two share no cache.
+//! What another processor reads next may go past the caches ([`copy_away`]): lines that are changed in one processor's
+//! cache come slower to another one than from memory where the two share no cache. The client finds out (`ways.c`).
 
 /// Bytes that are asked for before their turn.
 #[cfg(target_arch = "x86_64")]
