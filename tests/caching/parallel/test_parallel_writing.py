@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -107,16 +108,23 @@ def test_a_checkpoint_is_staged_and_there_when_the_file_is_closed(cluster: Nodes
     expect(cluster.file)
 
 
-def test_a_flush_brings_it_there(cluster: Nodes) -> None:
-    """Rank 0 has no part in the data that it waits for: those of rank 1."""
+def flush_brings_it_there(
+    cluster: Nodes, scripts: Callable[[str], list[str]], rate: float | None = None
+) -> None:
+    """`scripts`: of the ranks, with what follows their writes; the file is looked at while they still run."""
     go, done = cluster.folder / "go", cluster.folder / "done"
-    child = cluster.start(halves(close=f"flush; touch {done}; await {go}; close"))
+    child = cluster.start(scripts(f"flush; touch {done}; await {go}"), rate=rate)
     while child.poll() is None and not done.exists():
         time.sleep(0.005)
     expect(cluster.file)
     go.touch()
     child.communicate(timeout=300)
     assert child.returncode == 0
+
+
+def test_a_flush_brings_it_there(cluster: Nodes) -> None:
+    """Rank 0 has no part in the data that it waits for: those of rank 1."""
+    flush_brings_it_there(cluster, lambda steps: halves(close=f"{steps}; close"))
 
 
 def test_what_one_process_writes_alone_is_not_staged(cluster: Nodes) -> None:
@@ -339,14 +347,7 @@ def test_a_compressed_checkpoint_is_staged_and_there_when_the_file_is_closed(clu
 
 
 def test_a_flush_brings_compressed_data(cluster: Nodes) -> None:
-    go, done = cluster.folder / "go", cluster.folder / "done"
-    child = cluster.start(compressed(f"flush; touch {done}; await {go}; "), rate=4e6)
-    while child.poll() is None and not done.exists():
-        time.sleep(0.005)
-    expect(cluster.file)
-    go.touch()
-    child.communicate(timeout=300)
-    assert child.returncode == 0
+    flush_brings_it_there(cluster, lambda steps: compressed(f"{steps}; "), rate=4e6)
 
 
 def test_the_later_one_of_two_compressed_writes_stays(cluster: Nodes) -> None:
