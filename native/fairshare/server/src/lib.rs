@@ -32,6 +32,7 @@ mod mapping;
 mod metrics;
 mod ops;
 mod outcome;
+mod patience;
 mod peers;
 mod queue;
 mod safe;

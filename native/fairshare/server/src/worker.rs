@@ -14,11 +14,14 @@ use std::time::Duration;
 use policy::Nanos;
 
 use crate::creds;
+use crate::patience::{is_large, Patience};
 use crate::queue::Work;
 use crate::server::{about, Server};
 
 /// How long the listener looks at busy segments before it sleeps.
 const LOOK: Nanos = 8_000;
+/// The same after the last piece of a large transfer, which its client copies meanwhile.
+const LONG_LOOK: Nanos = 60_000;
 /// Looks between two offers of the processor to others, each of which costs as much as some ten of them.
 const LOOKS_IN_A_ROW: u32 = 10;
 /// After this time without a request the server is at rest.
@@ -35,6 +38,9 @@ pub struct Workers {
     /// The earliest time at which a sleeping worker looks again by itself; a far one where none does.
     kept: AtomicU64,
     last_request: AtomicU64,
+    /// The last request was a piece of a large transfer.
+    large: AtomicBool,
+    patience: Patience,
     last_tick: AtomicU64,
 }
 
@@ -48,6 +54,8 @@ pub fn run(server: &Arc<Server>) {
         deputy: AtomicBool::new(false),
         kept: AtomicU64::new(Nanos::MAX),
         last_request: AtomicU64::new(0),
+        large: AtomicBool::new(false),
+        patience: Patience::default(),
         last_tick: AtomicU64::new(0),
     });
     let threads: Vec<_> = (0..server.config.parallel + server.config.spare)
@@ -78,8 +86,14 @@ impl Workers {
                     if more > 0 || !self.deputy.load(Ordering::Relaxed) {
                         self.wake.notify_one();
                     }
+                    let large = is_large(&pending.request);
                     let by_time = self.server.serve(*pending);
                     self.server.queue.done(&ticked, by_time);
+                    self.large.store(large, Ordering::Relaxed);
+                    if large {
+                        self.last_request
+                            .store(self.server.queue.now(), Ordering::Relaxed);
+                    }
                 }
                 Work::WaitUntil(when) => {
                     self.rest(when, seen);
@@ -146,18 +160,30 @@ impl Workers {
 
     /// Look for what comes next for a few microseconds. False: something came.
     fn look(&self, at_most: Duration, seen: u64) -> bool {
+        if self.idle_time() >= LOOK * 4 {
+            return true;
+        }
+        let at_most = at_most.as_nanos() as Nanos;
+        // Where several clients are looked at, the processor is worth more to one of them.
+        if self.large.load(Ordering::Relaxed) && self.server.serves_one() && self.patience.pays() {
+            let nothing = self.looked(LONG_LOOK.min(at_most), seen);
+            self.patience.looked(!nothing);
+            return nothing;
+        }
+        self.looked(LOOK.min(at_most), seen)
+    }
+
+    fn looked(&self, so_long: Nanos, seen: u64) -> bool {
         let server = &self.server;
-        if self.idle_time() < LOOK * 4 {
-            let until = server.queue.now() + LOOK.min(at_most.as_nanos() as Nanos);
-            while server.queue.now() < until {
-                for _ in 0..LOOKS_IN_A_ROW {
-                    if server.scan() > 0 || server.arrivals.seen() != seen {
-                        return false;
-                    }
-                    std::hint::spin_loop();
+        let until = server.queue.now() + so_long;
+        while server.queue.now() < until {
+            for _ in 0..LOOKS_IN_A_ROW {
+                if server.scan() > 0 || server.arrivals.seen() != seen {
+                    return false;
                 }
-                thread::yield_now();
+                std::hint::spin_loop();
             }
+            thread::yield_now();
         }
         true
     }

@@ -11,12 +11,11 @@ use crate::connection::Passed;
 use crate::errno::APART;
 use crate::ops::carry_out;
 use crate::outcome::Outcome;
+use crate::patience::is_large;
 use crate::queue::{Pending, Place};
 use crate::seat;
 use crate::segment::Segment;
 
-/// Bytes of a piece whose copy takes as long as moving to another processor.
-const WORTH_MOVING: u64 = 32 << 10;
 /// Smallest room for the data of a reply in a frame.
 const REPLY_ROOM: usize = 8192;
 
@@ -32,11 +31,10 @@ pub(super) fn weight(request: &Request, payload: usize) -> usize {
 impl Server {
     /// Not where the client copies at the same time. Where several want to be served there is no such place.
     fn sit_apart(&self, request: &Request, segment: &Segment, slot: usize) {
-        let large = matches!(request.op, Op::Read | Op::Write) && request.size >= WORTH_MOVING;
-        if let Some(processor) = segment
-            .shared_processor(slot)
-            .filter(|_| large && self.hot.is_one())
-        {
+        if !is_large(request) {
+            return;
+        }
+        if let Some(processor) = segment.shared_processor(slot).filter(|_| self.serves_one()) {
             seat::leave(processor);
         }
     }

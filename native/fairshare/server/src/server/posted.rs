@@ -45,6 +45,11 @@ impl Server {
         self.hot.scan(|connection| self.collect(connection))
     }
 
+    /// Whether nobody but one client has posted lately.
+    pub(crate) fn serves_one(&self) -> bool {
+        self.hot.is_one()
+    }
+
     /// Ask for doorbells from now on. False: something was posted meanwhile.
     pub(crate) fn arm(&self) -> bool {
         self.hot.arm()
