@@ -73,6 +73,13 @@ pub struct Ticked {
     large: bool,
 }
 
+impl Ticked {
+    /// It does not count as one of those that are served.
+    pub fn leaves_its_place(&self) -> bool {
+        !self.counted
+    }
+}
+
 pub struct Queue {
     inner: Mutex<Inner>,
     began: Instant,

@@ -6,7 +6,7 @@
 //! looks for the next, and a deputy looks after sockets every millisecond. Nobody spins, but for a few
 //! microseconds with the processor offered to others.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -41,6 +41,8 @@ pub struct Workers {
     /// The last request was a piece of a large transfer.
     large: AtomicBool,
     patience: Patience,
+    /// Workers that look for what comes next.
+    looking: AtomicUsize,
     last_tick: AtomicU64,
 }
 
@@ -56,6 +58,7 @@ pub fn run(server: &Arc<Server>) {
         last_request: AtomicU64::new(0),
         large: AtomicBool::new(false),
         patience: Patience::default(),
+        looking: AtomicUsize::new(0),
         last_tick: AtomicU64::new(0),
     });
     let threads: Vec<_> = (0..server.config.parallel + server.config.spare)
@@ -83,7 +86,8 @@ impl Workers {
                 Work::Serve(pending, ticked) => {
                     self.last_request
                         .store(self.server.queue.now(), Ordering::Relaxed);
-                    if more > 0 || !self.deputy.load(Ordering::Relaxed) {
+                    // Who waits for a device leaves its place: somebody has to look for who takes it.
+                    if more > 0 || ticked.leaves_its_place() || !self.deputy.load(Ordering::Relaxed) {
                         self.wake.notify_one();
                     }
                     let large = is_large(&pending.request);
@@ -109,7 +113,15 @@ impl Workers {
     fn rest(&self, until: Nanos, seen: u64) {
         let left = until.saturating_sub(self.server.queue.now()).max(1);
         let at_most = Duration::from_nanos(left).min(TICK);
-        if !self.look(at_most, seen) || !self.server.arm() || !self.server.arrivals.arm(seen) {
+        // More than may be served at a time need not look: they would take the processor from those who do.
+        if self.looking.fetch_add(1, Ordering::SeqCst) >= self.server.config.parallel {
+            self.looking.fetch_sub(1, Ordering::SeqCst);
+            self.sleep(at_most, self.idle_time() < REST);
+            return;
+        }
+        let nothing = self.look(at_most, seen);
+        self.looking.fetch_sub(1, Ordering::SeqCst);
+        if !nothing || !self.server.arm() || !self.server.arrivals.arm(seen) {
             return;
         }
         // Armed segments ring: whoever listens hears it, also when that is another worker.
