@@ -67,9 +67,8 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
     ssize_t error = 0;
     bool stop = false;
     struct ways *ways = write ? &s->writes : &s->reads;
-    bool away = fs_goes_away(s, ways, size);
-    struct timespec began;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    struct timespec began = {0};
+    bool away = fs_goes_away(s, ways, size, &began);
     while (!stop || head != tail) {
         while (!stop && posted < size && head - tail < AHEAD) {
             int slot = fs_take_slot(s, true, head == tail);

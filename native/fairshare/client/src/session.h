@@ -64,8 +64,8 @@ bool fs_alive(struct session *s);
 void fs_copy(void *to, const void *from, size_t size);       // memcpy for large pieces
 void fs_copy_away(void *to, const void *from, size_t size);  // the same, past the caches
 
-// ways.c
-bool fs_goes_away(struct session *s, struct ways *w, size_t size);
+// ways.c: a transfer that began then, and what came of it
+bool fs_goes_away(struct session *s, struct ways *w, size_t size, struct timespec *began);
 void fs_learn_way(struct ways *w, bool away, size_t size, const struct timespec *began);
 
 // session.c

@@ -15,8 +15,10 @@ enum {
     FORGET = 16,                // a part of what is known with each transfer
 };
 
-bool fs_goes_away(struct session *s, struct ways *w, size_t size) {
-    if (size < LEAST || !fs_far(s)) return false;
+bool fs_goes_away(struct session *s, struct ways *w, size_t size, struct timespec *began) {
+    if (size < LEAST) return false;
+    clock_gettime(CLOCK_MONOTONIC, began);
+    if (!fs_far(s)) return false;
     unsigned through = atomic_load_explicit(&w->cost[0], memory_order_relaxed);
     unsigned past = atomic_load_explicit(&w->cost[1], memory_order_relaxed);
     unsigned n = atomic_fetch_add_explicit(&w->calls, 1, memory_order_relaxed);
