@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tiercel.errors import RunFailed
-from tiercel.layers import Layer, Place, View, merged
+from tiercel.layers import Layer, Options, Place, View, merged
 from tiercel.programs import Installation
 from tiercel.results.raw import read_json
 from tiercel.runs.execute import Equipment, execute
@@ -33,7 +33,7 @@ class Subfolder(Layer):
     def check_options(self, options: Mapping[str, bool | int | float | str], site: Site) -> None:
         pass
 
-    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
+    def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
         return None
 
     @contextmanager

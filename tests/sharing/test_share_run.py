@@ -267,8 +267,12 @@ def test_servers_of_other_machines_are_reached_by_tcp(tmp_path: Path) -> None:
                 capture_output=True, text=True, env=environment, check=False,
             )  # fmt: skip
 
-        done = run(FAIRSHARE_TICKET=ticket)
+        kept = tmp_path / "ticket"
+        kept.write_text(ticket + "\n")
+        done = run(FAIRSHARE_TICKET=f"@{kept}")
         assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr
+        nowhere = run(FAIRSHARE_TICKET=f"@{tmp_path}/nowhere")
+        assert (nowhere.returncode, "nowhere: No such file" in nowhere.stderr) == (2, True)
         left = tmp_path / "left"  # by a run that was killed with its mount
         left.mkdir()
         seen = subprocess.run(

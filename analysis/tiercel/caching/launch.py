@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tiercel.children import ended_with_parent
 from tiercel.errors import Interrupted, UserError
-from tiercel.layers.cachevol import Options, check_loads, settings
+from tiercel.layers import Options
+from tiercel.layers.cachevol import check_loads, settings
 from tiercel.programs import as_started, own_program
 
 

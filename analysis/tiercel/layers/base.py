@@ -24,6 +24,9 @@ from tiercel.subjects import fill
 #: Lists of libraries and folders: what a layer and a tracer set both counts.
 _JOINED = {"LD_PRELOAD": ":", "HDF5_PLUGIN_PATH": ":", "PYTHONPATH": ":"}
 
+#: What a study file says of a layer, by name.
+Options = Mapping[str, bool | int | float | str]
+
 EachNode = Callable[[str, Sequence[str]], list[dict[str, Any]]]
 
 
@@ -39,7 +42,7 @@ class Place:
     storage: Storage
     nodes: int
     processes_per_node: int
-    options: Mapping[str, bool | int | float | str]
+    options: Options
     """The layer's own options from the study file, checked by `Layer.check_options`."""
     seed: int = 0
     each_node: EachNode | None = None
@@ -74,11 +77,11 @@ class Layer(ABC):
         return "run `make layers`"
 
     @abstractmethod
-    def check_options(self, options: Mapping[str, bool | int | float | str], site: Site) -> None:
+    def check_options(self, options: Options, site: Site) -> None:
         """Raise UserError for an option that the layer does not know or cannot follow on `site`."""
 
-    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
-        """Return why a run cannot go through this layer, or None when it can."""
+    def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
+        """Return why a run cannot go through this layer with these options, or None when it can."""
         return None
 
     @abstractmethod

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tiercel.errors import UserError, suggest
-from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.layers.base import Layer, Options, Place, View, layers
 from tiercel.layers.cachevol_node import answer
 from tiercel.native import LIBRARIES
 from tiercel.programs import Installation, program
@@ -33,8 +33,6 @@ _POLICIES = ("LRU", "LFU", "FIFO")
 #: Begins the name of a run's own folder on the node-local storage.
 _OWN = "tiercel-cachevol-"
 _NODE = "tiercel.layers.cachevol_node"
-
-Options = Mapping[str, bool | int | float | str]
 
 
 def connector() -> Path | None:
@@ -136,7 +134,7 @@ class CacheVol(Layer):
             if name == "policy" and value not in _POLICIES:
                 raise UserError(f"layer cachevol: policy {value!r}: {suggest(str(value), _POLICIES)}")
 
-    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
+    def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
         if engine not in ("h5kernel", "dlkernel", "dlio"):
             return f"{engine} does not use HDF5"
         form = str(workload.features(nodes, 1).get("format", "hdf5"))

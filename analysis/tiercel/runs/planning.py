@@ -25,7 +25,7 @@ from tiercel.runs.tracing import preload_library
 from tiercel.schedulers import scheduler_of
 from tiercel.schedulers.base import account
 from tiercel.site import load_site
-from tiercel.site.model import Site, Stack
+from tiercel.site.model import LayerChoice, Site, Stack
 from tiercel.site.mounts import read_mounts
 from tiercel.site.simulated import is_simulated
 from tiercel.study.assumptions import assumed_seconds
@@ -100,10 +100,10 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
 
     in_front = _find_layers(site, study)
 
-    def layer_unsupported(layer: str, engine: str, workload: Workload, nodes: int) -> str | None:
+    def layer_unsupported(choice: LayerChoice, engine: str, workload: Workload, nodes: int) -> str | None:
         if getattr(workload, "data_folder", None) is not None:
             return "data_folder: what is there already does not go through a layer"
-        return in_front[layer][0].unsupported(engine, workload, nodes)
+        return in_front[choice.layer][0].unsupported(engine, workload, nodes, choice.options)
 
     def objects_unsupported(engine: str, workload: Workload) -> str | None:
         return adapters[engine].unsupported_on_objects(workload)

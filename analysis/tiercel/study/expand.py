@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tiercel.errors import UserError, suggest
-from tiercel.site.model import Site, Stack
+from tiercel.site.model import LayerChoice, Site, Stack
 from tiercel.study.model import Doubling, Experiment, Study
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
@@ -13,7 +13,7 @@ from tiercel.study.workloads import Workload
 #: Returns why an engine cannot do a workload on so many nodes with so many processes on each, or None.
 Unsupported = Callable[[str, Workload, int, int], str | None]
 #: Returns why an engine cannot do a workload through a layer on so many nodes, or None.
-LayerUnsupported = Callable[[str, str, Workload, int], str | None]
+LayerUnsupported = Callable[[LayerChoice, str, Workload, int], str | None]
 
 #: Returns why an engine cannot do a workload on object storage, or None.
 ObjectsUnsupported = Callable[[str, Workload], str | None]
@@ -125,13 +125,16 @@ def expand(
                         notes,
                         apart,
                     )
-                    if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
+                    if not any(layer_unsupported(c, engine, workload, nodes) for c in stack.layers)
                     and not (stack.storage.objects and objects_unsupported(engine, workload))
                 ]
                 for stack in stacks:
                     problem = _objects_problem(stack, workload, reasons, objects_unsupported)
                     if problem:
                         note(notes, f"{experiment_name} on {stack.name}: {problem}")
+                    problem = _layers_problem(stack, workload, nodes, reasons, layer_unsupported)
+                    if problem:
+                        note(notes, f"{experiment_name}: {workload_name} is left out on {problem}")
     for (stack_name, said), names in apart.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         note(notes, f"{next(iter(names))}{more} on {stack_name}: {said}")
@@ -152,6 +155,22 @@ def _objects_problem(
         return "layers stand in front of files, not of objects"
     why = [unsupported(engine, workload) for engine, reason in reasons.items() if reason is None]
     return why[0] if all(why) else None
+
+
+def _layers_problem(
+    stack: Stack,
+    workload: Workload,
+    nodes: int,
+    reasons: Mapping[str, str | None],
+    unsupported: LayerUnsupported,
+) -> str | None:
+    """Return the layer of a stack through which no engine does a workload, and why, or None."""
+    able = [engine for engine, reason in reasons.items() if reason is None]
+    for choice in stack.layers:
+        why = [unsupported(choice, engine, workload, nodes) for engine in able]
+        if all(why):
+            return f"{stack.name} with {choice.layer}: {why[0]}"
+    return None
 
 
 def _on_stacks(

@@ -2,35 +2,40 @@
 
 For a run, a server is started on the run's own folder; the engine reaches it below a path of its own, by a
 preload library. So every request of the run goes through the scheduler, and the files lie on the storage.
+The server of a run on several nodes is on the first one, where the harness is, and all nodes reach it by TCP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import platform
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError, suggest
-from tiercel.layers.base import Layer, Place, View, layers
+from tiercel.layers.base import Layer, Options, Place, View, layers
 from tiercel.layers.fairshare.policies import SCHEDULERS, check_policy
 from tiercel.layers.fairshare.programs import find_programs, required_programs
 from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
-from tiercel.layers.fairshare.server import running_server
+from tiercel.layers.fairshare.server import Server, running_server
 from tiercel.programs import Installation
 from tiercel.site.model import Site
 from tiercel.study.workloads import Workload
 from tiercel.units import parse_size
 
-Options = Mapping[str, bool | int | float | str]
-
 #: Folders of a run's own folder: what the server keeps, and the path that only the library knows.
 _DATA, _VIEW = "fairshare", "shared"
+#: In the run's raw folder, as long as the run lasts.
+_TICKET = ".fairshare-ticket"
+_REACH = "tiercel.layers.fairshare.reach"
 
 
 @layers.register("fairshare")
 class FairShare(Layer):
     """Options: policy, scheduler, parallel (requests at a time), charge (bytes for an operation), rate (bytes
     per second that the storage gives), and of the run's job: job (name), size (nodes; default the run's),
-    priority."""
+    priority. On several nodes: cleartext (true: what goes over the network need not be encrypted), address
+    (under which other nodes reach the first one; default its name)."""
 
     name = "fairshare"
 
@@ -44,7 +49,10 @@ class FairShare(Layer):
         return "run `make layers`, which needs Rust's cargo"
 
     def check_options(self, options: Options, site: Site) -> None:
-        known = {"policy", "scheduler", "parallel", "charge", "rate", "job", "size", "priority"}
+        known = {
+            "policy", "scheduler", "parallel", "charge", "rate", "job", "size", "priority", "cleartext",
+            "address",
+        }  # fmt: skip
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"layer fairshare has no option {name!r}: {suggest(name, known)}")
@@ -54,15 +62,17 @@ class FairShare(Layer):
                 raise UserError(f"layer fairshare: scheduler {value!r}: {suggest(str(value), SCHEDULERS)}")
             if name in ("parallel", "size", "priority") and (not isinstance(value, int) or value < 1):
                 raise UserError(f"layer fairshare: {name} must be a whole number above 0")
+            if name == "cleartext" and not isinstance(value, bool):
+                raise UserError("layer fairshare: cleartext must be true or false")
             if name in ("charge", "rate"):
                 try:
                     parse_size(value)
                 except ValueError as error:
                     raise UserError(f"layer fairshare: {name} {value!r}: {error}") from None
 
-    def unsupported(self, engine: str, workload: Workload, nodes: int) -> str | None:
-        if nodes > 1:
-            return "the fairshare layer starts its server on the run's one node"
+    def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
+        if nodes > 1 and not options.get("cleartext"):
+            return "on several nodes nothing is encrypted: `options: {cleartext: true}` if the network may see it"
         if workload.operation == "sharing-servers":
             return "the workload starts servers of its own"
         if getattr(workload, "queue_depth", 1) > 1:
@@ -87,13 +97,44 @@ class FairShare(Layer):
         )
         log = place.output / "fairshare-server.log"
         try:
-            with running_server(programs, place.data / _DATA, arguments, log) as server:
+            with ExitStack() as ending:
+                server = ending.enter_context(
+                    running_server(programs, place.data / _DATA, [*arguments, *_listening(place)], log)
+                )
                 with Connection(server.socket) as connection:
                     ticket = connection.ticket(job)
+                # Not among the words of the engine's command, which everybody on its nodes may see.
+                file = ending.enter_context(_secret(place.output / _TICKET, ticket))
                 view = place.data / _VIEW
-                environment = client_environment(programs.library, str(view), str(server.socket), ticket)
-                yield View(view, environment)
+                address = _address(place, server)
+                yield View(view, client_environment(programs.library, str(view), address, f"@{file}"))
                 if server.process.poll() is not None:
                     raise RunFailed(f"layer fairshare: the server ended with {server.process.returncode}")
         except UserError as error:
             raise RunFailed(f"layer fairshare: {error}") from None
+
+
+def _listening(place: Place) -> list[str]:
+    return ["--listen", "0.0.0.0:0", "--cleartext"] if place.nodes > 1 else []
+
+
+def _address(place: Place, server: Server) -> str:
+    """Return where all nodes of the run reach the server; RunFailed where one does not."""
+    if place.nodes == 1:
+        return str(server.socket)
+    host = str(place.options.get("address", platform.node()))
+    assert place.each_node is not None
+    place.each_node(_REACH, [host, str(server.port)])
+    return f"tcp:{host}:{server.port}"
+
+
+@contextmanager
+def _secret(file: Path, ticket: str) -> Iterator[Path]:
+    """A file that has the ticket, for its owner alone, as long as this lasts."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    try:
+        file.write_text(ticket)
+        yield file
+    finally:
+        file.unlink(missing_ok=True)

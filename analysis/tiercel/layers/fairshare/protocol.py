@@ -62,8 +62,10 @@ class Connection:
     """
 
     def __init__(self, address: Path | str, ticket: str | None = None) -> None:
-        """Connect to the Unix socket of that path, or to tcp:HOST:PORT, which asks for a ticket."""
+        """Connect to the Unix socket of that path, or to tcp:HOST:PORT, which asks for a ticket (as
+        FAIRSHARE_TICKET has it: ``@`` and a file that holds it will do)."""
         self.address = address
+        ticket = _read(ticket) if ticket else None
         there = tcp_address(address)
         self._socket = socket.socket(socket.AF_UNIX if there is None else socket.AF_INET, socket.SOCK_STREAM)
         # Python's own timeout would not wait where others connect faster than the server takes them.
@@ -200,6 +202,18 @@ def tcp_address(address: Path | str) -> tuple[str, int] | None:
     if not host or not port.isdecimal():
         raise UserError(f"{address}: must be tcp:HOST:PORT")
     return host, int(port)
+
+
+def _read(ticket: str) -> str:
+    """Return a ticket itself; UserError where it is none."""
+    try:
+        text = Path(ticket[1:]).read_text().strip() if ticket.startswith("@") else ticket
+        bytes.fromhex(text)
+    except OSError as error:
+        raise UserError(f"FAIRSHARE_TICKET: {error.filename}: {error.strerror}") from None
+    except ValueError:
+        raise UserError("FAIRSHARE_TICKET is not a ticket, nor @ and a file that has one") from None
+    return text
 
 
 def _proof(ticket: str | None, challenge: bytes, nonce: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from tiercel.layers.fairshare.programs import Programs
 
 #: Longest path of a Unix socket (sockaddr_un), without its NUL.
 _SOCKET_PATH = 107
+_PORT = re.compile(r", TCP port (\d+)$", re.MULTILINE)
 _START_S = 15.0
 _END_S = 10.0
 
@@ -30,6 +32,8 @@ class Server:
     process: subprocess.Popen[str]
     socket: Path
     data: Path
+    port: int | None = None
+    """Of TCP, where `options` let it listen there."""
 
     @property
     def tree(self) -> Path:
@@ -64,8 +68,9 @@ def running_server(
                 preexec_fn=_in_own_namespace if own_mounts else ended_with_parent,  # noqa: PLW1509
             )  # fmt: skip
         try:
-            _await_ready(process, log)
-            yield Server(process, socket, data)
+            said = _await_ready(process, log)
+            port = _PORT.search(said)
+            yield Server(process, socket, data, int(port[1]) if port else None)
         finally:
             end(process)
 
@@ -75,12 +80,13 @@ def _in_own_namespace() -> None:
     namespace.leave()
 
 
-def _await_ready(process: subprocess.Popen[str], log: Path) -> None:
+def _await_ready(process: subprocess.Popen[str], log: Path) -> str:
+    """Return the line in which the server says where it listens."""
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], _START_S)
     line = process.stdout.readline() if ready else ""
     if "ready" in line:
-        return
+        return line
     if process.poll() is None and not line:
         try:
             process.wait(1.0)

@@ -201,6 +201,11 @@ impl Server {
         ring(self.nudge.as_raw_fd());
     }
 
+    /// Where clients of other machines are served, if they are.
+    pub fn tcp_port(&self) -> Option<u16> {
+        Some(self.tcp.as_ref()?.local_addr().ok()?.port())
+    }
+
     /// What has to be done now and then.
     pub(crate) fn tidy(&self) {
         self.handles.tidy();
