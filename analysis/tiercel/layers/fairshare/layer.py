@@ -72,7 +72,7 @@ class FairShare(Layer):
 
     def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
         if nodes > 1 and not options.get("cleartext"):
-            return "on several nodes nothing is encrypted: `options: {cleartext: true}` if the network may see it"
+            return "on several nodes nothing is encrypted: `options: {cleartext: true}` allows that"
         if workload.operation == "sharing-servers":
             return "the workload starts servers of its own"
         if getattr(workload, "queue_depth", 1) > 1:

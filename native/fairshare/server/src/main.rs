@@ -60,8 +60,13 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     // Unmounted when this goes, after the workers have ended.
     let _mounted = mount.map(|path| server::mount(&server, &path)).transpose()?;
     let whom = if serves_all() { "all users" } else { "its own user" };
-    let over_tcp = server.tcp_port().map_or(String::new(), |port| format!(", TCP port {port}"));
-    println!("fairshare-server: ready on {} for {whom}{over_tcp}", socket.display());
+    let over_tcp = server
+        .tcp_port()
+        .map_or(String::new(), |port| format!(", TCP port {port}"));
+    println!(
+        "fairshare-server: ready on {} for {whom}{over_tcp}",
+        socket.display()
+    );
     let _ = std::io::stdout().flush();
     tell_systemd("READY=1");
     let about = serde_json::json!({"policy": server.config.policy_name, "rate": server.config.rate,
