@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from tiercel.layers.fairshare.programs import find_programs
 
-from .conftest import Cluster
+from .conftest import SITE, Cluster
 
 pytestmark = pytest.mark.skipif(find_programs() is None, reason="the fairshare layer is not built")
 
@@ -18,7 +19,7 @@ title: Through a server on two nodes
 engines: [iokernel]
 stacks:
   - {storage: lustre1, layers: [{layer: fairshare, options: {policy: job-fair, cleartext: true}}]}
-  - {storage: lustre1, layers: [{layer: fairshare, options: {cleartext: true, address: 192.0.2.1}}]}
+  - {storage: lustre1, layers: [{layer: fairshare, options: {cleartext: true, address: 198.51.100.1}}]}
   - {storage: lustre1, layers: [fairshare]}
 repetitions: {minimum: 1, maximum: 1}
 twins: false
@@ -33,18 +34,21 @@ experiments:
 
 
 def test_all_nodes_reach_the_one_server(cluster: Cluster) -> None:
-    """The second stack's server is where nobody answers (RFC 5737), the third one has nobody's leave."""
+    """The second stack's server is where nobody answers (RFC 5737); the third one has nobody's leave."""
     cluster.study(STUDY)
     said = cluster.snakemake().communicate(timeout=400)[0]
     records = [json.loads(path.read_text()) for path in cluster.results.glob("raw/*/record.json")]
     good = [record for record in records if record["status"] == "ok"]
     bad = [record for record in records if record["status"] != "ok"]
     assert (len(good), len(bad)) == (1, 1), said + cluster.logs()
-    assert "does not reach the server on 192.0.2.1" in bad[0]["reason"]
+    assert "does not reach the server on 198.51.100.1" in bad[0]["reason"]
     assert "address" in bad[0]["reason"]
     # Only the server's library knows the folder that the engine wrote to, and its ticket stands nowhere.
     words = good[0]["steps"][0]["argv"]
     assert any(word.startswith("FAIRSHARE_SERVER=tcp:") for word in words)
     assert any(word.startswith("FAIRSHARE_TICKET=@") for word in words)
     assert not list(cluster.results.glob("raw/*/.fairshare-ticket"))
-    assert "lustre1 with fairshare: on several nodes nothing is encrypted" in said
+    planned = cluster.inside(sys.executable, "-m", "tiercel", "plan", "--site", SITE, "--study", "tiny")
+    assert "shared is left out on lustre1 with fairshare: on several nodes nothing is encrypted" in " ".join(
+        planned.split()
+    )
