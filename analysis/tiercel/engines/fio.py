@@ -57,7 +57,7 @@ class Fio(Engine):
         if nodes > 1:
             return "fio is started on one node"
         if workload.api != "posix":
-            return "fio has no MPI-IO"
+            return "fio has no MPI-IO and no HDF5"
         if workload.verify:
             return "fio checks only data in a format of its own"
         if workload.wear_out:

@@ -34,7 +34,9 @@ static bool answered(int argc, char **argv)
     if (argc == 2 && strcmp(last, "--version") == 0)
         printf("iokernel %s\n", IOKERNEL_VERSION);
     else if (argc == 2 && strcmp(last, "--capabilities") == 0)
-        document_capabilities();
+        document_capabilities(NULL);
+    else if (argc == 4 && strcmp(argv[1], "--hdf5.library") == 0 && strcmp(last, "--capabilities") == 0)
+        document_capabilities(argv[2]);
     else if ((argc == 2 || (argc == 3 && strcmp(argv[1], "md") == 0)) &&
              (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0))
         fputs(argc == 2 ? usage_data : usage_md, stdout);

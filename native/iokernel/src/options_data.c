@@ -17,6 +17,7 @@ enum {
     OPTION_PREALLOCATE,
     OPTION_FILE_VIEW,
     OPTION_DIRECT,
+    OPTION_HDF5,
     OPTION_PHASES,
     OPTION_DEPTH,
     OPTION_EVICT,
@@ -36,6 +37,7 @@ static const struct option long_options[] = {
     {"mpiio.preallocate", no_argument, NULL, OPTION_PREALLOCATE},
     {"mpiio.useFileView", no_argument, NULL, OPTION_FILE_VIEW},
     {"posix.odirect", no_argument, NULL, OPTION_DIRECT},
+    {"hdf5.library", required_argument, NULL, OPTION_HDF5},
     {"phases", required_argument, NULL, OPTION_PHASES},
     {"queue-depth", required_argument, NULL, OPTION_DEPTH},
     {"evict", no_argument, NULL, OPTION_EVICT},
@@ -175,6 +177,7 @@ static int apply(struct job *job, struct data_options *o, int code, const char *
     case OPTION_FILE_VIEW: o->file_view = true; return EXIT_DONE;
     case 'B':
     case OPTION_DIRECT: o->direct = true; return EXIT_DONE;
+    case OPTION_HDF5: o->hdf5_library = value; return EXIT_DONE;
     case OPTION_WEAR_OUT: o->wear_out = true; return EXIT_DONE;
     case OPTION_EVICT: o->evict = true; return EXIT_DONE;
     case OPTION_BEHIND: o->behind = true; return EXIT_DONE;

@@ -125,7 +125,9 @@ def test_a_full_device_is_named_as_such(mpi):
 
 def test_capabilities_name_the_library(mpi):
     document = mpi(1)("--capabilities").document
-    assert document["mpi"] is True and document["apis"] == ["POSIX", "MPIIO"] and document["mpiLibrary"]
+    assert (
+        document["mpi"] is True and document["apis"] == ["POSIX", "MPIIO", "HDF5"] and document["mpiLibrary"]
+    )
 
 
 def test_md(mpi):

@@ -26,8 +26,10 @@ class DataWorkload(Workload):
     """Reads or writes of file contents."""
 
     operation: Literal["write", "read"]
-    api: Literal["posix", "mpiio"] = Field(default="posix", description="calls of POSIX, or of MPI-IO")
-    collective: bool = Field(default=False, description="collective calls of MPI-IO")
+    api: Literal["posix", "mpiio", "hdf5"] = Field(
+        default="posix", description="calls of POSIX, of MPI-IO, or of HDF5"
+    )
+    collective: bool = Field(default=False, description="collective calls of MPI-IO or HDF5")
     file_view: bool = Field(default=False, description="a file view says where the data goes")
     preallocate: bool = Field(default=False, description="make room before writing")
     layout: Literal["file-per-process", "shared"] = Field(
@@ -83,10 +85,10 @@ class DataWorkload(Workload):
         if block % self.transfer_size:
             raise ValueError("block_size must be a multiple of transfer_size")
         if self.collective and self.api == "posix":
-            raise ValueError("collective needs api: mpiio")
-        if self.file_view and self.api == "posix":
+            raise ValueError("collective needs api: mpiio or hdf5")
+        if self.file_view and self.api != "mpiio":
             raise ValueError("file_view needs api: mpiio")
-        if self.preallocate and self.api == "posix":
+        if self.preallocate and self.api != "mpiio":
             raise ValueError("preallocate needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
@@ -105,6 +107,11 @@ class DataWorkload(Workload):
         if self.unique_directories and self.layout == "shared":
             raise ValueError("unique_directories needs layout: file-per-process")
         return self
+
+    @property
+    def needs_mpi(self) -> bool:
+        """Whether forked processes cannot do it: a file of one process is HDF5 without MPI too."""
+        return self.api == "mpiio" or (self.api == "hdf5" and (self.collective or self.layout == "shared"))
 
     @property
     def access_type(self) -> Access:
