@@ -28,6 +28,7 @@ def study(**workload: Any) -> dict[str, Any]:
         ),
         (study(transfer_size="1MB"), ["w.transfer_size", "ambiguous", "1MiB"]),
         (study(api="posx"), ["w.api", "'posix', 'mpiio' or 'hdf5'", "'posx'"]),
+        (study(another_client=True), ["another_client is of a read of what another program start wrote"]),
         (study(operation="reed"), ["w: operation 'reed' is unknown", "did you mean read"]),
         (study(operation="metadata"), ["w.segments", "unknown key", "items_per_process"]),
         (study(operation="read", access="WO"), ["WO is no read access", "RO, RAW, RAR"]),

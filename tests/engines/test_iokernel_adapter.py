@@ -77,6 +77,17 @@ def test_hdf5_needs_a_library_and_under_mpi_a_parallel_one(
     assert "-a HDF5 " in line and ("--hdf5.library /l/libhdf5.so" in line) == (library is not None)
 
 
+def test_one_node_reads_what_another_wrote(task: Callable[..., Task], tmp_path: Path) -> None:
+    workload = data(operation="read", another_client=True)
+    write, read = rendered(task(workload))
+    assert "--on-node 0" in write and "--on-node 1" in read
+    # On several nodes readers are moved away from writers, and nobody waits.
+    assert not any("--on-node" in line for line in rendered(task(workload, nodes=2)))
+    for name in ("write", "read"):
+        (tmp_path / f"{name}.json").write_text(document(result(name)))
+    assert [m.cross_node_fraction for m in IOKernel().parse(task(workload), tmp_path)] == [None, 1.0]
+
+
 def result(access: str, **keys: Any) -> dict[str, Any]:
     return {
         "access": access, "accessHistory": "WO", "bytesMoved": 100, "bytesExpected": 100, "operations": 10,

@@ -54,7 +54,7 @@ class Fio(Engine):
             return "fio moves data only"
         if workload.repeats > 1:
             return "fio does its phases once (repeats: 1)"
-        if nodes > 1:
+        if nodes > 1 or workload.waiting_nodes(nodes):
             return "fio is started on one node"
         if workload.api != "posix":
             return "fio has no MPI-IO and no HDF5"

@@ -98,6 +98,8 @@ class IOKernel(Engine):
             setattr(found[-1], name, value)
         if cold:
             found[-1].access = "RO"
+        if _of_another(task):
+            found[-1].cross_node_fraction = 1.0
         return found
 
     def within(self, task: Task, output: Path) -> list[Within]:
@@ -159,6 +161,8 @@ class IOKernel(Engine):
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
         if w.reorder != "none" and "r" in phases and not (random and w.layout == "shared"):
             argv += ["--task-offset", str(w.reorder)] if isinstance(w.reorder, int) else ["-C"]
+        if _of_another(task):
+            argv += ["--on-node", "0" if setup else "1"]
         if w.repeats > 1 and not setup:
             argv += ["-i", str(w.repeats)]
         if w.queue_depth > 1:
@@ -189,6 +193,11 @@ class IOKernel(Engine):
         if isinstance(stride, int) and stride % task.processes:
             argv += ["-N", str(stride)]
         return tuple(argv)
+
+
+def _of_another(task: Task) -> bool:
+    """Whether the task's one node reads what another wrote: each start is of one of the job's two nodes."""
+    return isinstance(task.workload, DataWorkload) and task.workload.waiting_nodes(task.nodes) > 0
 
 
 def _no_hdf5(workload: DataWorkload) -> str | None:

@@ -57,6 +57,8 @@ class IOR(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload):
             return "IOR moves data only"
+        if workload.waiting_nodes(nodes):
+            return "IOR cannot leave one of two nodes waiting (another_client)"
         if workload.repeats > 1:
             return "IOR's repetitions are not read as one run (repeats: 1)"
         if workload.queue_depth > 1:

@@ -150,7 +150,7 @@ def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -
     """
     if site.scheduler is None:
         return PART_SIZE
-    mean = fmean(assumed_seconds(c) for c in configurations if c.nodes == nodes)
+    mean = fmean(assumed_seconds(c) for c in configurations if c.job_nodes == nodes)
     return max(1, min(PART_SIZE, int(site.scheduler.walltime / 2 / mean)))
 
 

@@ -91,7 +91,9 @@ def expand(
             raise UserError(f"{where}.engines: none of {', '.join(experiment.engines)} is installed")
         started_by = "fork" if experiment.launcher == "fork" else launcher
         for nodes, processes in _scales(experiment, site, where, notes):
-            for workload_name, workload in experiment.all_workloads().items():
+            alone = site.nodes <= nodes or started_by == "fork"
+            for workload_name, wanted in experiment.all_workloads().items():
+                workload = _on_site(workload_name, wanted, nodes, site, alone, apart)
                 reasons = {e: unsupported(e, workload, nodes, processes, started_by) for e in chosen}
                 if experiment.launcher == "fork" and getattr(workload, "needs_mpi", False):
                     raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
@@ -128,7 +130,10 @@ def expand(
                         notes,
                         apart,
                     )
-                    if not any(layer_unsupported(c.layer, engine, workload, nodes) for c in stack.layers)
+                    if not any(
+                        layer_unsupported(c.layer, engine, each, nodes + each.waiting_nodes(nodes))
+                        for c in stack.layers
+                    )
                     and not (stack.storage.objects and objects_unsupported(engine, workload))
                 ]
                 for stack in stacks:
@@ -145,9 +150,20 @@ def expand(
     return found
 
 
+#: Said of a read that another node cannot prepare (another_client).
+_ALONE = "no other node takes part, so a node reads what it wrote itself, evicted before"
+
 #: By stack, and what is otherwise on it over several nodes (or by experiment, and why): the workloads of
 #: which that is true, each once.
 Apart = dict[tuple[str, str], dict[str, None]]
+
+
+def _on_site(name: str, workload: Workload, nodes: int, site: Site, alone: bool, apart: Apart) -> Workload:
+    """Return a workload as it is done where no other node takes part (`alone`), and say so in `apart`."""
+    if not (alone and workload.waiting_nodes(nodes)):
+        return workload
+    apart.setdefault((f"site {site.site}", _ALONE), {})[name] = None
+    return workload.without_others()
 
 
 def _objects_problem(
@@ -185,7 +201,9 @@ def _on_stacks(
         if not alone:
             yield stack, workload
             continue
-        each, said = workload.node_local() if nodes > 1 else (workload, "")
+        each, said = workload.node_local() if nodes > 1 else (workload.without_others(), "")
+        if each is not None and workload.waiting_nodes(nodes) > each.waiting_nodes(nodes):
+            said = _ALONE
         if said:
             apart.setdefault((stack.name, said), {})[name] = None
         if each is not None:

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     if (answered(argc, argv))
         return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
     bool speaks = comm_start(&argc, &argv);
-    struct job job = {.argc = argc, .argv = argv, .own_session = true, .began = clock_epoch()};
+    struct job job = {.argc = argc, .argv = argv, .node_wanted = -1, .own_session = true, .began = clock_epoch()};
     job.personality = choose(argc, argv);
     int status = job.personality->parse(&job, speaks);
     if (status == EXIT_DONE && speaks)

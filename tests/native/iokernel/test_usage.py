@@ -14,6 +14,7 @@ MISTAKES = {
     "no segments": (["-s 0"], "-s"),
     "segments beyond addressing": (["-b 1024t -t 1m -s 2000000000"], "-b"),
     "unknown api": (["-a NCMPI"], "-a"),
+    "forked processes on another node": (["--on-node 1"], "--on-node"),
     "random without choice": (["-z -t 4k -b 4k"], "-z"),
     "random phase without choice": (["--phases w,rz -t 4k -b 4k"], "-z"),
     "collective POSIX": (["-c"], "-c"),
