@@ -273,7 +273,7 @@ def test_the_telling_line_of_a_traceback() -> None:
 def test_one_node_reads_what_another_wrote(
     new_run: NewRun, equipment: NewEquipment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes of the one node and two of the other (pretended) one: in each step only two do anything."""
+    """Two processes of one node and two of another (pretended) one: in each step only two do anything."""
     monkeypatch.setenv("IOR_FAKE_TASK_PER_NODES", "2")
     run = new_run(launcher="mpiexec", operation="read", another_client=True)
     outcome = execute(run, equipment("mpiexec"))
