@@ -44,7 +44,7 @@ help:
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
 	@echo 'make gateway       a server of objects (Versity S3 gateway), for the tests of object storage (a minute; Go)'
-	@echo 'make parallel-hdf5 an HDF5 with MPI, for the tests of cachevol that need one (minutes; cargo, cmake)'
+	@echo 'make parallel-hdf5 an HDF5 with MPI: HDF5 of several processes in sweeps, tests of cachevol (minutes; cargo, cmake)'
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
 	@echo 'make docs          the documentation as a site: build/docs/index.html (opens offline, with search)'

@@ -64,7 +64,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 #: The sites that come with tiercel. A user's own, beside them, are the user's: no test asks about those.
 SHIPPED = (
-    "frontera", "lassen", "local", "quartz", "ruby", "slurm-virtual", "summit", "theta", "thetagpu", "wombat",
+    "frontera", "lassen", "local", "quartz", "ruby", "sierra", "slurm-virtual", "summit", "theta",
+    "thetagpu", "wombat",
 )  # fmt: skip
 
 TINY = """

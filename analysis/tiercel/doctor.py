@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.engines import engines
+from tiercel.engines.hdf5_library import HOW, hdf5_library
 from tiercel.launchers import resolve
 from tiercel.layers import layers
 from tiercel.programs import BROWSERS, program
@@ -93,6 +94,12 @@ def _measuring() -> Iterator[Part]:
     yield Part(
         group, "cachestat", "the kernel has it" if able.get("cachestat") else "",
         "tells quickly what of a file is in the page cache; mincore does, more slowly", "Linux 6.5",
+    )  # fmt: skip
+    hdf5 = hdf5_library()
+    said = "" if hdf5 is None else f"{hdf5.version}, {'parallel' if hdf5.parallel else 'serial'}"
+    yield Part(
+        group, "HDF5", said, "interface hdf5 of data workloads; parallel: files that processes share",
+        f"{_pip()} install h5py; parallel: {HOW}",
     )  # fmt: skip
     pressure = Path("/proc/pressure/io").exists()
     yield Part(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tiercel.engines import Installation, Task
+from tiercel.engines.hdf5_library import HDF5Library
 from tiercel.engines.iokernel import IOKernel
 from tiercel.errors import RunFailed
 
@@ -51,6 +52,40 @@ def test_it_forks_its_processes_where_there_is_no_mpi(task: Callable[..., Task])
     # -n is items to the metadata part.
     (line,) = rendered(task(metadata(), launcher="fork"))
     assert line.startswith("iokernel md --processes 2 -n 20 ")
+
+
+@pytest.mark.parametrize(
+    ("library", "forked", "by_mpi"),
+    [
+        (None, "finds no HDF5 library", "finds no HDF5 library"),
+        (HDF5Library("/l/libhdf5.so", "2.0.0", False), None, "HDF5 2.0.0 is serial"),
+        (HDF5Library("/l/libhdf5.so", "1.14.6", True), None, None),
+    ],
+)
+def test_hdf5_needs_a_library_and_under_mpi_a_parallel_one(
+    task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch, library: HDF5Library | None,
+    forked: str | None, by_mpi: str | None,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tiercel.engines.iokernel.hdf5_library", lambda: library)
+    workload = data(operation="write", api="hdf5")
+    for launcher, says in (("fork", forked), ("mpiexec", by_mpi)):
+        engine = IOKernel()
+        why = engine.unsupported(workload, 1) or engine.unsupported_started_by(workload, launcher)
+        assert (why is None) == (says is None) and (says or "") in (why or "")
+        assert engine.unsupported_started_by(data(operation="write"), launcher) is None
+    (line,) = rendered(task(workload))
+    assert "-a HDF5 " in line and ("--hdf5.library /l/libhdf5.so" in line) == (library is not None)
+
+
+def test_one_node_reads_what_another_wrote(task: Callable[..., Task], tmp_path: Path) -> None:
+    workload = data(operation="read", another_client=True)
+    write, read = rendered(task(workload))
+    assert "--on-node 0" in write and "--on-node 1" in read
+    # On several nodes readers are moved away from writers, and nobody waits.
+    assert not any("--on-node" in line for line in rendered(task(workload, nodes=2)))
+    for name in ("write", "read"):
+        (tmp_path / f"{name}.json").write_text(document(result(name)))
+    assert [m.cross_node_fraction for m in IOKernel().parse(task(workload), tmp_path)] == [None, 1.0]
 
 
 def result(access: str, **keys: Any) -> dict[str, Any]:

@@ -145,6 +145,9 @@ def test_a_cold_read_is_prepared_by_iokernel_over_the_same_files(
     [
         ({"operation": "write", "queue_depth": 4}, "one operation in flight"),
         ({"operation": "write", "direct": True, "api": "mpiio"}, "POSIX only"),
+        ({"operation": "write", "direct": True, "api": "hdf5"}, "POSIX only"),
+        ({"operation": "read", "api": "hdf5", "pattern": "random"}, "no random order with HDF5"),
+        ({"operation": "write", "api": "hdf5", "access": "WAW"}, "cannot write them twice"),
         ({"operation": "write", "stonewall": 0.5}, "whole number of seconds"),
         ({"operation": "write", "transfer_size": 4, "block_size": 4}, "multiples of 8"),
         ({"operation": "read", "layout": "shared", "pattern": "random", "reorder": 1}, "random order"),
@@ -409,3 +412,16 @@ def test_it_moves_what_iokernel_moves(keys: Any, really_run: Callable[..., Any])
     assert facts(theirs) == facts(ours)
     if workload.wants_cold:
         assert theirs.measurements[-1].resident_method == ours.measurements[-1].resident_method
+
+
+@pytest.mark.parametrize(
+    ("apis", "reason"), [("POSIX|MPIIO|MMAP", "IOR is built without HDF5"), ("POSIX|HDF5|MPIIO", None)]
+)
+def test_whether_it_was_built_with_hdf5_it_says_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apis: str, reason: str | None
+) -> None:
+    program = tmp_path / "ior"
+    program.write_text(f"#!/bin/sh\necho '  -a=POSIX                      API for I/O [{apis}]'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("tiercel.engines.probing.program", lambda _name: program)
+    assert IOR().unsupported(data(operation="write", api="hdf5"), 1) == reason

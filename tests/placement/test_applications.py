@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tiercel.launchers import resolve
+from tiercel.placement.applications.lammps import Lammps
 from tiercel.placement.applications.measure import available, measure
+from tiercel.placement.applications.parallel import HaccIO, Stencil
 from tiercel.placement.applications.truth import load_samples
 from tiercel.programs import program
 from tiercel.results.raw import RawStore
 from tiercel.runs.execute import Equipment, execute
+from tiercel.runs.tracing import preload_library
 from tiercel.site.model import Site, Storage
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.plan import Run
@@ -62,6 +66,62 @@ def test_what_is_not_installed_is_named_with_its_package(monkeypatch: pytest.Mon
     found, notes = available(["lammps"])
     assert not found
     assert "lmp is not on PATH" in notes[0]
+
+
+@pytest.mark.skipif(
+    preload_library() is None or program("mpiexec") is None, reason="DFTracer or mpiexec is not installed"
+)
+def test_a_parallel_application_runs_on_several_processes_and_its_files_are_samples(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes of 1,024 particles of 38 bytes, written and read once, behind a header of 2 + 2 numbers
+    for each process of a file."""
+    small = [v for v in HaccIO.variants if v.name in ("mpiio-shared-small", "posix-file-per-process-small")]
+    monkeypatch.setattr(HaccIO, "variants", tuple(small))
+    results = tmp_path / "results"
+    ran = list(measure(site, results, repetitions=1, only=["hacc"]))
+    assert [reason for *_, reason in ran] == [""] * 4 and {run.processes for _, _, run, _ in ran} == {2}
+    table, more = load_samples(results, ["one", "two"], tmp_path / "cache")
+    assert more["notes"] == []
+    shared, own = (
+        table[table["variant"] == "mpiio-shared-small"],
+        table[table["variant"] != "mpiio-shared-small"],
+    )
+    particles = 2 * 1024 * 38
+    # Checkpoint and restart; the header is written alone.
+    assert (shared["files"].sum(), shared["bytes"].sum()) == (1, 2 * particles + 6 * 8)
+    assert (own["files"].sum(), own["bytes"].sum()) == (2, 2 * particles + 2 * 4 * 8)
+    files = more["files"]["hacc.mpiio-shared-small"]
+    assert files["num_ranks"].tolist() == [2] and files["processes"].tolist() == [2]
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    preload_library() is None or program("mpiexec") is None, reason="DFTracer or mpiexec is not installed"
+)
+@pytest.mark.parametrize("processes", [2, 3])
+def test_every_parallel_program_reads_what_it_wrote(tmp_path: Path, site: Site, processes: int) -> None:
+    """They compare it themselves, and fail where it differs."""
+    several = site.model_copy(update={"processes_per_node": processes})
+    ran = list(measure(several, tmp_path / "results", repetitions=1, only=["hacc", "stencil"]))
+    assert {(run.processes, reason) for _, _, run, reason in ran} == {(processes, "")}
+    table, more = load_samples(tmp_path / "results", ["one", "two"], tmp_path / "cache")
+    assert more["notes"] == [] and set(table["variant"]) == {
+        v.name for a in (HaccIO, Stencil) for v in a.variants
+    }
+
+
+def test_without_mpi_parallel_programs_are_left_out_and_so_are_parallel_variants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Lammps, "missing", lambda _self: None)
+    monkeypatch.setattr("tiercel.placement.applications.measure._lacks_tracer", lambda _application: None)
+    found, notes = available(["lammps", "hacc"], resolve("fork"))
+    assert list(found) == ["lammps"]
+    assert notes == [
+        "lammps goes without its parallel variants: launcher fork has no MPI",
+        "hacc left out: its processes need MPI, and launcher fork has none",
+    ]
 
 
 @needs_iokernel

@@ -74,3 +74,19 @@ def test_impossible_combinations_do_not_occur() -> None:
         assert not (p["access"] in ("RO", "RAW") and p["fsync"] != "none")
         assert not (p["pattern"] == "random" and p["accesses_per_open"] == 1)
         assert not (p["collective"] and (p["api"] == "posix" or p["layout"] != "shared"))
+
+
+def test_hdf5_has_one_data_set_and_what_ior_has_of_it() -> None:
+    sweep = Sweep(
+        size="all",
+        levels={**LEVELS, "api": ["hdf5"], "file_view": [False, True],
+                "layout": ["file-per-process", "shared"], "pattern": ["sequential", "random"],
+                "fsync": ["none", "write"]},
+    )  # fmt: skip
+    for p in sweep.feasible():
+        assert not p["file_view"] and not p["preallocate"]
+        assert not (p["collective"] and p["layout"] != "shared")
+        assert not (p["fsync"] == "write" and p["layout"] == "shared" and p["pattern"] == "random")
+    one = sweep.workloads["wo-64k-x16-shared-hdf5-coll"]
+    assert (one.segments, one.block_size, one.transfer_size) == (1, 1024**2, 65536)
+    assert one.needs_mpi and not sweep.workloads["wo-64k-x16-fpp-hdf5"].needs_mpi

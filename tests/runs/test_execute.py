@@ -267,3 +267,16 @@ def test_the_telling_line_of_a_traceback() -> None:
     )
     assert last_line("slurm: error: no such partition\nbye") == "slurm: error: no such partition"
     assert last_line("one\ntwo") == "two"
+
+
+@pytest.mark.mpi
+def test_one_node_reads_what_another_wrote(
+    new_run: NewRun, equipment: NewEquipment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes of one node and two of another (pretended) one: in each step only two do anything."""
+    monkeypatch.setenv("IOR_FAKE_TASK_PER_NODES", "2")
+    run = new_run(launcher="mpiexec", operation="read", another_client=True)
+    outcome = execute(run, equipment("mpiexec"))
+    assert outcome.reason == ""
+    (read,) = [m for m in outcome.measurements if m.role == "measured"]
+    assert (read.bytes_moved, read.cross_node_fraction, read.access) == (2 * 2**20, 1.0, "RO")

@@ -286,7 +286,7 @@ def test_cancel(machine: Machine, site: str, program: str) -> None:
     assert machine.words == [program, "1", "2"]
 
 
-@pytest.mark.parametrize("site", ["lassen", "summit", "theta", "thetagpu"])
+@pytest.mark.parametrize("site", ["lassen", "sierra", "summit", "theta", "thetagpu"])
 def test_a_refused_job_fails_and_prints_no_number(machine: Machine, jobscript: Path, site: str) -> None:
     done = machine.call(SITES / site / "submit", "4", "30", "closed", str(jobscript), code=255)
     assert done.returncode == 255

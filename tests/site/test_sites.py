@@ -34,6 +34,24 @@ def test_site_has_link_and_profile(name: str) -> None:
     assert site.scheduler is not None
 
 
+#: Table I of paper 002: type of the file system, name and bytes (a node's) of the storage of a node.
+STORAGE_HIERARCHY = {
+    "theta": ("lustre", "ssd", 128e9),
+    "thetagpu": ("lustre", "nvme", 15e12),
+    "sierra": ("gpfs", "nvme", 1.6e12),
+    "summit": ("gpfs", "nvme", 1.6e12),
+    "fugaku": ("lustre", "nvme", 1.6e12 / 16),  # one for 16 nodes
+}
+
+
+@pytest.mark.parametrize("name", STORAGE_HIERARCHY)
+def test_the_storage_hierarchy_is_the_papers(name: str) -> None:
+    kind, local, size = STORAGE_HIERARCHY[name]
+    storages = load_site(name, CHECKOUT).storages
+    assert {s.type for s in storages.values() if s.medium == "network"} == {kind}
+    assert storages[local].capacity == pytest.approx(size, rel=0.03)  # what the maker calls a TB
+
+
 #: What the papers measured, the storage delivering it: none may lie above the ceiling of its site.
 #: (site, storage, operation, nodes, bytes per second of all nodes, where it stands)
 MEASURED = [

@@ -49,6 +49,6 @@ def test_all_nodes_reach_the_one_server(cluster: Cluster) -> None:
     assert any(word.startswith("FAIRSHARE_TICKET=@") for word in words)
     assert not list(cluster.results.glob("raw/*/.fairshare-ticket"))
     planned = cluster.inside(sys.executable, "-m", "tiercel", "plan", "--site", SITE, "--study", "tiny")
-    assert "shared is left out on lustre1 with fairshare: on several nodes nothing is encrypted" in " ".join(
+    assert "shared is left out (lustre1 with fairshare: on several nodes nothing is encrypted" in " ".join(
         planned.split()
     )

@@ -18,10 +18,11 @@ SITES = SHIPPED
 #: Sites that are a machine of their own; `local` is whatever machine this is.
 NAMED = [site for site in SITES if site != "local"]
 
-#: From the papers' machines: Lassen and Summit are POWER9, Theta Knights Landing, ThetaGPU AMD Rome (Zen 2),
-#: Wombat A64FX, Ruby and Frontera Cascade Lake, Quartz Broadwell.
+#: From the papers' machines: Lassen, Sierra and Summit are POWER9, Theta Knights Landing, ThetaGPU AMD Rome
+#: (Zen 2), Wombat A64FX, Ruby and Frontera Cascade Lake, Quartz Broadwell.
 TARGETS = {
-    "lassen": "power9le", "summit": "power9le", "ruby": "cascadelake", "quartz": "broadwell",
+    "lassen": "power9le", "sierra": "power9le", "summit": "power9le", "ruby": "cascadelake",
+    "quartz": "broadwell",
     "wombat": "a64fx", "theta": "mic_knl", "thetagpu": "zen2", "frontera": "cascadelake",
     "slurm-virtual": "x86_64",
 }  # fmt: skip
@@ -55,7 +56,7 @@ def test_compiler_mpi_scheduler_and_python_are_the_sites(site: str) -> None:
     wanted = {"gcc", "python", mpi}
     # Cobalt is not in Spack, and nothing links to it.
     if site not in ("theta", "thetagpu"):
-        wanted |= {"lsf"} if site in ("lassen", "summit") else {"slurm"}
+        wanted |= {"lsf"} if site in ("lassen", "sierra", "summit") else {"slurm"}
     architecture = required_architecture(CHECKOUT / "site-configs" / site / "spack")
     assert architecture is not None
     for name in wanted:

@@ -15,6 +15,7 @@ from tiercel.study.plan import order_runs
 from .test_plan import site, study
 
 LAYERED = [{"storage": "all"}, {"storage": "all", "layers": ["cache"]}]
+LOCAL = {"type": "xfs", "mount": "/", "scratch": "/tmp/x", "medium": "disk"}
 WRITE = {"w": {"operation": "write", "segments": 3}}
 
 
@@ -106,6 +107,28 @@ def test_an_engine_that_is_not_there() -> None:
         of(False)
     with pytest.raises(UserError, match="is none of the study's engines"):
         study(experiments={"e": {"workloads": WRITE, "engines": ["ior"]}})
+
+
+def test_one_node_reads_what_another_wrote_where_there_is_another() -> None:
+    """The site has 4 nodes; the job of the read has two, and its numbers are of one."""
+    reads = {"r": {"operation": "read", "segments": 3, "another_client": True}}
+    found, notes = expanded({"nodes": [1, 2], "workloads": {**WRITE, **reads}})
+    jobs = {(c.name, c.nodes): c.job_nodes for c in found}
+    assert jobs == {("w", 1): 1, ("w", 2): 2, ("r", 1): 2, ("r", 2): 2} and notes == []
+    s = study(twins=False, experiments={"e": {"workloads": reads}})
+    (batch, *_), at = order_runs(site(), s, [c for c in found if c.name == "r"], 1000).batches, site()
+    assert batch.nodes == 2
+    alone = "no other node takes part, so a node reads what it wrote itself, evicted before"
+    for experiment, where, said in (
+        ({"launcher": "fork"}, at, "site s"),
+        ({}, site(nodes=1), "site s"),
+        ({"stacks": ["n"]}, site(storages={"n": LOCAL, "b": LOCAL}, scheduler={"name": "slurm"}), "n"),
+    ):
+        notes = []
+        s = study(experiments={"e": {"workloads": reads, **experiment}})
+        (one, *_) = expand(s, where, {"iokernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+        assert one.job_nodes == 1 and one.workload.another_client is None
+        assert notes == [f"r on {said}: {alone}"]
 
 
 def test_twins_and_traces_of_one_experiment() -> None:

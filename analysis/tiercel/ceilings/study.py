@@ -75,7 +75,7 @@ def configurations_of(site: Site, study: Study) -> list[Configuration]:
     experiments = {name: e.model_copy(update={"engines": []}) for name, e in study.experiments.items()}
     layers = {choice.layer: "" for choice in study.layer_choices()}
     any_engine = study.model_copy(update={"experiments": experiments})
-    return expand(any_engine, site, {"any": ""}, "any", lambda _e, _w, _n, _p: None, layers)
+    return expand(any_engine, site, {"any": ""}, "any", lambda *_: None, layers)
 
 
 def rows_of(configurations: Iterable[Configuration], site: Site) -> list[Row]:

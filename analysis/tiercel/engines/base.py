@@ -93,6 +93,10 @@ class Engine(ABC):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         """Return why this engine cannot do `workload`, or None when it can."""
 
+    def unsupported_started_by(self, workload: Workload, launcher: str) -> str | None:
+        """Return why this engine cannot do `workload` in processes that `launcher` starts, or None."""
+        return None
+
     def unsupported_on_objects(self, workload: Workload) -> str | None:
         """Return why this engine cannot do `workload` on object storage, or None when it can."""
         return ONLY_DL

@@ -36,7 +36,15 @@ def prepare_step(
         return None
     argv = [
         *head,
-        *("-a", "POSIX", "-t", str(workload.transfer_size), "-b", str(block)),
+        # An HDF5 file holds more than the data; nothing goes through HDF5 here.
+        *(
+            "-a",
+            "HDF5" if workload.api == "hdf5" else "POSIX",
+            "-t",
+            str(workload.transfer_size),
+            "-b",
+            str(block),
+        ),
         *("-s", str(workload.bytes_per_process(task.processes_per_node) // block)),
         *("-o", str(task.data / "data"), "-k", "-E", "-r", "--prepare-only", "--evict", "--behind", *reorder),
         *(["-F"] if workload.layout == "file-per-process" else []),

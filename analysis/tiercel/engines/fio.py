@@ -54,10 +54,10 @@ class Fio(Engine):
             return "fio moves data only"
         if workload.repeats > 1:
             return "fio does its phases once (repeats: 1)"
-        if nodes > 1:
+        if nodes > 1 or workload.waiting_nodes(nodes):
             return "fio is started on one node"
         if workload.api != "posix":
-            return "fio has no MPI-IO"
+            return "fio has no MPI-IO and no HDF5"
         if workload.verify:
             return "fio checks only data in a format of its own"
         if workload.wear_out:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
+from tiercel.engines.hdf5_library import HOW, hdf5_library
 from tiercel.engines.iokernel_within import hidden, within_phase
 from tiercel.engines.within import Within
 from tiercel.errors import RunFailed
@@ -48,7 +49,17 @@ class IOKernel(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload | MetadataWorkload):
             return "iokernel does data and metadata only"
+        if isinstance(workload, DataWorkload) and workload.api == "hdf5":
+            return _no_hdf5(workload)
         return None
+
+    def unsupported_started_by(self, workload: Workload, launcher: str) -> str | None:
+        if not isinstance(workload, DataWorkload) or workload.api != "hdf5" or launcher == "fork":
+            return None
+        library = hdf5_library()
+        if library is None or library.parallel:
+            return None
+        return f"HDF5 {library.version} is serial, and iokernel-mpi needs a parallel one: {HOW}"
 
     def steps(self, task: Task, installation: Installation) -> list[Step]:
         if isinstance(task.workload, MetadataWorkload):
@@ -87,6 +98,8 @@ class IOKernel(Engine):
             setattr(found[-1], name, value)
         if cold:
             found[-1].access = "RO"
+        if _of_another(task):
+            found[-1].cross_node_fraction = 1.0
         return found
 
     def within(self, task: Task, output: Path) -> list[Within]:
@@ -141,11 +154,15 @@ class IOKernel(Engine):
             "--per-rank": 1 < task.processes <= _PER_RANK and not setup,
         }  # fmt: skip
         argv += [switch for switch, on in switches.items() if on]
+        if w.api == "hdf5" and (library := hdf5_library()):
+            argv += ["--hdf5.library", library.path]
         if w.verify:  # the steps of a run write and expect the same data
             argv += ["-G", str(task.seed)]
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
         if w.reorder != "none" and "r" in phases and not (random and w.layout == "shared"):
             argv += ["--task-offset", str(w.reorder)] if isinstance(w.reorder, int) else ["-C"]
+        if _of_another(task):
+            argv += ["--on-node", "0" if setup else "1"]
         if w.repeats > 1 and not setup:
             argv += ["-i", str(w.repeats)]
         if w.queue_depth > 1:
@@ -176,6 +193,21 @@ class IOKernel(Engine):
         if isinstance(stride, int) and stride % task.processes:
             argv += ["-N", str(stride)]
         return tuple(argv)
+
+
+def _of_another(task: Task) -> bool:
+    """Whether the task's one node reads what another wrote: each start is of one of the job's two nodes."""
+    return isinstance(task.workload, DataWorkload) and task.workload.waiting_nodes(task.nodes) > 0
+
+
+def _no_hdf5(workload: DataWorkload) -> str | None:
+    """Return why iokernel cannot do a workload through HDF5 on this machine, or None."""
+    library = hdf5_library()
+    if library is None:
+        return f"iokernel finds no HDF5 library of 1.10 or newer: install h5py, or {HOW}"
+    if workload.direct or workload.queue_depth > 1:
+        return "iokernel has O_DIRECT and queues for POSIX only"
+    return None
 
 
 def _results(path: Path) -> list[dict[str, Any]]:

@@ -37,6 +37,8 @@ _LINE_1 = re.compile(r"\AIOR-(\S+): MPI Coordinated Test of Parallel I/O")
 
 #: No version option: a run of a few kilobytes says it in its first line.
 _TINY = ("-w", "-b", "64k", "-t", "16k", "-o", "probe")
+#: In what it answers to -h: the interfaces that it was built with.
+_HDF5 = re.compile(r"API for I/O \[[^\]]*\b(HDF5)\b")
 
 
 @engines.register("ior")
@@ -55,12 +57,16 @@ class IOR(Engine):
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload):
             return "IOR moves data only"
+        if workload.waiting_nodes(nodes):
+            return "IOR cannot leave one of two nodes waiting (another_client)"
         if workload.repeats > 1:
             return "IOR's repetitions are not read as one run (repeats: 1)"
         if workload.queue_depth > 1:
             return "a process of IOR has one operation in flight"
-        if workload.direct and workload.api == "mpiio":
+        if workload.direct and workload.api != "posix":
             return "IOR has O_DIRECT for POSIX only"
+        if workload.api == "hdf5" and (problem := _no_hdf5(workload)):
+            return problem
         if workload.transfer_size % 8:
             return "IOR transfers multiples of 8 bytes only"
         if workload.stonewall is not None and workload.stonewall != int(workload.stonewall):
@@ -129,6 +135,17 @@ class IOR(Engine):
             argv += ["-D", f"{w.stonewall:g}"]
             argv += ["-O", "stoneWallingWearOut=1"] if w.wear_out else []
         return tuple(argv)
+
+
+def _no_hdf5(workload: DataWorkload) -> str | None:
+    """Return why IOR cannot do a workload through HDF5, or None."""
+    if workload.pattern == "random":
+        return "IOR has no random order with HDF5"
+    if workload.access_type in ("WAW", "WAR"):
+        return "IOR makes the data sets of an HDF5 file in each write, so it cannot write them twice"
+    if not probe("ior", ("-h",), _HDF5, "an IOR built with HDF5").version:
+        return "IOR is built without HDF5"
+    return None
 
 
 def _reorder(task: Task) -> tuple[str, ...]:

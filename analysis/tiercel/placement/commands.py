@@ -209,16 +209,18 @@ def apps(
     ] = 5,
 ) -> None:
     """Run real applications on every storage system, traced, for `evaluate` to compare with."""
+    from tiercel.launchers import resolve
     from tiercel.placement.applications.measure import available, measure, show_progress
     from tiercel.site import load_site
 
     root = project_root()
-    found, notes = available(only)
+    described = load_site(site, root)
+    found, notes = available(only, resolve(described.launcher, described.launcher_options))
     for note in notes:
         print(note, file=sys.stderr)
     if not found:
         raise UserError("no application is installed that could be measured")
-    ran, failed = show_progress(measure(load_site(site, root), results_folder(root, site), repetitions, only))
+    ran, failed = show_progress(measure(described, results_folder(root, site), repetitions, only))
     print(f"{ran} runs now, {failed} failed; {len(found)} applications")
     if failed:
         raise typer.Exit(1)

@@ -22,7 +22,7 @@ from tiercel.placement.features import NAMES, of_sweep
 from tiercel.results.validity import FLAGS
 from tiercel.whole import drafted
 
-FORMAT = 1
+FORMAT = 2
 TABLE, PROVENANCE = "sweep.parquet", "sweep.json"
 #: Weight, in repetitions, of the spread that all configurations of a system share (moderation, as in
 #: G. K. Smyth, "Linear models and empirical Bayes methods", 2004): three values alone tell no spread.

@@ -245,7 +245,7 @@ class Measurements:
 #: What one unit of a feature is apart, in powers of two of the transfer size.
 _WEIGHTS = {
     "transfer_size": 1.0, "bytes_per_open": 0.25, "random": 4.0, "processes": 1.0, "mpiio": 8.0,
-    "collective": 4.0, "shared_file": 2.0, "RO": 1.0, "WO": 0.25,
+    "hdf5": 4.0, "collective": 4.0, "shared_file": 2.0, "RO": 1.0, "WO": 0.25,
 }  # fmt: skip
 
 
@@ -350,6 +350,8 @@ def _apart(part: Mapping[Any, Any], key: pd.Series) -> list[str]:
         words.append(f"{format_share(float(part['random']))} of the accesses go backwards")
     if abs(float(part["processes"]) - float(key["processes"])) > 0.25:
         words.append(f"{2 ** float(part['processes']):.0f} processes")
+    if float(part["hdf5"]) > float(key["hdf5"]):
+        words.append("through HDF5")
     return words
 
 
@@ -376,6 +378,9 @@ def _far(part: Mapping[Any, Any], key: pd.Series) -> list[str]:
     for name, said in (("mpiio", "MPI-IO"), ("collective", "collective")):
         if float(part[name]) != float(key[name]):
             words.append(said if part[name] else f"no {said}")
+    # What HDF5 does reaches the storage as calls that are measured without it, too; not the other way round.
+    if float(key["hdf5"]) > float(part["hdf5"]):
+        words.append("no HDF5")
     if any(float(part[h]) > 0 for h in ("RAR", "RAW")) and float(key["RO"]) > 0:
         words.append("reads of what was read or written just before")
     return words

@@ -240,7 +240,7 @@ def elsewhere(run: Run, equipment: Equipment) -> Nodes | None:
 
 def _other_nodes(run: Run, equipment: Equipment) -> Nodes | None:
     """Return the run's nodes, None where this one is all of them."""
-    count = run.configuration.nodes
+    count = run.configuration.job_nodes
     return None if count == 1 and not _on_service(equipment) else Nodes(equipment.launcher, count)
 
 
@@ -278,7 +278,7 @@ def _through_layers(run: Run, equipment: Equipment, data: Path, folder: Path) ->
             layer, installation = equipment.layers[choice.layer]
             assert equipment.site is not None
             place = Place(
-                view.data, folder, equipment.site, c.stack.storage, c.nodes, c.processes_per_node,
+                view.data, folder, equipment.site, c.stack.storage, c.job_nodes, c.processes_per_node,
                 choice.options, run.seed, nodes.each if nodes else None,
             )  # fmt: skip
             above = sessions.enter_context(layer.session(place, installation))
@@ -299,7 +299,7 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: P
     if private:  # for the engine alone: the launcher's own I/O is nobody's business
         argv = ["env", *(f"{name}={value}" for name, value in private.items()), *argv]
     if step.launch == "parallel":
-        argv = equipment.launcher.command(argv, c.nodes, c.processes_per_node)
+        argv = equipment.launcher.command(argv, c.job_nodes, c.processes_per_node)
     elif _on_service(equipment):
         argv = equipment.launcher.command(argv, 1, 1)
     environment = {**os.environ, **equipment.launcher.environment(), **step.environment}

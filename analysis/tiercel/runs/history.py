@@ -142,7 +142,7 @@ class History:
         for mean in (self._seconds[key], self._by_experiment[_experiment(run)], self._of_all):
             mean.add(duration)
         self.engine_time += engine_time
-        self.node_hours += duration * run.configuration.nodes / 3600
+        self.node_hours += duration * run.configuration.job_nodes / 3600
         self._failures[key] = 0 if ok else self._failures[key] + 1
         if ok and not run.traced and run.twin == "a":
             for m in measurements:

@@ -89,14 +89,17 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
         notes.append("no traces: DFTracer is not installed for this machine and Python")
         study = _untraced(study)
 
-    def unsupported(engine: str, workload: Workload, nodes: int, processes_per_node: int) -> str | None:
+    def unsupported(
+        engine: str, workload: Workload, nodes: int, processes_per_node: int, started_by: str
+    ) -> str | None:
         if adapters[engine].needs_mpi and not launcher.mpi:
             return f"needs MPI and launcher {launcher.name} has none"
         if nodes > 1 and not launcher.several_nodes:
             return f"launcher {launcher.name} starts processes on one node only"
         if processes_per_node > 1 and adapters[engine].own_processes:
             return "starts the processes that the workload names, and no others: processes_per_node: [1]"
-        return adapters[engine].unsupported(workload, nodes)
+        adapter = adapters[engine]
+        return adapter.unsupported(workload, nodes) or adapter.unsupported_started_by(workload, started_by)
 
     in_front = _find_layers(site, study)
 
@@ -147,7 +150,7 @@ def part_size(site: Site, configurations: Sequence[Configuration], nodes: int) -
     """
     if site.scheduler is None:
         return PART_SIZE
-    mean = fmean(assumed_seconds(c) for c in configurations if c.nodes == nodes)
+    mean = fmean(assumed_seconds(c) for c in configurations if c.job_nodes == nodes)
     return max(1, min(PART_SIZE, int(site.scheduler.walltime / 2 / mean)))
 
 

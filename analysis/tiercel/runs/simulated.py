@@ -43,7 +43,7 @@ def simulated_configurations(
     engine = Simulation()
     installation = engine.of_storages(site.storages.values())
 
-    def unsupported(_engine: str, workload: Workload, nodes: int, _processes: int) -> str | None:
+    def unsupported(_engine: str, workload: Workload, nodes: int, *_scale: object) -> str | None:
         return engine.unsupported(workload, nodes)
 
     layers = {choice.layer: "" for choice in study.layer_choices()}

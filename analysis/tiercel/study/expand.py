@@ -10,8 +10,9 @@ from tiercel.study.model import Doubling, Experiment, Study
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import Workload
 
-#: Returns why an engine cannot do a workload on so many nodes with so many processes on each, or None.
-Unsupported = Callable[[str, Workload, int, int], str | None]
+#: Returns why an engine cannot do a workload on so many nodes with so many processes on each, started by that
+#: launcher; or None.
+Unsupported = Callable[[str, Workload, int, int, str], str | None]
 #: Returns why an engine cannot do a workload through a layer on so many nodes, or None.
 LayerUnsupported = Callable[[LayerChoice, str, Workload, int], str | None]
 
@@ -79,6 +80,7 @@ def expand(
     """
     found = []
     apart: Apart = {}
+    left: Apart = {}
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
         stacks = stacks_of(study, experiment_name, site, layer_versions or {}, notes)
@@ -87,15 +89,18 @@ def expand(
         chosen = [e for e in versions if not experiment.engines or e in experiment.engines]
         if not chosen and not experiment.optional:
             raise UserError(f"{where}.engines: none of {', '.join(experiment.engines)} is installed")
+        started_by = "fork" if experiment.launcher == "fork" else launcher
         for nodes, processes in _scales(experiment, site, where, notes):
-            for workload_name, workload in experiment.all_workloads().items():
-                reasons = {e: unsupported(e, workload, nodes, processes) for e in chosen}
-                if experiment.launcher == "fork" and getattr(workload, "api", "posix") != "posix":
+            alone = site.nodes <= nodes or started_by == "fork"
+            for workload_name, wanted in experiment.all_workloads().items():
+                workload = _on_site(workload_name, wanted, nodes, site, alone, apart)
+                reasons = {e: unsupported(e, workload, nodes, processes, started_by) for e in chosen}
+                if experiment.launcher == "fork" and getattr(workload, "needs_mpi", False):
                     raise UserError(f"{where}.launcher: fork has no MPI, which {workload_name} needs")
                 if all(reasons.values()):
                     why = "; ".join(f"{e}: {r}" for e, r in reasons.items()) or "no engine is installed"
                     if notes is not None and (experiment.optional or getattr(workload, "optional", False)):
-                        note(notes, f"{experiment_name}: {workload_name} is left out ({why})")
+                        left.setdefault((experiment_name, why), {})[workload_name] = None
                         continue
                     raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
                 found += [
@@ -108,7 +113,7 @@ def expand(
                         stack=stack,
                         engine=engine,
                         engine_version=versions[engine],
-                        launcher="fork" if experiment.launcher == "fork" else launcher,
+                        launcher=started_by,
                         nodes=nodes,
                         processes_per_node=processes,
                         seed=study.seed,
@@ -125,24 +130,45 @@ def expand(
                         notes,
                         apart,
                     )
-                    if not any(layer_unsupported(c, engine, workload, nodes) for c in stack.layers)
+                    if not any(
+                        layer_unsupported(c, engine, each, nodes + each.waiting_nodes(nodes))
+                        for c in stack.layers
+                    )
                     and not (stack.storage.objects and objects_unsupported(engine, workload))
                 ]
                 for stack in stacks:
                     problem = _objects_problem(stack, workload, reasons, objects_unsupported)
                     if problem:
                         note(notes, f"{experiment_name} on {stack.name}: {problem}")
-                    problem = _layers_problem(stack, workload, nodes, reasons, layer_unsupported)
+                    problem = _layers_problem(
+                        stack, workload, nodes + workload.waiting_nodes(nodes), reasons, layer_unsupported
+                    )
                     if problem:
-                        note(notes, f"{experiment_name}: {workload_name} is left out on {problem}")
+                        left.setdefault((experiment_name, problem), {})[workload_name] = None
+    for (experiment_name, why), names in left.items():
+        first, others = next(iter(names)), len(names) - 1
+        what = f"{first} and {others} more are" if others else f"{first} is"
+        note(notes, f"{experiment_name}: {what} left out ({why})")
     for (stack_name, said), names in apart.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         note(notes, f"{next(iter(names))}{more} on {stack_name}: {said}")
     return found
 
 
-#: By stack, and what is otherwise on it over several nodes: the workloads of which that is true, each once.
+#: Said of a read that another node cannot prepare (another_client).
+_ALONE = "no other node takes part, so a node reads what it wrote itself, evicted before"
+
+#: By stack, and what is otherwise on it over several nodes (or by experiment, and why): the workloads of
+#: which that is true, each once.
 Apart = dict[tuple[str, str], dict[str, None]]
+
+
+def _on_site(name: str, workload: Workload, nodes: int, site: Site, alone: bool, apart: Apart) -> Workload:
+    """Return a workload as it is done where no other node takes part (`alone`), and say so in `apart`."""
+    if not (alone and workload.waiting_nodes(nodes)):
+        return workload
+    apart.setdefault((f"site {site.site}", _ALONE), {})[name] = None
+    return workload.without_others()
 
 
 def _objects_problem(
@@ -196,7 +222,9 @@ def _on_stacks(
         if not alone:
             yield stack, workload
             continue
-        each, said = workload.node_local() if nodes > 1 else (workload, "")
+        each, said = workload.node_local() if nodes > 1 else (workload.without_others(), "")
+        if each is not None and workload.waiting_nodes(nodes) > each.waiting_nodes(nodes):
+            said = _ALONE
         if said:
             apart.setdefault((stack.name, said), {})[name] = None
         if each is not None:

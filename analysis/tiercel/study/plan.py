@@ -89,6 +89,11 @@ class Configuration:
     def processes(self) -> int:
         return self.nodes * self.processes_per_node
 
+    @property
+    def job_nodes(self) -> int:
+        """The nodes of its job: those that are measured, and one that waits meanwhile (another_client)."""
+        return self.nodes + self.workload.waiting_nodes(self.nodes)
+
     def identity(self) -> dict[str, Any]:
         """Return what the hash covers. The scratch folder is not in it: it names a place, not a system."""
         storage = self.stack.storage
@@ -229,7 +234,8 @@ class Plan:
 def _newer(workload: Workload) -> set[str]:
     """Return the keys that a workload does not use and that were not there when others were measured: those
     keep their names."""
-    return {name for name in ("again", "data_folder", "rest") if getattr(workload, name, None) is None}
+    later = ("again", "data_folder", "rest", "another_client")
+    return {name for name in later if getattr(workload, name, None) is None}
 
 
 def digest(content: Any) -> str:
@@ -366,7 +372,7 @@ def paired_scales(configurations: Iterable[Configuration]) -> set[str]:
 def _cut(runs: list[Run], number: int, part_size: int | Callable[[int], int]) -> list[Batch]:
     by_nodes: dict[int, list[Run]] = {}
     for run in runs:
-        by_nodes.setdefault(run.configuration.nodes, []).append(run)
+        by_nodes.setdefault(run.configuration.job_nodes, []).append(run)
     batches = []
     for nodes, group in sorted(by_nodes.items()):
         size = part_size if isinstance(part_size, int) else part_size(nodes)

@@ -36,7 +36,7 @@ _MARKS = {"collective": "coll", "file_view": "view", "preallocate": "prealloc"}
 class Levels(Document):
     """The levels of each feature."""
 
-    api: list[Literal["posix", "mpiio"]] = ["posix"]
+    api: list[Literal["posix", "mpiio", "hdf5"]] = ["posix"]
     access: list[Access] = ["WO", "WAW", "WAR", "RO", "RAW", "RAR"]
     transfer_size: list[Size] = [64, 512, 4096, 32768, 262144, 1048576, 4194304]
     accesses_per_open: list[Positive] = [1, 4, 16, 64, 256, 1024, 4096]
@@ -98,17 +98,19 @@ class Sweep(Document):
 
     def _is_feasible(self, p: Level) -> bool:
         size = p["transfer_size"] * p["accesses_per_open"]
-        writes, mpi, single = p["access"] in _WRITES, p["api"] == "mpiio", p["accesses_per_open"] == 1
+        writes, single = p["access"] in _WRITES, p["accesses_per_open"] == 1
+        posix, mpi = p["api"] == "posix", p["api"] == "mpiio"
         return not (
             not self.smallest_file <= size <= self.largest_file
             or (p["fsync"] != "none" and not writes)
             or (p["fsync"] == "write" and (single or p["accesses_per_open"] > self.most_syncs))
             or (p["pattern"] == "random" and (single or p["collective"] or p["file_view"]))
-            or ((p["collective"] or p["file_view"] or p["preallocate"]) and not mpi)
+            or (p["collective"] and posix)
+            or ((p["file_view"] or p["preallocate"]) and not mpi)
             or (p["collective"] and p["layout"] != "shared")
             or (p["preallocate"] and p["access"] != "WO")
-            # A sync of a shared MPI-IO file is collective; ranks in random order do not keep step.
-            or (mpi and p["fsync"] == "write" and p["layout"] == "shared" and p["pattern"] == "random")
+            # A sync of a shared file of MPI-IO or HDF5 is collective; ranks in random order do not keep step.
+            or (not posix and p["fsync"] == "write" and p["layout"] == "shared" and p["pattern"] == "random")
         )
 
     def _workload(self, p: Level) -> DataWorkload:
@@ -130,7 +132,9 @@ class Sweep(Document):
             unique_directories=p["layout"] == "own-directories",
             pattern=p["pattern"],
             transfer_size=p["transfer_size"],
-            segments=p["accesses_per_open"],
+            # A data set of HDF5 holds a block of each process: one, as programs write their arrays.
+            block_size=size if p["api"] == "hdf5" else None,
+            segments=1 if p["api"] == "hdf5" else p["accesses_per_open"],
             fsync=p["fsync"],
             repeats=repeats,
         )

@@ -28,6 +28,7 @@ struct file {
 struct backend {
     const char *name;
     bool hidden; /* not selected by -a: takes the place of another for some options */
+    bool framed; /* its files hold more than the data: sizes are not those of the test */
 
     /* A line that tells why this combination of options cannot work, or NULL. */
     const char *(*check)(const struct data_options *o);
@@ -59,7 +60,10 @@ const struct backend *backend_find(const char *api, int queue_depth);
 /* True when the kernel lets this process use io_uring. */
 bool backend_uring_available(void);
 
-extern const struct backend backend_posix, backend_uring, backend_mpiio;
+extern const struct backend backend_posix, backend_uring, backend_mpiio, backend_hdf5;
+
+/* The errno whose text occurs in what a library says, or 0. */
+int error_in_words(const char *text);
 
 /* Shared by the backends on file descriptors. */
 int fd_open(struct file *f, const char *path, enum access access);

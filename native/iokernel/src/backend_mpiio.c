@@ -51,7 +51,6 @@ static int explain(struct file *f, int code)
         {MPI_ERR_QUOTA, EDQUOT},    {MPI_ERR_READ_ONLY, EROFS},     {MPI_ERR_FILE_EXISTS, EEXIST},
         {MPI_ERR_NO_MEM, ENOMEM},
     };
-    static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, ENOENT, EISDIR, EROFS, ESTALE, EMFILE, EIO};
     char text[MPI_MAX_ERROR_STRING] = "";
     int class, length = 0;
     MPI_Error_class(code, &class);
@@ -60,9 +59,9 @@ static int explain(struct file *f, int code)
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (classes[i].class == class)
             return classes[i].error;
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (strstr(text, strerror(errors[i])))
-            return errors[i];
+    int named = error_in_words(text);
+    if (named)
+        return named;
     const char *last = strrchr(text, '\n');
     snprintf(f->problem, sizeof f->problem, "%s", last && last[1] ? last + 1 : text);
     return EIO;

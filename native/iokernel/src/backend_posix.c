@@ -10,7 +10,7 @@
 static const char *posix_check(const struct data_options *o)
 {
     if (o->collective)
-        return "-c: collective I/O needs -a MPIIO";
+        return "-c: collective I/O needs -a MPIIO or HDF5";
     if (o->preallocate)
         return "--mpiio.preallocate: needs -a MPIIO";
     if (o->file_view)

@@ -30,6 +30,7 @@ struct comm_ops {
 struct comm {
     const struct comm_ops *ops;
     int rank, size;
+    int started;    /* number of this process among all that were started, of which some may wait */
     char host[256]; /* the node's name, see layout.h */
     void *state;    /* of the implementation */
 };

@@ -162,7 +162,7 @@ static void rank_main(struct job *job, struct shared *shared, int rank, pid_t pa
         setsid();
     sigprocmask(SIG_SETMASK, mask, NULL);
 
-    struct comm c = {.ops = &fork_ops, .rank = rank, .size = job->tasks, .state = shared};
+    struct comm c = {.ops = &fork_ops, .rank = rank, .started = rank, .size = job->tasks, .state = shared};
     int status = job->personality->body(job, &c);
     fflush(NULL);
     _exit(status);

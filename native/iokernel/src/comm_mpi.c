@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "job.h"
+#include "layout.h"
+
+enum { HOST = 256 };
 
 #define PART (1 << 30) /* MPI counts are int; larger transfers go in parts */
 
@@ -97,9 +100,33 @@ void *comm_mpi_handle(const struct comm *c)
     return c->state;
 }
 
+/* The number of a rank's node, in the order in which the ranks name them, and how many nodes there are. */
+static int node_of(int rank, int size, int *nodes)
+{
+    char mine[HOST], *all = malloc((size_t)size * HOST);
+    int number = -1;
+    *nodes = 0;
+    if (!all)
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
+    layout_host(mine, sizeof mine, rank);
+    MPI_Allgather(mine, HOST, MPI_BYTE, all, HOST, MPI_BYTE, MPI_COMM_WORLD);
+    for (int i = 0; i < size; i++) {
+        int first = 0;
+        while (strcmp(all + (size_t)first * HOST, all + (size_t)i * HOST) != 0)
+            first++;
+        if (first == i) {
+            if (strcmp(all + (size_t)i * HOST, mine) == 0)
+                number = *nodes;
+            ++*nodes;
+        }
+    }
+    free(all);
+    return number;
+}
+
 int comm_run(struct job *job, int (*report)(const struct job *job))
 {
-    int world_rank, world_size, status = EXIT_DONE;
+    int world_rank, world_size, rank = 0, nodes, status = EXIT_DONE;
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     if (job->tasks_wanted > world_size)
@@ -107,9 +134,17 @@ int comm_run(struct job *job, int (*report)(const struct job *job))
                            job->tasks_wanted, world_size);
     job->tasks = job->tasks_wanted > 0 ? job->tasks_wanted : world_size;
     bool takes_part = world_rank < job->tasks;
+    if (job->node_wanted >= 0) {
+        takes_part = node_of(world_rank, world_size, &nodes) == job->node_wanted && takes_part;
+        if (job->node_wanted >= nodes)
+            return usage_error(world_rank == 0, "--on-node", "%d, but the launcher started on %d node%s", job->node_wanted,
+                               nodes, nodes == 1 ? "" : "s");
+    }
     MPI_Comm tasks;
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, world_rank, &tasks);
     if (takes_part) {
+        MPI_Comm_rank(tasks, &rank);
+        MPI_Comm_size(tasks, &job->tasks);
         stop_on_signals();
         void *memory = calloc(1, board_size(job, job->tasks));
         job->journal = journal_open();
@@ -118,13 +153,13 @@ int comm_run(struct job *job, int (*report)(const struct job *job))
             MPI_Abort(MPI_COMM_WORLD, EXIT_FAILED);
         }
         job->board = board_place(memory, job, job->tasks);
-        struct comm c = {.ops = &mpi_ops, .rank = world_rank, .size = job->tasks, .state = &tasks};
+        struct comm c = {.ops = &mpi_ops, .rank = rank, .started = world_rank, .size = job->tasks, .state = &tasks};
         status = job->personality->body(job, &c);
         if (status != EXIT_USAGE) {
             if (job->board->failure.set)
-                job->personality->clean(job, world_rank);
+                job->personality->clean(job, rank);
             MPI_Barrier(tasks);
-            if (world_rank == 0) {
+            if (rank == 0) {
                 if (job->board->failure.set)
                     failure_print(&job->board->failure);
                 int written = report(job);

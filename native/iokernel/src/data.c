@@ -29,7 +29,7 @@ static void remove_file(const struct job *job, int rank, bool by_size)
         struct stat st;
         int64_t size = data_bytes_per_task(o) * (o->file_per_process ? 1 : job->tasks);
         if (path && lstat(path, &st) == 0 &&
-            ((mark & MARK_FILE) || (by_size && S_ISREG(st.st_mode) && st.st_size == size)))
+            ((mark & MARK_FILE) || (by_size && !o->backend->framed && S_ISREG(st.st_mode) && st.st_size == size)))
             unlink(path);
         free(path);
     }

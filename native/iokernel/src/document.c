@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "clock.h"
+#include "hdf5_library.h"
 #include "histogram.h"
 #include "job.h"
 #include "json.h"
@@ -66,15 +67,22 @@ static void capabilities(struct json *j)
         if (!(*b)->hidden)
             json_string(j, NULL, (*b)->name);
     json_array_end(j);
+    const struct hdf5 *h5 = hdf5_loaded();
+    json_string(j, "hdf5", h5 ? h5->version : NULL);
+    json_bool(j, "hdf5Parallel", h5 && h5->parallel);
     json_int(j, "maxOpenFiles", files.rlim_cur == RLIM_INFINITY ? INT64_MAX : (int64_t)files.rlim_cur);
 }
 
-void document_capabilities(void)
+void document_capabilities(const char *hdf5)
 {
     struct json j;
+    char problem[512] = "";
+    if (hdf5)
+        hdf5_load(hdf5, problem, sizeof problem);
     json_start(&j, stdout);
     json_object(&j, NULL);
     capabilities(&j);
+    json_string(&j, "hdf5Problem", problem[0] ? problem : NULL);
     json_object_end(&j);
     putchar('\n');
 }

@@ -19,7 +19,7 @@ int document_write(const struct job *job);
 int document_check(const struct job *job, int report);
 
 /* Prints what this program can do on this machine, as one JSON object. */
-void document_capabilities(void);
+void document_capabilities(const char *hdf5);
 
 /* Seconds: count, min, mean, percentiles, max and the buckets that hold anything. */
 void document_histogram(struct json *j, const char *key, const struct histogram *h);

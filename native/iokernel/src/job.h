@@ -64,6 +64,7 @@ struct job {
     int processes;            /* ranks to start (fork), or 0: what the launcher started (MPI) */
     int tasks;                /* ranks that take part; set by comm_run */
     int tasks_wanted;         /* -N, or 0 for all */
+    int node_wanted;          /* --on-node: tasks of this node alone, counted from 0; or -1 for all */
     bool own_session;         /* each forked rank in a session of its own */
     const char *summary_file; /* NULL: standard output */
     char *summary_copy;       /* its memory, when the name came out of a longer argument */

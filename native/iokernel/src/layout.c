@@ -47,15 +47,21 @@ static const char *session_layout(const struct layout *l, const struct identity 
     return own ? "own" : shared ? "shared" : "mixed";
 }
 
+void layout_host(char *host, size_t size, int started)
+{
+    const char *fake = getenv("IOR_FAKE_TASK_PER_NODES");
+    int64_t per_node;
+    memset(host, 0, size);
+    gethostname(host, size - 24);
+    if (fake && integer_parse(fake, 1, 1 << 30, &per_node))
+        snprintf(host + strlen(host), 24, "#%d", started / (int)per_node);
+}
+
 bool layout_build(struct layout *l, struct comm *c)
 {
     memset(l, 0, sizeof *l);
     struct identity mine = {.session = getsid(0)};
-    gethostname(mine.host, sizeof mine.host - 24);
-    const char *fake = getenv("IOR_FAKE_TASK_PER_NODES");
-    int64_t per_node;
-    if (fake && integer_parse(fake, 1, 1 << 30, &per_node))
-        snprintf(mine.host + strlen(mine.host), 24, "#%d", c->rank / (int)per_node);
+    layout_host(mine.host, sizeof mine.host, c->started);
     memcpy(c->host, mine.host, sizeof c->host);
 
     size_t size = (size_t)c->size;

@@ -6,6 +6,12 @@
 
 #include "comm.h"
 
+/*
+ * The name of the node that a process is on, into `host` of that size; with IOR_FAKE_TASK_PER_NODES a number after
+ * it, so that one machine can stand for several nodes.
+ */
+void layout_host(char *host, size_t size, int started);
+
 struct layout {
     int nodes;
     int *node_of;         /* node of each rank, numbered in the order of first appearance */

@@ -34,7 +34,9 @@ static bool answered(int argc, char **argv)
     if (argc == 2 && strcmp(last, "--version") == 0)
         printf("iokernel %s\n", IOKERNEL_VERSION);
     else if (argc == 2 && strcmp(last, "--capabilities") == 0)
-        document_capabilities();
+        document_capabilities(NULL);
+    else if (argc == 4 && strcmp(argv[1], "--hdf5.library") == 0 && strcmp(last, "--capabilities") == 0)
+        document_capabilities(argv[2]);
     else if ((argc == 2 || (argc == 3 && strcmp(argv[1], "md") == 0)) &&
              (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0))
         fputs(argc == 2 ? usage_data : usage_md, stdout);
@@ -48,7 +50,7 @@ int main(int argc, char **argv)
     if (answered(argc, argv))
         return fflush(stdout) == 0 ? EXIT_DONE : EXIT_FAILED;
     bool speaks = comm_start(&argc, &argv);
-    struct job job = {.argc = argc, .argv = argv, .own_session = true, .began = clock_epoch()};
+    struct job job = {.argc = argc, .argv = argv, .node_wanted = -1, .own_session = true, .began = clock_epoch()};
     job.personality = choose(argc, argv);
     int status = job.personality->parse(&job, speaks);
     if (status == EXIT_DONE && speaks)

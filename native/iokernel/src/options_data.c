@@ -17,6 +17,8 @@ enum {
     OPTION_PREALLOCATE,
     OPTION_FILE_VIEW,
     OPTION_DIRECT,
+    OPTION_HDF5,
+    OPTION_ON_NODE,
     OPTION_PHASES,
     OPTION_DEPTH,
     OPTION_EVICT,
@@ -36,6 +38,8 @@ static const struct option long_options[] = {
     {"mpiio.preallocate", no_argument, NULL, OPTION_PREALLOCATE},
     {"mpiio.useFileView", no_argument, NULL, OPTION_FILE_VIEW},
     {"posix.odirect", no_argument, NULL, OPTION_DIRECT},
+    {"hdf5.library", required_argument, NULL, OPTION_HDF5},
+    {"on-node", required_argument, NULL, OPTION_ON_NODE},
     {"phases", required_argument, NULL, OPTION_PHASES},
     {"queue-depth", required_argument, NULL, OPTION_DEPTH},
     {"evict", no_argument, NULL, OPTION_EVICT},
@@ -129,6 +133,13 @@ static int apply(struct job *job, struct data_options *o, int code, const char *
         return EXIT_DONE;
     case 'n':
         return launch_option(job, OPTION_PROCESSES, plain, report);
+    case OPTION_ON_NODE:
+        if (!comm_is_mpi())
+            return usage_error(report, "--on-node", "needs iokernel-mpi: forked processes are on one node");
+        if (!integer_parse(plain, 0, 1 << 30, &number))
+            return usage_error(report, "--on-node", "'%s' is not the number of a node, counted from 0", value);
+        job->node_wanted = (int)number;
+        return EXIT_DONE;
     case OPTION_DEPTH:
         if (!integer_parse(plain, 1, 16384, &number))
             return usage_error(report, "--queue-depth", "'%s' is not a number of operations from 1 to 16384", value);
@@ -175,6 +186,7 @@ static int apply(struct job *job, struct data_options *o, int code, const char *
     case OPTION_FILE_VIEW: o->file_view = true; return EXIT_DONE;
     case 'B':
     case OPTION_DIRECT: o->direct = true; return EXIT_DONE;
+    case OPTION_HDF5: o->hdf5_library = value; return EXIT_DONE;
     case OPTION_WEAR_OUT: o->wear_out = true; return EXIT_DONE;
     case OPTION_EVICT: o->evict = true; return EXIT_DONE;
     case OPTION_BEHIND: o->behind = true; return EXIT_DONE;

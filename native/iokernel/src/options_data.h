@@ -45,6 +45,7 @@ struct data_options {
     int64_t tasks_on_node0;         /* -O numTasksOnNode0, 0 for counted */
     bool direct;                    /* --posix.odirect, -B */
     bool preallocate, file_view;    /* --mpiio.preallocate -p, --mpiio.useFileView -V */
+    const char *hdf5_library;       /* --hdf5.library, NULL for the one that the system finds */
     int queue_depth;                /* --queue-depth */
     bool evict, behind, prepare_only, per_rank;
     double series_interval;         /* seconds */

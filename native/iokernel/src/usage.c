@@ -7,14 +7,16 @@ const char usage_data[] =
     "what            -w write, -r read (default both), --phases LIST of w,r,wz,rz in order (z: random)\n"
     "where           -o FILE, -F file per process, -u directory per process (with -F)\n"
     "how much        -t transfer, -b block per task and segment, -s segments, -i repetitions, -N tasks\n"
-    "how             -a POSIX|MPIIO, -c collective, -z random offsets, --random-offset-seed N,\n"
+    "how             -a POSIX|MPIIO|HDF5, -c collective, -z random offsets, --random-offset-seed N,\n"
     "                --queue-depth N (io_uring), --posix.odirect (-B), --mpiio.preallocate (-p),\n"
-    "                --mpiio.useFileView (-V), -e fsync after a write phase, -Y fsync after each write,\n"
+    "                --mpiio.useFileView (-V), --hdf5.library FILE (default: libhdf5.so),\n"
+    "                -e fsync after a write phase, -Y fsync after each write,\n"
     "                -g barriers around the transfers, -d seconds before each phase\n"
     "how long        -D seconds (stonewall), -O stoneWallingWearOut=1 or --stonewall-wear-out,\n"
     "                -O stoneWallingWearOutIterations=N, -T minutes (no phase starts later)\n"
     "who reads what  -C next node's data, -Q N nodes further, --task-offset N tasks further,\n"
-    "                -Z random (-X seed; -Z -Z a permutation), -O numTasksOnNode0=N\n"
+    "                -Z random (-X seed; -Z -Z a permutation), -O numTasksOnNode0=N,\n"
+    "                --on-node N: tasks of that node alone (from 0), the others wait\n"
     "cache           --evict before each read, --prepare-only: evict and report residency, read nothing;\n"
     "                --behind: before each read, touch single pages twice past the page cache\n"
     "data            -k keep files, -E use existing files, -W check after writing, -R check while reading,\n"
@@ -23,7 +25,7 @@ const char usage_data[] =
     "                --timeseries-interval S (0.1), --per-rank\n"
     "safety          --max-bytes-fill SHARE of the file system (0.95)\n"
     "processes       -n N or --processes N (this machine, without MPI), --session own|shared\n"
-    "                --version, --capabilities, --help\n";
+    "                --version, [--hdf5.library FILE] --capabilities, --help\n";
 
 const char usage_md[] =
     "iokernel md [options]: create, stat, read, rename and remove files and directories as mdtest does\n"

@@ -125,7 +125,9 @@ def test_a_full_device_is_named_as_such(mpi):
 
 def test_capabilities_name_the_library(mpi):
     document = mpi(1)("--capabilities").document
-    assert document["mpi"] is True and document["apis"] == ["POSIX", "MPIIO"] and document["mpiLibrary"]
+    assert (
+        document["mpi"] is True and document["apis"] == ["POSIX", "MPIIO", "HDF5"] and document["mpiLibrary"]
+    )
 
 
 def test_md(mpi):
@@ -156,3 +158,19 @@ def test_a_terminated_run_cleans_up(mpi):
     assert list(engine.directory.glob("f.*")) == []
     if engine.path("s.json").exists():  # launchers that pass the signal on
         assert json.loads(engine.path("s.json").read_text())["status"] == "failed"
+
+
+def test_one_node_writes_and_another_reads(mpi):
+    """Four ranks on two (pretended) nodes: each start is of two of them, on their own node."""
+    options = "-F -t 8k -b 64k -G 5 -o f"
+    pretended = {**os.environ, "IOR_FAKE_TASK_PER_NODES": "2"}
+    found = {}
+    for node, phase in ((0, "-w -k"), (1, "-r -R -E")):
+        run = mpi(4).good(options, phase, "--on-node", node, env=pretended)
+        (result,) = run.results
+        assert (result["tasks"], result["nodes"], result["bytesMoved"]) == (2, 1, 2 * 65536)
+        found[node] = result["hosts"]
+    assert result["verifyErrors"] == 0 and found[0] != found[1]
+    run = mpi(4)(options, "-w --on-node 2", env=pretended)
+    assert run.status == 2 and run.stderr == "iokernel: --on-node: 2, but the launcher started on 2 nodes\n"
+    assert not list(mpi(1).directory.iterdir())

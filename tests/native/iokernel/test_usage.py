@@ -13,7 +13,8 @@ MISTAKES = {
     "block smaller than transfer": (["-t 8k -b 4k"], "-b"),
     "no segments": (["-s 0"], "-s"),
     "segments beyond addressing": (["-b 1024t -t 1m -s 2000000000"], "-b"),
-    "unknown api": (["-a HDF5"], "-a"),
+    "unknown api": (["-a NCMPI"], "-a"),
+    "forked processes on another node": (["--on-node 1"], "--on-node"),
     "random without choice": (["-z -t 4k -b 4k"], "-z"),
     "random phase without choice": (["--phases w,rz -t 4k -b 4k"], "-z"),
     "collective POSIX": (["-c"], "-c"),
@@ -91,7 +92,7 @@ def test_version_is_printed_as_name_and_version(iokernel):
 
 def test_capabilities_are_json(iokernel):
     document = iokernel("--capabilities").document
-    assert document["mpi"] is False and document["apis"] == ["POSIX"]
+    assert document["mpi"] is False and document["apis"] == ["POSIX", "HDF5"]
     assert isinstance(document["io_uring"], bool) and isinstance(document["cachestat"], bool)
     assert document["maxOpenFiles"] > 0
 

@@ -23,6 +23,8 @@ class Variant:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    parallel: bool = False
+    """A process on every core, two at least, started by the site's launcher; else one."""
 
 
 class Application(ABC):

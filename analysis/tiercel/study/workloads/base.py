@@ -31,6 +31,14 @@ class Workload(Document):
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
         """Return the workload's columns in the tables (names: ``results.schema.FEATURES``)."""
 
+    def waiting_nodes(self, nodes: int) -> int:
+        """Return how many nodes of a job wait while so many do the measured work."""
+        return 0
+
+    def without_others(self) -> Workload:
+        """Return the workload as it is done where no other node can take part."""
+        return self
+
     def node_local(self) -> tuple[Workload | None, str]:
         """Return the workload as it goes on several nodes that each have a storage of their own (None: not at
         all), and what differs, in words.

@@ -26,8 +26,10 @@ class DataWorkload(Workload):
     """Reads or writes of file contents."""
 
     operation: Literal["write", "read"]
-    api: Literal["posix", "mpiio"] = Field(default="posix", description="calls of POSIX, or of MPI-IO")
-    collective: bool = Field(default=False, description="collective calls of MPI-IO")
+    api: Literal["posix", "mpiio", "hdf5"] = Field(
+        default="posix", description="calls of POSIX, of MPI-IO, or of HDF5"
+    )
+    collective: bool = Field(default=False, description="collective calls of MPI-IO or HDF5")
     file_view: bool = Field(default=False, description="a file view says where the data goes")
     preallocate: bool = Field(default=False, description="make room before writing")
     layout: Literal["file-per-process", "shared"] = Field(
@@ -54,6 +56,10 @@ class DataWorkload(Workload):
     )
     reorder: Literal["none", "node"] | int = Field(
         default="node", description="a process reads what the process this far away wrote"
+    )
+    another_client: bool | None = Field(
+        default=None,
+        description="of a cold read on one node: another node wrote the data, and waits (a job of two nodes)",
     )
     repeats: int = Field(
         default=1, ge=1, le=1000, description="all phases again, in the same program start, on a new file"
@@ -83,18 +89,12 @@ class DataWorkload(Workload):
         if block % self.transfer_size:
             raise ValueError("block_size must be a multiple of transfer_size")
         if self.collective and self.api == "posix":
-            raise ValueError("collective needs api: mpiio")
-        if self.file_view and self.api == "posix":
-            raise ValueError("file_view needs api: mpiio")
-        if self.preallocate and self.api == "posix":
-            raise ValueError("preallocate needs api: mpiio")
+            raise ValueError("collective needs api: mpiio or hdf5")
+        for key in ("file_view", "preallocate"):
+            if getattr(self, key) and self.api != "mpiio":
+                raise ValueError(f"{key} needs api: mpiio")
         if self.pattern == "random" and (self.collective or self.file_view):
             raise ValueError("pattern: random excludes collective and file_view (as in IOR)")
-        from_storage = self.operation == "read" and (self.cold is not False or self.direct)
-        if self.rest is not None and not (from_storage and self.access_type == "RO"):
-            raise ValueError("rest is of a cold read of what another program start wrote (access: RO)")
-        if self.rest is not None and self.repeats > 1:
-            raise ValueError("rest excludes repeats: only the first would read what has rested")
         if self.repeats > 1 and self.stonewall is not None:
             raise ValueError("repeats above 1 excludes stonewall")
         if self.queue_depth > 1 and self.api != "posix":
@@ -105,6 +105,22 @@ class DataWorkload(Workload):
         if self.unique_directories and self.layout == "shared":
             raise ValueError("unique_directories needs layout: file-per-process")
         return self
+
+    @model_validator(mode="after")
+    def _cold_reads(self) -> DataWorkload:
+        from_storage = self.operation == "read" and (self.cold is not False or self.direct)
+        if self.rest is not None and not (from_storage and self.access_type == "RO"):
+            raise ValueError("rest is of a cold read of what another program start wrote (access: RO)")
+        if self.rest is not None and self.repeats > 1:
+            raise ValueError("rest excludes repeats: only the first would read what has rested")
+        if self.another_client and not (self.operation == "read" and self.access_type == "RO"):
+            raise ValueError("another_client is of a read of what another program start wrote (access: RO)")
+        return self
+
+    @property
+    def needs_mpi(self) -> bool:
+        """Whether forked processes cannot do it: a file of one process is HDF5 without MPI too."""
+        return self.api == "mpiio" or (self.api == "hdf5" and (self.collective or self.layout == "shared"))
 
     @property
     def access_type(self) -> Access:
@@ -148,6 +164,13 @@ class DataWorkload(Workload):
     def with_amount(self, amount: int, again: float = 0.0) -> DataWorkload:
         """Return the workload with so many blocks for each process."""
         return self.model_copy(update={"segments": amount, "data_per_process": None, "data_per_node": None})
+
+    def waiting_nodes(self, nodes: int) -> int:
+        # On several nodes readers are moved away from writers (reorder), and nobody waits.
+        return int(bool(self.another_client) and nodes == 1)
+
+    def without_others(self) -> Workload:
+        return self.model_copy(update={"another_client": None}) if self.another_client else self
 
     def node_local(self) -> tuple[Workload | None, str]:
         if self.layout == "shared":

@@ -12,8 +12,8 @@ features = Declared(
     "feature",
     workload_kinds.fill,
     (
-        Column("api", WORD, "", "posix or mpiio"),
-        Column("collective", FLAG, "", "collective MPI-IO"),
+        Column("api", WORD, "", "posix, mpiio or hdf5"),
+        Column("collective", FLAG, "", "collective MPI-IO, of HDF5 too"),
         Column("file_view", FLAG, "", "MPI-IO file view"),
         Column("preallocate", FLAG, "", "file preallocated before writing"),
         Column("layout", WORD, "", "file-per-process or shared"),
