@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tiercel.dl.optimise import Gain, candidates, gain_of, optimise, recommend, taken
+from tiercel.dl.optimise import Answer, Gain, Real, candidates, gain_of, optimise, recommend, taken
 from tiercel.dl.real_training import waited
 from tiercel.dl.running import deep_learning, run_once
 from tiercel.dl.upstream.environment import environment_for
@@ -17,6 +17,7 @@ from tiercel.dl.verify.programs import Setting, Training, traced
 from tiercel.dl.workload import load_workload
 from tiercel.errors import UserError
 
+from ..cli.test_bad_input import asked
 from .system_calls import sizes_of_reads
 
 
@@ -27,6 +28,27 @@ def test_axes_are_those_of_the_paper() -> None:
     h5 = candidates(load_workload("cosmic-tagger"))
     assert set(h5) == {"chunk size", "compression", "read threads"}
     assert {s["dataset.compression_level"] for s in h5["compression"]} == {1, 4, 9}
+
+
+def test_a_setting_is_told_whole_in_80_columns(monkeypatch: Any) -> None:
+    """Chunks of 4 KiB to 4 MiB were all "dataset.…" on a narrow terminal, and in a file."""
+    tried = [Gain(axis, s, 1.5, 1.25, 10.25) for axis, settings in
+             {**candidates(load_workload("cosmic-tagger")),
+              **candidates(load_workload("cosmoflow-vast", {"reader.preprocess_time": 0.01}))}.items()
+             for s in settings]  # fmt: skip
+    answer = Answer({}, None, tried, [1.0], {}, Real("pytorch 2", None, tried, [1.0]))
+    monkeypatch.setattr("tiercel.dl.optimise.optimise", lambda *_: answer)
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = asked(["dl", "optimise", "cosmic-tagger"])
+    assert code == 0 and "…" not in out
+    for words in (
+        "chunk size 4 MiB",
+        "compression gzip, level 9",
+        "transfer buffer 64 KiB",
+        "preprocess threads 4",
+    ):
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{words} ")]
+        assert line.count("1.25–10.25") == 2
 
 
 def test_a_gain_is_a_ratio_of_medians() -> None:

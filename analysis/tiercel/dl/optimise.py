@@ -23,6 +23,7 @@ from tiercel.dl.running import Ran, run_once
 from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.dl.workload import DLWorkload
 from tiercel.statistics.bootstrap import ratio_interval
+from tiercel.units import format_size
 
 Settings = dict[str, Any]
 KIB = 1024
@@ -108,6 +109,19 @@ def candidates(workload: DLWorkload) -> dict[str, list[Settings]]:
         ]
     axes["read threads"] = [{"reader.read_threads": n} for n in (1, 2, 4, 8) if n != reader.read_threads]
     return {axis: values for axis, values in axes.items() if values}
+
+
+def told(settings: Settings) -> str:
+    """Return the values of one axis for people: sizes in units, without the key that only turns it on."""
+    return ", ".join(
+        format_size(value)
+        if key.endswith("_size")
+        else f"level {value}"
+        if key.endswith("_level")
+        else str(value)
+        for key, value in settings.items()
+        if key != "dataset.enable_chunking"
+    )
 
 
 def gain_of(axis: str, settings: Settings, baseline: Sequence[float], seconds: Sequence[float]) -> Gain:
