@@ -5,6 +5,7 @@ import sys
 from tiercel.errors import UserError
 from tiercel.project import results_folder, workflow_root
 from tiercel.runs.stamps import AGAIN, stamps_folder
+from tiercel.site.discover import hold
 from tiercel.site.profile import check_named_profile
 from tiercel.workflow import begin, name_user, speak_up, start_over, workflow_plan
 
@@ -21,6 +22,8 @@ try:
     if workflow.is_main_process:
         check_named_profile(SITE, sys.argv[1:], ROOT)
     PLAN = workflow_plan(SITE, STUDY, ROOT, make=workflow.is_main_process)
+    if workflow.is_main_process:
+        hold(PLAN.storages)  # for its jobs: a mount that appears meanwhile is none of theirs
     if workflow.is_main_process and PLAN.used_up:
         print(f"tiercel: {PLAN.used_up}", file=sys.stderr)
 except UserError as error:

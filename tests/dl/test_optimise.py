@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tiercel.dl.optimise import Gain, candidates, gain_of, optimise, recommend, taken
+from tiercel.dl.optimise import Answer, Gain, Real, candidates, gain_of, optimise, recommend, taken
 from tiercel.dl.real_training import waited
 from tiercel.dl.running import deep_learning, run_once
 from tiercel.dl.upstream.environment import environment_for
+from tiercel.dl.verify.programs import Setting, Training, traced
 from tiercel.dl.workload import load_workload
 from tiercel.errors import UserError
+
+from ..cli.test_bad_input import asked
+from .system_calls import sizes_of_reads
 
 
 def test_axes_are_those_of_the_paper() -> None:
@@ -23,6 +28,27 @@ def test_axes_are_those_of_the_paper() -> None:
     h5 = candidates(load_workload("cosmic-tagger"))
     assert set(h5) == {"chunk size", "compression", "read threads"}
     assert {s["dataset.compression_level"] for s in h5["compression"]} == {1, 4, 9}
+
+
+def test_a_setting_is_told_whole_in_80_columns(monkeypatch: Any) -> None:
+    """Chunks of 4 KiB to 4 MiB were all "dataset.…" on a narrow terminal, and in a file."""
+    tried = [Gain(axis, s, 1.5, 1.25, 10.25) for axis, settings in
+             {**candidates(load_workload("cosmic-tagger")),
+              **candidates(load_workload("cosmoflow-vast", {"reader.preprocess_time": 0.01}))}.items()
+             for s in settings]  # fmt: skip
+    answer = Answer({}, None, tried, [1.0], {}, Real("pytorch 2", None, tried, [1.0]))
+    monkeypatch.setattr("tiercel.dl.optimise.optimise", lambda *_: answer)
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = asked(["dl", "optimise", "cosmic-tagger"])
+    assert code == 0 and "…" not in out
+    for words in (
+        "chunk size 4 MiB",
+        "compression gzip, level 9",
+        "transfer buffer 64 KiB",
+        "preprocess threads 4",
+    ):
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{words} ")]
+        assert line.count("1.25–10.25") == 2
 
 
 def test_a_gain_is_a_ratio_of_medians() -> None:
@@ -53,6 +79,11 @@ def test_recommendations_name_real_arguments() -> None:
         load_workload("cosmic-tagger"), {"dataset.compression": "gzip", "dataset.compression_level": 4}
     )
     assert 'compression="gzip", compression_opts=4' in h5["h5py (rewrite the dataset)"]
+    chunks = {"dataset.enable_chunking": True, "dataset.chunk_size": 16 << 20}
+    large = recommend(load_workload("cosmic-tagger"), chunks)
+    # A chunk that has no room in HDF5's cache is read and unpacked for each of its samples.
+    assert "rdcc_nbytes=33554432" in large["h5py (read)"]
+    assert "rdcc_nbytes=8388608" in h5["h5py (read)"]
 
 
 def test_chunks_are_tried_up_to_batches_of_samples() -> None:
@@ -99,6 +130,27 @@ def test_a_real_training_waits_for_its_files(tmp_path: Path) -> None:
     ran = run_once(deep_learning("cosmic-tagger", keys, 0.001), "dlkernel", tmp_path, tmp_path, 1)
     assert isinstance(ran.dataset, Path)
     assert waited(ran.workload, ran.dataset, tmp_path / "real", 1) > 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("readers", [0, 2])
+def test_a_real_training_opens_a_file_that_all_share_once(tmp_path: Path, readers: int) -> None:
+    """Opened for each sample, a chunk of 1 MiB was read again for each of its 25 samples of 40 KiB."""
+    if environment_for("pytorch") is None or shutil.which("strace") is None:
+        pytest.skip("needs strace and an environment with PyTorch (`make dlio-torch`)")
+    keys = {"train.computation_time": 0, "train.total_training_steps": -1, "reader.batch_size": 4,
+            "reader.read_threads": readers, "dataset.chunk_size": 1 << 20}  # fmt: skip
+    ran = run_once(deep_learning("cosmic-tagger", keys, 0.003), "dlkernel", tmp_path, tmp_path, 1)
+    assert isinstance(ran.dataset, Path)
+    (file,) = (ran.dataset / "train").iterdir()
+    found, _ = ran.workload.resolved(1, 1)
+    setting = Setting(ran.workload, found, ran.dataset.parent, 1, tracer="strace", made=ran.dataset)
+    log = traced(Training(), setting, tmp_path / "real").read_text()
+    opens = [line for line in log.splitlines() if "openat(" in line and str(file) in line.partition(")")[0]]
+    processes = max(1, readers)  # each worker opens the file itself, and chunks that two share come twice
+    assert 0 < len(opens) <= 2 * processes  # HDF5 looks first, then opens
+    size, read = file.stat().st_size, sum(sizes_of_reads(log, str(file)))
+    assert 0.9 * size < read < 1.2 * size * processes
 
 
 def test_a_search_finds_parallel_preprocessing(tmp_path: Path) -> None:

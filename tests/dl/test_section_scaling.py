@@ -78,9 +78,25 @@ def test_the_same_processes_on_more_nodes_are_another_row(tmp_path: Any) -> None
     assert len(table.rows) == 2 and "Nodes" in table.columns
 
 
+def test_without_computation_the_time_of_an_epoch_is_drawn_over_processes(tmp_path: Any) -> None:
+    """Figures 14 and 15 of DLIO: 12, 7 and 5 s of 1, 2 and 4 processes. All I/O is felt, so that the two
+    throughputs, which were drawn, were the same twice."""
+    rows = [
+        trained("vast", 1, processes, 0.0, seconds, computation_time=0.0, total_time=seconds,
+                bandwidth=8e6 / seconds)
+        for processes, seconds in ((1, 12.0), (2, 7.0), (4, 5.0))
+    ]  # fmt: skip
+    pictures = section(rows, tmp_path).pictures
+    (epoch,) = [p for p in pictures if p.name.startswith("dl-epoch")]
+    assert [(r["processes"], r["time of the epoch"]) for r in epoch.data] == [(1, 12.0), (2, 7.0), (4, 5.0)]
+    assert "first epoch over processes" in epoch.title and "Figures 14 and 15" in epoch.caption
+    assert ">seconds<" in epoch.svg and ">throughput<" in epoch.svg
+    assert not [p for p in pictures if p.name.startswith(("dl-throughput", "dl-io"))]
+
+
 def test_one_scale_has_no_such_figure(tmp_path: Any) -> None:
     found = section([trained("vast", 1, 4, 3.0, 1.0), trained("gpfs", 1, 4, 3.0, 1.0)], tmp_path)
-    assert not [p for p in found.pictures if p.name.startswith(("dl-io", "dl-throughput"))]
+    assert not [p for p in found.pictures if p.name.startswith(("dl-io", "dl-throughput", "dl-epoch"))]
 
 
 @pytest.mark.parametrize(

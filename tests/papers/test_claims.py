@@ -14,8 +14,8 @@ from tiercel.papers import measure as measuring
 from tiercel.papers.book import Found, digest_of, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Answer, Statement
-from tiercel.papers.readings import reading_of
-from tiercel.papers.verdicts import is_stale, row, verdict_of
+from tiercel.papers.readings import Figure, reading_of
+from tiercel.papers.verdicts import decided, is_stale, row, told_ours, verdict_of
 
 from ..cli.test_bad_input import asked
 
@@ -42,6 +42,14 @@ def test_bounds_decide(ours: float, verdict: str) -> None:
 def test_one_bound_is_enough() -> None:
     assert verdict_of(answer(at_most=None), found(100)) == "holds"
     assert verdict_of(answer(at_least=None), found(-100)) == "holds"
+
+
+def test_an_interval_decides_where_all_of_it_holds_or_fails() -> None:
+    assert decided(answer(), 3.9, 4.1) and decided(answer(), 4.3, 9) and decided(answer(), 3.8, 4.2)
+    assert not decided(answer(), 3.7, 4.1) and not decided(answer(), 3.9, 4.3)
+    assert not decided(answer(at_most=None), 3.7, 9) and decided(answer(at_most=None), 3.9, 9)
+    assert told_ours({"ours": 4.0, "low": 3.9, "high": 4.123, "unit": "x"}) == "4 x (3.9–4.12)"
+    assert told_ours({"ours": 4.0, "low": None, "high": None, "unit": "x"}) == "4 x"
 
 
 def test_without_a_figure_nothing_holds() -> None:
@@ -134,7 +142,9 @@ def test_readings_by_hand() -> None:
 def read(name: str, printed: object) -> float:
     reading = reading_of(name)
     assert reading is not None
-    return reading(printed)
+    found = reading(printed)
+    assert isinstance(found, float)
+    return found
 
 
 def trained(io: float, hidden: float, compute: float = 9.5, total: float = 10) -> dict[str, object]:
@@ -151,11 +161,26 @@ def test_readings_of_two_storages() -> None:
     slow, fast = trained(10, 8), trained(4, 3.5, 9.9)
     assert read("vast-14", [slow, fast]) == pytest.approx(95)
     assert read("vast-15", [slow, fast]) == pytest.approx(100 * 4.5 / 6)
-    assert read("vast-16", [slow, fast]) == pytest.approx((2 / 0.5) / (10 / 4))
     assert read("vast-17", [slow, fast]) == pytest.approx(4)
     assert read("dlio-06", [fast, trained(4, 3.5, total=67)]) == pytest.approx(6.7)
     with pytest.raises(ValueError, match="not slower"):
         read("vast-15", [fast, slow])
+
+
+def epochs(*shares: float) -> dict[str, object]:
+    """Return what `dl run` prints of epochs with 4 s of I/O, of which these shares are not hidden."""
+    rows = [{"kind": "train", "io": 4.0, "nonoverlapped_io": 4 * share} for share in shares]
+    return {"run": {"rows": [{"kind": "eval"}, *rows]}}
+
+
+def test_what_is_felt_of_a_difference_is_of_many_epochs() -> None:
+    """Of the slower 0.1 is not hidden, of the faster 0.2: the half of the difference is felt."""
+    reading = reading_of("vast-16")
+    assert reading is not None
+    found = reading([epochs(0.1, 0.09, 0.11), epochs(0.18, 0.2, 0.22)])
+    assert isinstance(found, Figure)
+    assert found.value == pytest.approx(0.5)
+    assert found.low == pytest.approx(0.09 / 0.22) and found.high == pytest.approx(0.11 / 0.18)
 
 
 def test_readings_of_settings_tried() -> None:
@@ -257,6 +282,19 @@ def test_each_command_once_and_in_order(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (book["themis-01"].ours, book["themis-02"].ours) == (2, 2 + 3)
     assert book["themis-02"].command == "tiercel before; tiercel one; tiercel two"
     assert said[0] == "themis-02: tiercel before" and "themis-01, themis-02: tiercel one" in said
+
+
+@pytest.mark.parametrize(("low", "entered"), [(3.9, True), (3.7, False)])
+def test_an_interval_that_decides_nothing_is_no_answer(
+    low: float, entered: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(measuring, "reading_of", lambda _: lambda _: Figure(4, low, 4.1))
+    _, book, failed = measured(monkeypatch, tmp_path, "print('{}')")
+    assert (read_book(book) != {}) is entered and bool(failed) is not entered
+    if entered:
+        assert (read_book(book)["themis-01"].low, read_book(book)["themis-01"].high) == (3.9, 4.1)
+    else:
+        assert "between 3.7 and 4.1, of which a part holds" in failed[0]
 
 
 def measured(

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from tiercel.placement.applications.score import KEPT, keep
+from tiercel.placement.score import fastest_shares
 from tiercel.placement.section import placement
-from tiercel.placement.section_figures import by_transfer_size, fastest_shares, sweep_pictures
+from tiercel.placement.section_figures import by_transfer_size, sweep_pictures
 from tiercel.report.sections.base import Context
 
 from .synthetic import observations, saved

@@ -9,7 +9,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.site import load_site
-from tiercel.site.discover import discover, storage_name
+from tiercel.site.discover import discover, holding, storage_name
 from tiercel.site.model import Storage
 from tiercel.site.mounts import Mount
 
@@ -51,6 +51,21 @@ def test_reasons_for_leaving_out(tmp_path: Path) -> None:
     assert found.skipped["/excluded"] == "excluded by the site file"
     assert "/proc" not in found.skipped  # no place for data: not worth a word
     assert "/boot" not in found.skipped
+
+
+def test_a_mount_that_appears_during_an_evaluation_is_none_of_it(tmp_path: Path) -> None:
+    """Also not one that would take the place of a storage: the whole of what it had a part of mounted."""
+    (tmp_path / "part").mkdir()
+    part, whole = mount(tmp_path / "part", "xfs", root="/part"), mount(tmp_path, "ext4")
+    began = discover(mounts=[part]).storages
+    with holding(began):
+        later = discover(mounts=[whole, part])
+        assert later.storages == began
+        assert later.skipped[str(tmp_path)] == "mounted since the evaluation began"
+        with holding(["another"]):  # what an evaluation starts holds what it began with
+            assert discover(mounts=[whole, part]).storages == began
+        assert discover(mounts=[whole, part]).storages == began
+    assert list(discover(mounts=[whole, part]).storages) == [storage_name(whole)]
 
 
 def test_names_are_stable_and_valid() -> None:

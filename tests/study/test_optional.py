@@ -35,6 +35,35 @@ def test_more_nodes_and_processes_than_there_are() -> None:
     ]
 
 
+def test_an_experiment_of_which_nothing_is_left_is_left_out() -> None:
+    """It was said to go on, and none of it stood in the table."""
+    found, notes = expanded({"optional": True, "nodes": [8, 16]})
+    assert found == [] and notes == ["e is left out: it needs 8, 16 nodes: the site has fewer"]
+    found, notes = expanded({"optional": True, "processes_per_node": [16]})
+    assert found == [] and notes == ["e is left out: it needs 16 processes on a node: the site has fewer"]
+
+
+def test_what_an_engine_cannot_do_beside_another_is_told() -> None:
+    """Of two engines one does no random writes, and no metadata at all, which is another engine's work."""
+    work = {
+        **WRITE,
+        "r": {**WRITE["w"], "pattern": "random"},
+        "m": {"operation": "metadata", "items_per_process": 9},
+    }
+    s = study(engines_where_found=["ior"], experiments={"e": {"workloads": work}})
+
+    def unsupported(engine: str, workload: Any, *_: Any) -> str | None:
+        if engine == "iokernel":
+            return None
+        if workload.operation == "metadata":
+            return "ior does data"
+        return "no random writes" if workload.pattern == "random" else None
+
+    notes: list[str] = []
+    expand(s, site(), {"iokernel": "1", "ior": "1"}, "mpiexec", unsupported, notes=notes)
+    assert notes == ["e/r: without ior (no random writes)"]
+
+
 def test_numbers_that_double_up_to_what_the_site_has() -> None:
     """The site has 4 nodes of 8 cores."""
     found, notes = expanded({"nodes": "doubling to 16", "processes_per_node": ["max"]})

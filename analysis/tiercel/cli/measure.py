@@ -60,6 +60,7 @@ def evaluate(
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
     from tiercel.site import load_site
+    from tiercel.site.discover import holding
     from tiercel.site.profile import check_profile, profile_of
     from tiercel.site.simulated import is_simulated, simulated_name
     from tiercel.stack import prepare
@@ -86,7 +87,7 @@ def evaluate(
         print("\n".join(f"tiercel: {note}" for note in project.notes), file=sys.stderr)
     else:
         command += ["--profile", profile_of(site, root), "--quiet", "all", "--config", f"study={study}"]
-    with EvaluationLock(results_folder(root, site)):
+    with EvaluationLock(results_folder(root, site)), holding(project.plan.site.storages):
         check_writable(root, site, study)
         if retry:
             retry_failed(project, results_folder(root, site))

@@ -130,7 +130,7 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tiercel.papers.verdicts import told
+    from tiercel.papers.verdicts import told, told_ours
 
     console = Console()
     if len(rows) <= 3:
@@ -141,7 +141,7 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
     for heading in ("statement", "paper says", "ours", "verdict", "why, or what it says"):
         table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
     for r in rows:
-        ours = told(r["ours"], r["unit"]) + ("" if r["ours"] is None else _mark(r))
+        ours = told_ours(r) + ("" if r["ours"] is None else _mark(r))
         verdict = r["verdict"] + (", stale" if r["stale"] else "")
         text = r["says"] if r["verdict"] in ("holds", "fails") else r["why"]
         table.add_row(r["id"], told(r["value"], r["unit"]), ours, verdict, text)
@@ -160,7 +160,7 @@ def _mark(r: dict[str, Any]) -> str:
 
 
 def _print_claim(r: dict[str, Any]) -> None:
-    from tiercel.papers.verdicts import told
+    from tiercel.papers.verdicts import told, told_ours
 
     low, high = r["at_least"], r["at_most"]
     bounds = " and ".join(
@@ -168,7 +168,7 @@ def _print_claim(r: dict[str, Any]) -> None:
     )
     lines = [
         ("paper", f"{r['paper']}, {r['where']}: {told(r['value'], r['unit'])} ({r['quantity']})"),
-        ("ours", None if r["ours"] is None else f"{told(r['ours'], r['unit'])}, {r['how']}"),
+        ("ours", None if r["ours"] is None else f"{told_ours(r)}, {r['how']}"),
         ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
         ("note", r["why"]),
         *(("before", command) for command in r["first"]),

@@ -270,6 +270,7 @@ def optimise(
     from rich.table import Table
 
     from tiercel.dl.optimise import optimise as search
+    from tiercel.dl.optimise import told
     from tiercel.dl.running import deep_learning, place
     from tiercel.dl.workload import overrides_of
 
@@ -281,17 +282,17 @@ def optimise(
         print_json(answer.as_dict())
         return
     trained = answer.real
-    heads = ("axis", "setting", "gain", "95 % interval", "")
-    table = Table(*heads, *(("real training", "95 % interval") if trained else ()))
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for head in ("setting", "gain", "95 %", "", *(("real", "95 %") if trained else ())):
+        table.add_column(head, no_wrap=True)  # all of it in 80 columns
     for number, gain in enumerate(answer.tried):
-        words = ", ".join(f"{k}={v}" for k, v in gain.settings.items())
-        table.add_row(gain.axis, words, *_gain(gain), _verdict(gain.better, gain.high),
+        table.add_row(f"{gain.axis} {told(gain.settings)}", *_gain(gain), _verdict(gain.better, gain.high),
                       *(_gain(trained.tried[number]) if trained else ()))  # fmt: skip
     out = Console()
     out.print(table)
     if trained:
         out.print(
-            f"real training: a small network in {trained.framework} on the same files; how many times as "
+            f"real: training a small network in {trained.framework} on the same files; how many times as "
             "short it waits for them",
             markup=False,
         )
@@ -319,7 +320,7 @@ def _gain(gain: Gain) -> tuple[str, str]:
 
 
 def _verdict(better: bool, high: float) -> str:
-    return "better" if better else "worse" if high < 1 else "no difference proven"
+    return "better" if better else "worse" if high < 1 else "not proven"
 
 
 @app.command()

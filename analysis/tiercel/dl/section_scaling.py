@@ -1,6 +1,7 @@
 """Training over nodes or processes: I/O that computation hides and that it does not, and the two throughputs.
 
-As figures 4 to 6 of the VAST study (paper 004) have them.
+As figures 4 to 6 of the VAST study (paper 004) have them. Where nothing is computed, all I/O is felt, and
+both throughputs are one: drawn is the time of the epoch beside it, as figures 14 and 15 of DLIO (paper 000).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
 #: Inches of a column of the page: narrower figures are drawn larger there, wider ones smaller.
 _WIDTH = 5.2
+#: Of a training without computation: seconds, and bytes a second.
+_EPOCH = (("total_time", "time of the epoch"), ("bandwidth", "throughput"))
 _SPEEDS = (("app_throughput", "application throughput"), ("system_throughput", "system throughput"))
 
 
@@ -70,6 +73,9 @@ def scaling_pictures(
     over, labels = scale_words(scales)
     title = context.results.title(experiment, workload)
     stacks = [stack for stack in context.results.stacks if stack in set(rows["stack"])]
+    if not (rows["computation_time"].fillna(0) > 0).any():
+        yield from _epoch_picture(context, experiment, workload, rows, scales)
+        return
     if (rows["computation_time"].fillna(0) > 0).all():
         times = _cells(rows, [name for name, _, _ in _IO])
         if times:
@@ -94,6 +100,28 @@ def scaling_pictures(
             partial(_draw_speeds, context, speeds, stacks, scales, (over, labels), named), experiment,
         )  # fmt: skip
         yield replace(made, data=_data(context, speeds, stacks, scales, dict(named)))
+
+
+def _epoch_picture(
+    context: Context, experiment: str, workload: str, rows: pd.DataFrame, scales: Sequence[Scale]
+) -> Iterator[Picture]:
+    """Yield time and throughput of the first epoch, of a training that computes nothing."""
+    over, labels = scale_words(scales)
+    stacks = [stack for stack in context.results.stacks if stack in set(rows["stack"])]
+    named = [pair for pair in _EPOCH if pair[0] in rows and rows[pair[0]].notna().any()]
+    cells = _cells(rows, [name for name, _ in named])
+    if not cells:
+        return
+    made = picture_of(
+        context.figures, f"dl-epoch-{experiment}-{workload}",
+        f"{context.results.title(experiment, workload)}: first epoch over {over}",
+        "Nothing is computed: an epoch is its I/O. Dotted: the time at the smallest scale, divided by how "
+        "many times as many processes there are. Medians with their 95 % interval (of fewer than six "
+        "repetitions, the range). (DLIO, Figures 14 and 15)",
+        (_WIDTH, 2.9), partial(_draw_epoch, context, cells, stacks, scales, (over, labels), named),
+        experiment,
+    )  # fmt: skip
+    yield replace(made, data=_data(context, cells, stacks, scales, dict(named)))
 
 
 Cells = dict[tuple[str, Scale, str], Summary]
@@ -178,13 +206,8 @@ def _draw_speeds(
             points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
             if not points:
                 continue
-            xs = np.array([x for x, _ in points]) + (i - (len(stacks) - 1) / 2) * 0.06
-            middle = np.array([found.median for _, found in points]) / divisor
-            ends = np.array([[found.low, found.high] for _, found in points]).T / divisor
-            axes.errorbar(
-                xs, middle, yerr=np.abs(ends - middle), color=colours[stack], marker=shapes[stack],
-                markersize=5, linewidth=1.3, elinewidth=0.9, capsize=2, label=context.results.name(stack),
-            )  # fmt: skip
+            how = {"color": colours[stack], "marker": shapes[stack], "label": context.results.name(stack)}
+            _points(axes, points, (i - (len(stacks) - 1) / 2) * 0.06, divisor, **how)
         _scale_axis(axes, words)
         if log:
             axes.set_yscale("log")
@@ -195,6 +218,44 @@ def _draw_speeds(
         axes.set_title(label, fontsize=9)
     handles, names = _all_handles(figure)
     figure.legend(handles, names, loc="outside lower left", ncols=2)
+
+
+def _draw_epoch(
+    context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
+    words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
+) -> None:  # fmt: skip
+    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
+        every = [found.median for (_, _, of), found in cells.items() if of == name]
+        divisor, unit = (1.0, "seconds") if name == "total_time" else unit_of(name, max(every))
+        for i, stack in enumerate(stacks):
+            points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
+            if not points:
+                continue
+            how = {"color": colours[stack], "marker": shapes[stack], "label": context.results.name(stack)}
+            _points(axes, points, (i - (len(stacks) - 1) / 2) * 0.06, divisor, **how)
+            if name == "total_time":
+                first, found = points[0]
+                ideal = [found.median * scales[first].processes / scales[x].processes for x, _ in points]
+                axes.plot([x for x, _ in points], ideal, color=colours[stack], linestyle=":", linewidth=1)
+        _scale_axis(axes, words)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel(unit)
+        axes.set_title(label, fontsize=9)
+    handles, names = _all_handles(figure)
+    figure.legend(handles, names, loc="outside lower left", ncols=2)
+
+
+def _points(
+    axes: Axes, points: Sequence[tuple[int, Summary]], beside: float, divisor: float, **how: Any
+) -> None:
+    """Draw medians with their intervals over the scales, a little beside them."""
+    middle = np.array([found.median for _, found in points]) / divisor
+    ends = np.array([[found.low, found.high] for _, found in points]).T / divisor
+    axes.errorbar(
+        np.array([x for x, _ in points]) + beside, middle, yerr=np.abs(ends - middle), markersize=5,
+        linewidth=1.3, elinewidth=0.9, capsize=2, **how,
+    )  # fmt: skip
 
 
 def _all_handles(figure: Figure) -> tuple[list[Any], list[str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,12 +18,18 @@ BOOK = Path(__file__).parent / "data" / "answers.json"
 #: Sources and what they are built by; results of building lie beside them.
 _SOURCES = {".py", ".rs", ".c", ".h", ".toml", ".lock", ".yaml", ".build", ".mk"}
 _BUILT = {"target", "build", "__pycache__", ".pytest_cache"}
+#: Modules of a subject that show what its others found, by their names: they decide no figure, which a test
+#: holds (tests/papers/test_rests_on.py), and so the text of a legend makes none stale.
+SHOWING = re.compile(r"(section|findings)(_.*)?\.py|(.*_figure|showing)\.py")
 
 
 class Found(Document):
     """One figure of ours."""
 
     ours: float
+    low: float | None = None
+    """With `high`, the 95 % interval of a figure of repetitions; None for one that carries none."""
+    high: float | None = None
     command: str
     date: str
     machine: str
@@ -45,7 +52,7 @@ def read_book(path: Path = BOOK) -> dict[str, Found]:
 
 def write_book(answers: dict[str, Found], path: Path = BOOK) -> None:
     """Replace the book, by rename."""
-    content = {name: answers[name].model_dump() for name in sorted(answers)}
+    content = {name: answers[name].model_dump(exclude_none=True) for name in sorted(answers)}
     beside = path.with_suffix(".new")
     try:
         beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -65,7 +72,9 @@ def digest_of(parts: Iterable[str], root: Path) -> str | None:
         if not path.exists():
             return None
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.is_file() and file.suffix in _SOURCES and not _BUILT & set(file.relative_to(root).parts):
+            if not file.is_file() or file.suffix not in _SOURCES or SHOWING.fullmatch(file.name):
+                continue
+            if not _BUILT & set(file.relative_to(root).parts):
                 found.update(f"{file.relative_to(root)}\0".encode())
                 found.update(file.read_bytes() + b"\0")
     return found.hexdigest()[:12]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from tiercel.errors import UserError
 from tiercel.papers.book import Found, digest_of, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Statement
-from tiercel.papers.readings import reading_of
+from tiercel.papers.readings import Figure, reading_of
+from tiercel.papers.verdicts import decided
 from tiercel.site.machine import cores, memory
 
 
@@ -49,7 +50,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
         book.pop(statement.id, None)  # what is not found again is not claimed any longer
         try:
             book[statement.id] = Found(
-                ours=_figure(statement, printed),
+                **_figure(statement, printed),
                 command=statement.answer.commands,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
                 machine=commands.machines[statement.answer.command[0]],
@@ -125,17 +126,25 @@ def _carry_out(command: str, root: Path, json_wanted: bool) -> Any:
     raise _Failed(f"{command}: {last.removeprefix('tiercel: ')}")
 
 
-def _figure(statement: Statement, printed: Any) -> float:
+def _figure(statement: Statement, printed: Any) -> dict[str, float]:
+    """Return ours, and where it has an interval low and high; _Failed for what decides nothing."""
     reading = reading_of(statement.id)
     if reading is None:
         raise _Failed(f"{statement.id} has no reading (papers/readings.py)")
     try:
-        value = float(reading(printed))
+        read = reading(printed)
+        found = asdict(read) if isinstance(read, Figure) else {"value": float(read)}
     except (KeyError, IndexError, TypeError, ValueError, StopIteration, ZeroDivisionError) as error:
         raise _Failed(f"{statement.id}: no figure in what was printed ({error})") from None
-    if not math.isfinite(value):
-        raise _Failed(f"{statement.id}: its figure is {value}")
-    return value
+    ours = found.pop("value")
+    if not math.isfinite(ours):
+        raise _Failed(f"{statement.id}: its figure is {ours}")
+    if found and not decided(statement.answer, found["low"], found["high"]):
+        raise _Failed(
+            f"{statement.id}: between {found['low']:.3g} and {found['high']:.3g}, of which a part holds: the "
+            "machine is too busy"
+        )
+    return {"ours": ours, **found}
 
 
 def _machine() -> str:

@@ -6,10 +6,25 @@ A reading is named by its statement; the command is in the paper's file. To add 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-Reading = Callable[[Any], float]
+import numpy as np
+
+from tiercel.statistics.bootstrap import ratio_interval
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of repetitions, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+Reading = Callable[[Any], float | Figure]
 
 _READINGS: dict[str, Reading] = {}
 
@@ -250,10 +265,17 @@ def _hidden_of_what_is_more(answers: Any) -> float:
 
 
 @_reads("vast-16")
-def _felt_of_the_difference(answers: Any) -> float:
-    """The ratio of the application's throughputs over that of the storages' own."""
-    slow, fast = map(_trained, answers)
-    return (slow["nonoverlapped_io"] / fast["nonoverlapped_io"]) / (slow["io_time"] / fast["io_time"])
+def _felt_of_the_difference(answers: Any) -> Figure:
+    """The ratio of the application's throughputs over that of the storages' own, from the medians of epochs.
+
+    Throughputs are of the same bytes, so this is the share of I/O that is not hidden, of one over the other.
+    """
+    slow, fast = (
+        np.array([r["nonoverlapped_io"] / r["io"] for r in a["run"]["rows"] if r["kind"] == "train"])
+        for a in answers
+    )
+    low, high = ratio_interval([(slow, fast)])
+    return Figure(float(np.median(slow) / np.median(fast)), low, high)
 
 
 @_reads("vast-17")

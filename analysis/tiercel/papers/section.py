@@ -12,7 +12,7 @@ from tiercel.pages.tables import Table, table
 from tiercel.papers.book import read_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item, Paper, Statement
-from tiercel.papers.verdicts import row, told
+from tiercel.papers.verdicts import row, told, told_ours
 from tiercel.project import project_root
 from tiercel.report.sections.base import Block, Context, Section, sections
 
@@ -69,7 +69,7 @@ def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
         return
     rows = [row(paper, statement, book, root) for statement in asked]
     lines = [
-        [r["says"], told(r["value"], r["unit"]), told(r["ours"], r["unit"]),
+        [r["says"], told(r["value"], r["unit"]), told_ours(r),
          _verdict(r),
          r["date"] or "", r["id"]]
         for r in rows

@@ -30,9 +30,18 @@ def verdict_of(answer: Answer, found: Found | None) -> Verdict:
     ours = figure_of(answer, found)
     if ours is None:
         return "unanswered"
-    low = answer.at_least is None or ours >= answer.at_least
-    high = answer.at_most is None or ours <= answer.at_most
-    return "holds" if low and high else "fails"
+    return "holds" if _within(answer, ours) else "fails"
+
+
+def _within(answer: Answer, figure: float) -> bool:
+    low = answer.at_least is None or figure >= answer.at_least
+    return low and (answer.at_most is None or figure <= answer.at_most)
+
+
+def decided(answer: Answer, low: float, high: float) -> bool:
+    """Return whether all figures between `low` and `high` hold, or all of them fail."""
+    bounds = (answer.at_least, answer.at_most)
+    return not any(bound is not None and low < bound < high for bound in bounds)
 
 
 def is_stale(answer: Answer, found: Found | None, root: Path) -> bool | None:
@@ -64,6 +73,8 @@ def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Pat
         "verdict": verdict_of(answer, found),
         "how": answer.how,
         "ours": figure_of(answer, found),
+        "low": found.low if found else None,
+        "high": found.high if found else None,
         "at_least": answer.at_least,
         "at_most": answer.at_most,
         "bounds": answer.bounds,
@@ -84,6 +95,12 @@ def told(value: str | float | None, unit: str) -> str:
         return ""
     text = value if isinstance(value, str) else f"{value:.4g}"
     return text if unit in ("none", "name") else f"{text} {unit}"
+
+
+def told_ours(r: Mapping[str, Any]) -> str:
+    """Return our figure of a row for people, with its interval where it has one."""
+    interval = "" if r["low"] is None else f" ({r['low']:.3g}–{r['high']:.3g})"
+    return told(r["ours"], r["unit"]) + interval
 
 
 def counts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:

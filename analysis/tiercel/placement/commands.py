@@ -120,7 +120,7 @@ def plan(
 def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY, as_json: Json = False) -> None:
     """Make the sweep's dataset from what was measured: one row for each configuration."""
     from tiercel.placement.dataset import build_sweep
-    from tiercel.placement.section_figures import fastest_shares
+    from tiercel.placement.score import fastest_shares
     from tiercel.results.observations import collect
     from tiercel.site.measured import measured_folder
 

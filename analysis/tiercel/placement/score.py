@@ -57,6 +57,23 @@ def differ(table: pd.DataFrame) -> Mask:
     return found
 
 
+def fastest_shares(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the share of configurations in which each system is fastest by more than the noise.
+
+    By operation, transfer size and system.
+    """
+    table = table.assign(fastest=np.where(differ(table), best_of(table), ""))
+    rows = []
+    for key, part in table.groupby(["operation", "transfer_size"]):
+        operation, size = cast(tuple[str, float], key)
+        rows += [
+            {"operation": operation, "transfer_size": int(size), "system": system, "n": len(part),
+             "share": float((part["fastest"] == system).mean())}
+            for system in table.attrs["systems"]
+        ]  # fmt: skip
+    return rows
+
+
 def score(table: pd.DataFrame, chosen: Names, mask: Mask | None = None) -> Score:
     """Return how good `chosen` (a system's name for each row) is."""
     speed = throughput(table)

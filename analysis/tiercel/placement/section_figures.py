@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.placement.dataset import throughput
-from tiercel.placement.score import best_of, differ
+from tiercel.placement.score import best_of, differ, fastest_shares
 from tiercel.report import style
 from tiercel.report.axes import log_ticks
 from tiercel.report.picture import Picture, picture_of
@@ -122,23 +122,6 @@ def by_transfer_size(table: pd.DataFrame) -> Rows:
                 {"operation": operation, "transfer_size": int(size), "system": system, "n": len(part),
                  "median": middle, "low": low, "high": high}
             )  # fmt: skip
-    return rows
-
-
-def fastest_shares(table: pd.DataFrame) -> Rows:
-    """Return the share of configurations in which each system is fastest by more than the noise.
-
-    By operation, transfer size and system.
-    """
-    table = table.assign(fastest=np.where(differ(table), best_of(table), ""))
-    rows = []
-    for key, part in table.groupby(["operation", "transfer_size"]):
-        operation, size = cast(tuple[str, float], key)
-        rows += [
-            {"operation": operation, "transfer_size": int(size), "system": system, "n": len(part),
-             "share": float((part["fastest"] == system).mean())}
-            for system in table.attrs["systems"]
-        ]  # fmt: skip
     return rows
 
 

@@ -41,6 +41,8 @@ _COLUMNS = (
 )  # fmt: skip
 _PER_ROW = 3
 _MOST_PANELS = 12
+#: What "never" is sorted by, seconds: a page's script knows no infinity in a cell.
+_LAST = 1e9
 #: Jobs are told apart by their lines, too, not by colour alone.
 _LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1.5, 1, 1.5, 1, 1.5)))
 
@@ -56,9 +58,7 @@ def sharing(context: Context) -> Section | None:
     rows = rows.copy()
     rows["stack"] = [stack_key(s, n) for s, n in zip(rows["storage"], rows["layer"], strict=True)]
     rows["job"] = rows["operation"].str.removeprefix(_JOB)
-    # Runs were made in random order; stacks stand in one order everywhere, the plain storage first.
-    rows["plain"] = rows["layer"] == "none"
-    rows = rows.sort_values(["plain", "stack", "phase"], ascending=[False, True, True], kind="stable")
+    rows = _in_order(context, rows)
     totals = everything[everything["operation"] == "all-jobs"].set_index("run")
     simulated, said_of_it = full_scale(context.results.study)
     return Section(
@@ -73,7 +73,7 @@ def sharing(context: Context) -> Section | None:
         tables=(
             *(
                 _table(context, rows, totals, str(experiment), str(workload))
-                for (experiment, workload), _ in rows.groupby(["experiment", "workload"])
+                for (experiment, workload), _ in rows.groupby(["experiment", "workload"], sort=False)
             ),
             *((simulated,) if simulated else ()),
         ),
@@ -87,7 +87,8 @@ def sharing(context: Context) -> Section | None:
             "application: alone before and after; noise is by how much these two differ). Allowed: what the "
             "policy's share lets an application lose to the others' I/O. That they take processor time is "
             "not in it, so compare where the storage is what is short: a layer with a rate stands for such "
-            "a storage, and serves no more. Medians over the repetitions.",
+            "a storage, and serves no more. Medians over the repetitions. Fair after: never, where most "
+            "repetitions did not come to it while all jobs ran.",
             *said_of_it,
         ),
     )
@@ -98,16 +99,18 @@ def _table(
 ) -> Table:
     chosen = rows[(rows["experiment"] == experiment) & (rows["workload"] == workload)]
     lines: list[list[Any]] = []
+    mine = rows.loc[rows["experiment"] == experiment, "run"]
+    known = totals["seconds_to_share"].reindex(mine).notna().any()
     for (stack, job), group in chosen.groupby(["stack", "job"], sort=False):
         m = group.reindex(columns=_NUMBERS).astype(float).median()
-        reached = totals["seconds_to_share"].reindex(group["run"]).astype(float).median()
+        reached = totals["seconds_to_share"].reindex(group["run"]).astype(float)
         rate = (format_bandwidth(m.bandwidth), m.bandwidth)
         if not m.bandwidth > 0:
             rate = (format_rate(m.operation_rate), m.operation_rate)
         lines.append([
             context.results.name(str(stack)), job, rate, _percent(m.share), _percent(m.entitled_share),
             _percent(m.share_deviation), _percent(m.slowdown), _percent(m.slowdown_allowed),
-            _percent(m.slowdown_noise), "" if math.isnan(reached) else (f"{reached:.1f} s", reached),
+            _percent(m.slowdown_noise), _fair_after(reached, bool(known)),
         ])  # fmt: skip
     # What no row of this table has is no column of it.
     kept = [n for n in range(len(_COLUMNS)) if any(line[n] != "" for line in lines)]
@@ -116,6 +119,32 @@ def _table(
         [_COLUMNS[n] for n in kept],
         [[line[n] for n in kept] for line in lines],
     )
+
+
+def _in_order(context: Context, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows as the study has its workloads, stacks in one order everywhere, the plain storage first.
+
+    Runs were made in random order, and by name 200 ms would come before 50 ms.
+    """
+    names = [(e, w) for e, of in context.results.study.experiments.items() for w in of.all_workloads()]
+    order = {pair: number for number, pair in enumerate(names)}
+    pairs = zip(rows["experiment"], rows["workload"], strict=True)
+    rows = rows.assign(
+        place=[order.get(pair, len(order)) for pair in pairs], plain=rows["layer"] == "none"
+    )  # fmt: skip
+    by = ["place", "plain", "stack", "phase"]
+    return rows.sort_values(by, ascending=[True, False, True, True], kind="stable")
+
+
+def _fair_after(seconds: pd.Series[float], known: bool) -> Any:
+    """Return the median time to the policy's shares, in which never counts as the longest.
+
+    `known`: whether any run of the experiment came to them; where none did, it may not be asked.
+    """
+    if not known:
+        return ""
+    middle = float(seconds.fillna(math.inf).median())
+    return ("never", _LAST) if math.isinf(middle) else (f"{middle:.1f} s", middle)
 
 
 def _percent(value: float) -> Any:
@@ -217,6 +246,8 @@ def _draw(figure: Figure, panels: Panels) -> None:
         if place + columns >= len(panels):  # nothing below it
             ax.set_xlabel("time (s)")
             ax.tick_params(labelbottom=True)
+    for ax in figure.axes:  # once all is drawn: of axes that share one, the first end would cut the others
+        ax.set_ylim(bottom=0)
     handles, names = axes.flat[0].get_legend_handles_labels()
     figure.legend(
         handles, names, loc="outside lower center", ncols=min(8, len(names)), fontsize=8, frameon=False
@@ -241,4 +272,3 @@ def _panel(
         ax.plot(at, series, color=colours[name], linestyle=lines[name], label=name, linewidth=1.2)
     start, end = document["contested"]
     ax.axvspan(start, end, color="#7f7f7f", alpha=0.12, linewidth=0)
-    ax.set_ylim(bottom=0)

@@ -6,7 +6,8 @@ import os
 import re
 import stat
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,9 @@ SMALLEST = 256 * 1024**2
 
 #: A network file system whose server is gone blocks every call on it.
 STAT_TIMEOUT_S = 5.0
+
+#: Names of storages, with commas between: no others are found while it is set (`holding`).
+_HELD = "TIERCEL_HELD_STORAGES"
 
 
 @dataclass
@@ -39,12 +43,15 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
     """
     table = read_mounts() if mounts is None else mounts
     found = Discovery()
-    excluded = set(exclude)
+    excluded, held = set(exclude), os.environ.get(_HELD)
     devices: dict[int, str] = {}
     for mount in _in_order_of_interest(table):
         point = str(mount.point)
         if point in excluded:
             found.skipped[point] = "excluded by the site file"
+            continue
+        if held is not None and storage_name(mount) not in held.split(","):
+            found.skipped[point] = "mounted since the evaluation began"
             continue
         reason, storage, device = _consider(mount, table)
         if storage is None:
@@ -57,6 +64,26 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
             devices[device] = point
             found.storages[storage_name(mount)] = storage
     return found
+
+
+def hold(names: Iterable[str]) -> None:
+    """Have this process and those that it starts find no storages but these; what was held before stays so.
+
+    Another user's mount that appears while a study is measured would change its plan, and end its jobs.
+    """
+    os.environ.setdefault(_HELD, ",".join(names))
+
+
+@contextmanager
+def holding(names: Iterable[str]) -> Iterator[None]:
+    """Do as `hold` until the block ends."""
+    before = os.environ.get(_HELD)
+    hold(names)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_HELD]
 
 
 def storage_name(mount: Mount) -> str:

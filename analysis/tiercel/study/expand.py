@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tiercel.errors import UserError, suggest
 from tiercel.site.model import LayerChoice, Site, Stack
@@ -81,6 +81,7 @@ def expand(
     found = []
     apart: Apart = {}
     left: Apart = {}
+    refused: Refused = {}
     for experiment_name, experiment in study.experiments.items():
         where = f"study {study.study}: experiments.{experiment_name}"
         stacks = stacks_of(study, experiment_name, site, layer_versions or {}, notes)
@@ -103,6 +104,7 @@ def expand(
                         left.setdefault((experiment_name, why), {})[workload_name] = None
                         continue
                     raise UserError(f"{where}.workloads.{workload_name}: no engine can do it ({why})")
+                _refuse(refused, f"{experiment_name}/{workload_name}", workload.operation, reasons)
                 found += [
                     Configuration(
                         site=site.site,
@@ -146,12 +148,10 @@ def expand(
                     if problem:
                         left.setdefault((experiment_name, problem), {})[workload_name] = None
     for (experiment_name, why), names in left.items():
-        first, others = next(iter(names)), len(names) - 1
-        what = f"{first} and {others} more are" if others else f"{first} is"
-        note(notes, f"{experiment_name}: {what} left out ({why})")
-    for (stack_name, said), names in apart.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        note(notes, f"{next(iter(names))}{more} on {stack_name}: {said}")
+        note(
+            notes, f"{experiment_name}: {_first(names)} {'are' if len(names) > 1 else 'is'} left out ({why})"
+        )
+    _tell(notes, found, refused, apart)
     return found
 
 
@@ -161,6 +161,30 @@ _ALONE = "no other node takes part, so a node reads what it wrote itself, evicte
 #: By stack, and what is otherwise on it over several nodes (or by experiment, and why): the workloads of
 #: which that is true, each once.
 Apart = dict[tuple[str, str], dict[str, None]]
+#: By engine, operation and why the engine cannot do it: the workloads, each once.
+Refused = dict[tuple[str, str, str], dict[str, None]]
+
+
+def _refuse(refused: Refused, name: str, operation: str, reasons: Mapping[str, str | None]) -> None:
+    """Take note of the engines that cannot do a workload which another one does."""
+    for engine, reason in reasons.items():
+        if reason is not None:
+            refused.setdefault((engine, operation, reason), {})[name] = None
+
+
+def _tell(notes: list[str] | None, found: Sequence[Configuration], refused: Refused, apart: Apart) -> None:
+    """Add a sentence for each reason: an engine cannot do this, though its like; that is otherwise there."""
+    does = {(c.engine, c.workload.operation) for c in found}
+    for (engine, operation, reason), names in refused.items():
+        if (engine, operation) in does:
+            note(notes, f"{_first(names)}: without {engine} ({reason})")
+    for (stack_name, said), names in apart.items():
+        note(notes, f"{_first(names)} on {stack_name}: {said}")
+
+
+def _first(names: Mapping[str, None]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{next(iter(names))}{more}"
 
 
 def _on_site(name: str, workload: Workload, nodes: int, site: Site, alone: bool, apart: Apart) -> Workload:
@@ -251,16 +275,14 @@ def _scales(
             f"{where}.processes_per_node: {many_processes[0]} is more than the "
             f"{site.processes_per_node} of site {site.site}"
         )
-    for numbers, of, what in (
-        (many_nodes, experiment.nodes, "nodes"),
-        (many_processes, experiment.processes_per_node, "processes on a node"),
+    for numbers, of, all_of_it, what in (
+        (many_nodes, experiment.nodes, experiment.nodes, "nodes"),
+        (many_processes, experiment.processes_per_node, wanted, "processes on a node"),
     ):
         if numbers and getattr(of, "bounded", True):
             said = ", ".join(map(str, numbers))
-            note(
-                notes,
-                f"{where.partition('experiments.')[2]} goes on without {said} {what}: the site has fewer",
-            )
+            goes = "is left out: it needs" if set(all_of_it) <= set(numbers) else "goes on without"
+            note(notes, f"{where.partition('experiments.')[2]} {goes} {said} {what}: the site has fewer")
     for nodes in dict.fromkeys(n for n in experiment.nodes if n not in many_nodes):
         for processes in dict.fromkeys(p for p in wanted if p not in many_processes):
             yield nodes, processes

@@ -52,6 +52,11 @@ class WorkflowPlan:
     project: Project | None = None
 
     @property
+    def storages(self) -> list[str]:
+        """Return the names of the site's storages, where the plan was made."""
+        return [] if self.project is None else list(self.project.plan.site.storages)
+
+    @property
     def stamps(self) -> list[str]:
         return [batch.stamp for batch in self.batches]
 

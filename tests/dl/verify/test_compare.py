@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -52,6 +53,16 @@ def test_nothing_to_compare_with_is_one_clear_error(monkeypatch: pytest.MonkeyPa
         verify(tmp_path / "v", quick=True, say=heard.append)
     assert any("left out: dlio" in line for line in heard)
     assert any("left out: training" in line for line in heard)
+
+
+def test_a_training_keeps_a_file_open_that_all_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As dlkernel and the applications do; of many files it opens one for each sample."""
+    there = SimpleNamespace(python=Path("/python"))
+    monkeypatch.setattr("tiercel.dl.verify.programs.environment_for", lambda _: there)
+    for access, kept in (("shared", True), ("multi", False)):
+        workload = deep_learning("cosmic-tagger", {"reader.file_access": access})
+        setting = programs.Setting(workload, workload.resolved(1, 1)[0], tmp_path, 1)
+        assert ("--keep-open" in programs.Training().command(setting, tmp_path)[0]) is kept
 
 
 def test_unknown_workload_and_used_folder(tmp_path: Path) -> None:

@@ -168,7 +168,9 @@ class Training(Program):
             "--shuffle-size", str(reader.shuffle_size), "--seed", str(found.train.seed),
         ]  # fmt: skip
         shuffle = ["--shuffle"] if reader.sample_shuffle != "off" else []
-        return [*argv, *shuffle, *setting.training], True
+        # One file that all samples are in stays open, as in the applications that have one, and in dlkernel.
+        keep_open = ["--keep-open"] if reader.file_access != "multi" else []
+        return [*argv, *shuffle, *keep_open, *setting.training], True
 
 
 PROGRAMS: Mapping[str, type[Program]] = {p.name: p for p in (Kernel, Upstream, Training)}

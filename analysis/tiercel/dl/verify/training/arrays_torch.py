@@ -22,27 +22,57 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 VALUES = 1024
 
 
-def _npz(path: str, number: int):
+def _npz(path: str):
     with np.load(path) as archive:
-        return archive["x"][..., number]
+        values = archive["x"]
+    return lambda number: values[..., number], _nothing
 
 
-def _npy(path: str, number: int):
-    return np.load(path)[..., number]
+def _npy(path: str):
+    values = np.load(path)
+    return lambda number: values[..., number], _nothing
 
 
-def _hdf5(path: str, number: int):
+def _hdf5(path: str):
     import h5py  # noqa: PLC0415 (only this format needs it)
 
-    # A handle must not be shared by the loader's workers, so programs open the file for each sample.
-    with h5py.File(path, "r") as file:
-        return file["records_0"][number]
+    file = h5py.File(path, "r")
+    return file["records_0"].__getitem__, file.close
 
 
-def _csv(path: str, number: int):
+def _csv(path: str):
     import pandas  # noqa: PLC0415 (only this format needs it)
 
-    return pandas.read_csv(path).to_numpy()[number]
+    return pandas.read_csv(path).to_numpy().__getitem__, _nothing
+
+
+def _nothing() -> None:
+    """Of files that are closed as soon as they are read."""
+
+
+class _Opened:
+    """Reads a sample of a file. `opening` returns, of its path, what gives a sample and what closes the file.
+
+    Each sample opens its file, as loaders over many files do. Of one file that all samples are in that would
+    be another program than the applications are: they keep it open (`keep_open`), and with it what its
+    library holds of it, such as HDF5 whole chunks. Each worker opens it itself: a handle must not cross a
+    fork.
+    """
+
+    def __init__(self, opening, keep_open: bool) -> None:
+        self._opening, self._keep_open, self._open = opening, keep_open, {}
+
+    def __call__(self, path: str, number: int):
+        if path in self._open:
+            return self._open[path](number)
+        sample, close = self._opening(path)
+        if self._keep_open:
+            self._open[path] = sample
+            return sample(number)
+        try:
+            return sample(number)
+        finally:
+            close()
 
 
 class _Indexed:
@@ -89,10 +119,16 @@ class _Mapped:
         return np.array(data[offsets[number] : offsets[number] + sizes[number]])
 
 
-READERS = {
-    "npz": lambda _: _npz, "npy": lambda _: _npy, "hdf5": lambda _: _hdf5, "csv": lambda _: _csv,
-    "indexed_binary": lambda options: _Indexed(options.keep_open), "mmap_indexed_binary": lambda _: _Mapped(),
-}  # fmt: skip
+_OPENING = {"npz": _npz, "npy": _npy, "hdf5": _hdf5, "csv": _csv}
+
+
+def _reader_of(options):
+    """Return what reads a sample, by path and number within the file."""
+    if options.format == "indexed_binary":
+        return _Indexed(options.keep_open)
+    if options.format == "mmap_indexed_binary":
+        return _Mapped()
+    return _Opened(_OPENING[options.format], options.keep_open)
 
 
 class Samples(Dataset):
@@ -154,7 +190,7 @@ def train(options, ranks, spans) -> list[float]:
         samples = (
             Groups(files, ranks)
             if options.format == "parquet"
-            else Samples(files, options.samples_per_file, READERS[options.format](options))
+            else Samples(files, options.samples_per_file, _reader_of(options))
         )
 
     def network() -> nn.Module:
