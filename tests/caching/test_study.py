@@ -15,7 +15,7 @@ pytestmark = needs_connector
 STUDY = """
 study: cached
 title: Both ways
-engines: [h5kernel]
+engines: [h5kernel, iokernel]
 stacks:
   - storage: all
   - {storage: all, layers: [{layer: cachevol, options: {adaptive: false}}]}
@@ -32,6 +32,12 @@ experiments:
     processes_per_node: [1]
     workloads:
       read: {operation: hdf5-stream, samples: 100, sample_size: 64KiB, batch: 7, epochs: 3, pattern: random}
+  data:
+    launcher: fork
+    processes_per_node: [2]
+    workloads:
+      hdf5: &data {operation: read, access: RAW, transfer_size: 64KiB, segments: 4, verify: true, api: hdf5}
+      posix: {<<: *data, api: posix}
 """
 
 
@@ -41,6 +47,11 @@ def test_a_study_with_and_without_the_layer(project: Project) -> None:
     assert done.returncode == 0, done.stderr
     rows = pd.read_parquet(project.results / "observations.parquet")
     assert set(rows["layer"]) == {"none", "cachevol adaptive=False"}
+    # Data go through the layer where they are HDF5's.
+    data = rows[(rows["experiment"] == "data") & (rows["role"] == "measured")]
+    pairs = {(w, n.split()[0]) for w, n in zip(data["workload"], data["layer"], strict=True)}
+    assert pairs == {("hdf5", "none"), ("hdf5", "cachevol"), ("posix", "none")}
+    rows = rows[rows["experiment"] != "data"]
     for _, group in rows.groupby("layer"):
         counts = group["operation"].value_counts()
         # One row for each checkpoint; the first epoch has its own, the two later ones have one together.
@@ -55,7 +66,7 @@ def test_a_study_with_and_without_the_layer(project: Project) -> None:
     assert sorted(over["computation of all steps, s"]) == [0, 0, 0.05, 0.05]  # plain and through the layer
     assert list(pd.read_csv(figures / "caching-epochs-stream-1.csv")["epoch"]) == [1, 2, 3, 1, 2, 3]
     left = list(project.results.rglob("cachevol-stats.jsonl"))
-    assert len(left) == 3  # the layer's counts lie in the raw folder of each run through it
+    assert len(left) == 4  # the layer's counts lie in the raw folder of each run through it
 
 
 TRAINING = """

@@ -135,8 +135,10 @@ class CacheVol(Layer):
                 raise UserError(f"layer cachevol: policy {value!r}: {suggest(str(value), _POLICIES)}")
 
     def unsupported(self, engine: str, workload: Workload, nodes: int, options: Options) -> str | None:
+        if getattr(workload, "api", None) == "hdf5":  # data, whose engines do what it says
+            return None
         if engine not in ("h5kernel", "dlkernel", "dlio"):
-            return f"{engine} does not use HDF5"
+            return f"{engine} does not use HDF5 (without api: hdf5)"
         form = str(workload.features(nodes, 1).get("format", "hdf5"))
         return None if form.startswith("hdf5") else f"its files are {form}, not HDF5"
 

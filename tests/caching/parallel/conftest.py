@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.caching.conftest import EAGER
-from tests.conftest import CHECKOUT
+from tiercel.engines.hdf5_library import prefixes
 from tiercel.layers.cachevol import settings, throttle
 from tiercel.programs import program
 
@@ -41,17 +41,15 @@ class ParallelHDF5:
 @cache
 def parallel_hdf5() -> ParallelHDF5 | None:
     """Find a parallel HDF5 and the MPI that it was built with."""
-    named = os.environ.get("TIERCEL_PARALLEL_HDF5")
-    h5pcc = program("h5pcc")
-    prefix = Path(named) if named else h5pcc.resolve().parent.parent if h5pcc else CHECKOUT / ".parallel-hdf5"
-    if not (prefix / "include" / "H5VLconnector.h").is_file():
-        return None
-    config = (prefix / "include" / "H5pubconf.h").read_text()
-    library = next((f.parent for d in ("lib", "lib64") for f in (prefix / d).glob("libhdf5.so")), None)
     mpicc, mpiexec = program("mpicc"), program("mpiexec")
-    if "define H5_HAVE_PARALLEL 1" not in config or library is None or mpicc is None or mpiexec is None:
-        return None
-    return ParallelHDF5(prefix / "include", library, mpicc, mpiexec)
+    for prefix in prefixes() if mpicc and mpiexec else ():
+        include = prefix / "include"
+        library = next((f.parent for d in ("lib", "lib64") for f in (prefix / d).glob("libhdf5.so")), None)
+        if library is None or not (include / "H5VLconnector.h").is_file():
+            continue
+        if mpicc and mpiexec and "define H5_HAVE_PARALLEL 1" in (include / "H5pubconf.h").read_text():
+            return ParallelHDF5(include, library, mpicc, mpiexec)
+    return None
 
 
 def built(source: str, folder: Path) -> Path:
