@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tiercel.errors import UserError
+from tiercel.placement.commands import _print_evaluation
 from tiercel.placement.dataset import vectors
 from tiercel.placement.evaluate import BASELINE, OURS, abstention, evaluate_sweep, importances
 from tiercel.placement.model import PlacementModel, class_notes, learnable
@@ -160,3 +162,18 @@ def test_importances_find_what_the_law_depends_on(sweep: tuple[Path, pd.DataFram
         "transfer_size",
     }
     assert abs(found.loc["RAR", "permutation"]) < 0.05
+
+
+def test_a_line_for_each_model_in_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Hundredths of a percent, of 55 samples, broke each model's line in two or three."""
+    monkeypatch.setenv("COLUMNS", "80")
+    row = {"accuracy": 0.6167, "accuracy_where_differ": 1.0, "regret": float("nan")}
+    models = {name: dict.fromkeys(("random", "grouped", "new-sizes"), row)
+              for name in ("logistic-regression", "predicted-throughput")}  # fmt: skip
+    _print_evaluation({
+        "configurations": 55, "best": {"a": 30}, "systems_differ": 20, "models": models, "notes": [],
+        "abstention": {"abstained": 0.5, "confidence": 0.9, "decided": row},
+    })  # fmt: skip
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    cells = ["62", "/", "100", "/", "-"]
+    assert ["logistic-regression", *3 * cells] in lines

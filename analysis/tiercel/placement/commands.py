@@ -326,8 +326,8 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _percent(value: Any) -> str:
-    return "-" if value is None or math.isnan(value) else f"{100 * value:.2f}"
+def _percent(value: Any, digits: int = 2) -> str:
+    return "-" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
 
 
 def _print_evaluation(answer: dict[str, Any]) -> None:
@@ -343,9 +343,9 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
     kinds = list(next(iter(answer["models"].values())))
     console.print("accuracy / accuracy where systems differ / regret, in %", markup=False)
     table = _table("model", *kinds)
-    for name, by_kind in answer["models"].items():
+    for name, by_kind in answer["models"].items():  # a hundredth of a percent is of no sample, and wraps
         cells = (
-            " / ".join(_percent(by_kind[k][what]) for what in ("accuracy", "accuracy_where_differ", "regret"))
+            " / ".join(_percent(by_kind[k][n], 0) for n in ("accuracy", "accuracy_where_differ", "regret"))
             for k in kinds
         )
         table.add_row(name, *cells)
