@@ -21,6 +21,7 @@
      shift N                   what is expected from here on
      driver                    the program must see the MPI driver
      flush | barrier | finalize | library (H5close)
+     refused close             H5Fclose must fail
      touch PATH | await PATH   without MPI
      compute MS                keeps a processor busy, without MPI
      clock LABEL               a barrier; rank 0 says how long it is since the last one
@@ -288,6 +289,10 @@ static void play(const char *name)
         file = open_file(name, H5F_ACC_RDWR, MPI_COMM_WORLD);
     else if (!strncmp(step, "close", 5))
         GOOD(H5Fclose(file));
+    else if (!strncmp(step, "refused close", 13)) {
+        if (H5Fclose(file) >= 0)
+            failed("the refusal of H5Fclose");
+    }
     else if (sscanf(step, "read %63s %63s %63s %llu %llu %llu %llu %llu %llu", a, b, c, v, v + 1, v + 2, v + 3, v + 4, v + 5) == 9)
         read_rows(a, b, c, (hsize_t[]){v[0], v[3]}, (hsize_t[]){v[1], v[4]}, (hsize_t[]){v[2], v[5]}, 0);
     else if (sscanf(step, "plain %63s %llu %llu %llu", a, v, v + 1, v + 2) == 4)
