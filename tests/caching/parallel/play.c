@@ -10,7 +10,7 @@
      dataset NAME rows columns H5Dcreate, contiguous, never filled
      chunks|compressed|late NAME rows columns rows   in chunks of so many rows; late: compressed, H5D_ALLOC_TIME_LATE
      look NAME                 H5Dopen, H5Dclose
-     again NAME row rows       this rank opens the file once more, by itself, and reads
+     again|beside NAME row rows   this rank opens the file once more, by itself, and reads; beside: by the plain driver
      groups N                  that many new groups in one: metadata
      pause | start             what is staged is not migrated; is migrated (the calls of the HDF5 Cache VOL)
      write NAME MODE row rows  whole rows of what is expected there
@@ -227,12 +227,15 @@ static void make_groups(long count)
     H5Pclose(list);
 }
 
-static void read_again(const char *path, const char *name, hsize_t row, hsize_t rows)
+static void read_again(const char *path, const char *name, hsize_t row, hsize_t rows, int plain)
 {
     hid_t first = file, dataset = H5Dopen2(file, name, H5P_DEFAULT), space = space_of(dataset); /* for `columns` */
 
     H5Sclose(space), H5Dclose(dataset);
-    file = open_file(path, H5F_ACC_RDONLY, MPI_COMM_SELF);
+    if (plain)
+        GOOD(file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT));
+    else
+        file = open_file(path, H5F_ACC_RDONLY, MPI_COMM_SELF);
     read_rows(name, "int", "independent", (hsize_t[]){row, 0}, (hsize_t[]){rows, columns}, (hsize_t[]){1, 1}, 1);
     GOOD(H5Fclose(file));
     file = first;
@@ -274,7 +277,9 @@ static void play(const char *name)
         GOOD(dataset);
         H5Dclose(dataset);
     } else if (sscanf(step, "again %63s %llu %llu", a, v, v + 1) == 3)
-        read_again(name, a, v[0], v[1]);
+        read_again(name, a, v[0], v[1], 0);
+    else if (sscanf(step, "beside %63s %llu %llu", a, v, v + 1) == 3)
+        read_again(name, a, v[0], v[1], 1);
     else if (sscanf(step, "groups %ld", &n) == 1)
         make_groups(n);
     else if (!strncmp(step, "pause", 5) || !strncmp(step, "start", 5))

@@ -179,6 +179,16 @@ static struct slab part(const struct dataset *d, hsize_t rows, int kind, int tur
     return s;
 }
 
+/* A rank that has read a compressed chunk keeps it, and would not see that the others changed it: without a cache. */
+static hid_t access_list(const struct dataset *d)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
+
+    if (d->compressed)
+        GOOD(H5Pset_chunk_cache(list, 0, 0, H5D_CHUNK_CACHE_W0_DEFAULT));
+    return list;
+}
+
 static void make(struct dataset *d)
 {
     int  filled = draw(2), kind = (int)draw(4), early = draw(2);
@@ -210,8 +220,9 @@ static void make(struct dataset *d)
         GOOD(H5Pset_alloc_time(list, H5D_ALLOC_TIME_LATE));
     if (early)
         GOOD(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY));
-    GOOD(d->set = H5Dcreate2(file, d->name, H5T_STD_I32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
-    H5Sclose(space), H5Pclose(list);
+    hid_t access = access_list(d);
+    GOOD(d->set = H5Dcreate2(file, d->name, H5T_STD_I32LE, space, H5P_DEFAULT, list, access));
+    H5Sclose(space), H5Pclose(list), H5Pclose(access);
 }
 
 static void resize(struct dataset *d)
@@ -235,8 +246,11 @@ static void resize(struct dataset *d)
 static void open_datasets(void)
 {
     for (int i = 0; i < DATASETS; i++)
-        if (all[i].there)
-            GOOD(all[i].set = H5Dopen2(file, all[i].name, H5P_DEFAULT));
+        if (all[i].there) {
+            hid_t access = access_list(&all[i]);
+            GOOD(all[i].set = H5Dopen2(file, all[i].name, access));
+            H5Pclose(access);
+        }
 }
 
 static void close_file(void)
@@ -262,6 +276,7 @@ static void play(void)
         what = 0;
     if (d->compressed && what == 17)
         what = 12;
+    wide = wide && !d->compressed; /* HDF5 1.14 does not convert what it compresses */
     switch (what) {
     case 0: case 1: case 2: case 3: case 4: case 5: /* all write, mostly whole rows */
         kind = draw(3) && !d->compressed ? 0 : kind;
