@@ -41,7 +41,7 @@ LAYERS = {
         "program": "main.c",
     },
     "cachevol/src": {
-        "ground": "api.* checksum.* config.* store.* thread.* rates.h stats.* reasons.*",
+        "ground": "api.* checksum.* config.* guard.* store.* thread.* rates.h stats.* reasons.*",
         "log": "log.* logscan.* marker.* superblock.* left.* tool.c",
         "staging": "stage*.*",
         "copies": "copy*.* evict.* evident.* fill.* relay.* session.*",

@@ -70,6 +70,32 @@ def test_a_storage_folder_in_which_others_replace_what_lies_there_is_not_used(
             logs("inspect", node.local)
 
 
+def test_a_storage_folder_below_one_in_which_others_replace_things_is_not_used(node: Node) -> None:
+    """A forged copy in another folder of its name would be believed."""
+    node.local = node.local / "everybody's" / "mine"
+    node.local.mkdir(parents=True)
+    node.local.parent.chmod(0o777)
+    done = node.run(WRITES)
+    assert (done.returncode, done.stdout) == (0, "99999\n"), done.stderr
+    assert not list(node.local.iterdir())
+    assert f"others may write to {node.local.parent} and replace" in done.stderr
+    with pytest.raises(UserError, match="nobody else replace"):
+        logs("inspect", node.local)
+    node.local.parent.chmod(0o1777)
+    assert not node.run(WRITES).stderr
+
+
+@needs_root
+def test_a_storage_folder_of_a_group_that_users_share_is_not_used(node: Node) -> None:
+    """That it is the first group of this user makes nobody of its members him."""
+    os.chown(node.local, -1, 54321)
+    node.local.chmod(0o775)
+    done = node.run(WRITES, wrap=("setpriv", "--regid=54321", "--clear-groups"))
+    assert (done.returncode, done.stdout) == (0, "99999\n"), done.stderr
+    assert not list(node.local.iterdir())
+    assert "make it sticky" in done.stderr
+
+
 def test_a_folder_named_as_a_log_is_left_alone(node: Node, tmp_path: Path) -> None:
     """Anybody lays markers; a folder without the file `control` was taken for a log that has just begun."""
     node.good('h5py.File("f.h5", "w")["x"] = np.arange(10) + 7')

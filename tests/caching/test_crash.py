@@ -245,6 +245,67 @@ def test_drop_of_a_file_whose_log_is_gone(node: Node, monkeypatch: pytest.Monkey
     assert logs("drop", node.local, file=node.base / "f.h5") == []
 
 
+def test_a_file_whose_time_of_change_is_still_to_come_is_replayed(node: Node) -> None:
+    """It had that time before, by a clock that was ahead, and nobody changed it since."""
+    path = node.base / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(100)
+    later = time.time() + 86400
+    os.utime(path, (later, later))
+    slowly = {
+        **slow(node, 10_000),
+        "CACHEVOL_THROTTLE_LATE": "yes",
+    }  # the first write does not come to its end
+    node.run("""
+        f = h5py.File("f.h5", "r+")
+        f["y"] = np.arange(100_000)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """, extra=slowly)  # fmt: skip
+    assert path.stat().st_mtime == pytest.approx(later)
+    assert logs("replay", node.local)[0]["state"] == "replayed"
+    with h5py.File(path) as file:
+        assert (file["x"][99], file["y"][99_999]) == (99, 99_999)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes folders that even root cannot change")
+def test_a_marker_that_cannot_be_removed_keeps_nobody_from_the_file(node: Node) -> None:
+    """As where the base storage became read-only meanwhile: the log stays with it, without anything to do."""
+
+    def immutable(sign: str) -> int:
+        done = subprocess.run(["chattr", f"{sign}i", node.base], capture_output=True, check=False)
+        return done.returncode
+
+    if immutable("+"):
+        pytest.skip("this file system has no immutable folders")
+    immutable("-")
+    try:
+        node.good("""
+            import subprocess
+            f = h5py.File("f.h5", "w")
+            f["x"] = np.arange(1_000_000)
+            f.flush()
+            subprocess.run(["chattr", "+i", "."], check=True)
+            f.close()
+            """)
+        assert len(node.markers) == 1
+        for _ in range(2):
+            assert node.good('print(h5py.File("f.h5")["x"][-1])') == "999999\n"
+    finally:
+        immutable("-")
+    assert node.good('print(h5py.File("f.h5")["x"][-1])') == "999999\n"
+    assert not node.markers and not node.logs
+
+
+def test_a_pipe_in_the_place_of_a_logs_segment_keeps_nobody_waiting(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(node, WRITER, 20, 0.01, monkeypatch)
+    (segment,) = node.logs[0].glob("segment-*")
+    segment.unlink()
+    os.mkfifo(segment)
+    assert [log["state"] for log in logs("inspect", node.local)] == ["damaged"]
+
+
 def test_a_log_of_a_running_program_is_left_alone(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         for name, value in slow(node, 20_000_000).items():

@@ -188,6 +188,17 @@ def test_a_damaged_block_costs_the_copy_once(node: Node) -> None:
     assert node.counts()["miss_bytes"] == 0
 
 
+@pytest.mark.parametrize("which", ["data", "map"])
+def test_a_pipe_in_the_place_of_a_copys_file_keeps_nobody_waiting(node: Node, which: str) -> None:
+    make(node, "f.h5", 0)
+    make(node, "g.h5", 5)
+    node.good(READ + "look('f.h5', 0); copied(1024**2)")
+    (copy_of(node, "f.h5") / which).unlink()
+    os.mkfifo(node.copies[0] / which)
+    node.good(READ + "look('g.h5', 5); copied(1024**2)", size=int(1.2 * MIB))  # makes room
+    node.good(READ + "look('f.h5', 0); look('g.h5', 5); copied(2 * 1024**2)")
+
+
 @pytest.mark.parametrize("name", ["budget", "read"])
 def test_a_store_that_lost_a_part_while_it_is_used(node: Node, name: str) -> None:
     make(node, "f.h5", 0)

@@ -208,6 +208,27 @@ def test_a_log_that_was_cut_short_is_an_error(node: Node) -> None:
     assert done.stdout == "error\n"
 
 
+def test_a_logs_control_that_was_cut_short_ends_no_program(node: Node) -> None:
+    """It is mapped, as the segments are; what is staged goes to the file, and nothing more is staged."""
+    slow = (f"LD_PRELOAD={throttle()}", f"CACHEVOL_THROTTLE_FOLDER={node.base}", "CACHEVOL_THROTTLE_RATE=2e7")
+    node.good(
+        """
+        f = h5py.File("f.h5", "w")
+        f["x"] = np.arange(1_000_000)
+        (control,) = glob.glob(os.environ["HDF5_CACHE_STORAGE_PATH"] + "/*/logs/*/control")
+        os.truncate(control, 0)
+        for name in "yz":
+            f[name] = np.arange(1_000_000)
+        f.close()
+        """,
+        ("env", *slow, "CACHEVOL_THROTTLE_LATE=yes"),
+    )
+    with h5py.File(node.base / "f.h5") as file:
+        for name in "xyz":
+            assert np.array_equal(file[name][...], np.arange(1_000_000))
+    assert not node.logs and not node.markers
+
+
 def test_fork_with_data_staged(node: Node) -> None:
     out = node.good("""
         f = h5py.File("f.h5", "w")

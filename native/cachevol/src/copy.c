@@ -188,7 +188,7 @@ void cv_copy_review(struct cv_store *store, const char *path)
     name_of(path, name);
     if (!cv_copy_place(store, name, NULL, folder) || !cv_join(map, folder, "map"))
         return;
-    int fd = open(map, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(map, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
     bool read = cv_read_all(fd, &head, sizeof head, 0) == (ssize_t)sizeof head;

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #define BATCH   UINT64_C(1024)     /* blocks whose words are read at once */
-#define SETTLED UINT64_C(20000000) /* ns: two changes of a file further apart have different times on any kernel */
+#define SETTLED UINT64_C(20000000) /* ns: two changes of a file further apart have different times on any kernel, */
+#define SECONDS UINT64_C(2000000000) /* or on a file system whose times are whole seconds */
 
 /* A block that proved itself need not do so again until `data` changes: each change of that begins an era. */
 struct cv_proved {
@@ -125,7 +126,9 @@ static bool look_at_data(struct cv_copy *copy)
 /* Whether a change from now on must show in the time that the era has. */
 static bool era_is_settled(const struct cv_proved *proved)
 {
-    return cv_now() > (uint64_t)proved->changed.tv_sec * 1000000000u + (uint64_t)proved->changed.tv_nsec + SETTLED;
+    uint64_t tick = proved->changed.tv_nsec ? SETTLED : SECONDS;
+
+    return cv_now() > (uint64_t)proved->changed.tv_sec * 1000000000u + (uint64_t)proved->changed.tv_nsec + tick;
 }
 
 /* Compares a block with its word; once more where another process was just putting it there. */

@@ -48,7 +48,7 @@ static bool is_meant(const char *folder, int map)
         return cv_copy_has_map(folder, map);
     if (map == CV_ANY_COPY || !cv_join(path, folder, "map"))
         return true;
-    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (opened >= 0)
         close(opened);
     return opened < 0;

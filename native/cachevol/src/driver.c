@@ -102,6 +102,7 @@ static herr_t driver_close(H5FD_t *pub)
     char         log[128];
     herr_t       outcome = 0;
 
+    cv_driver_closed = true;
     if (file->common.reader)
         cv_reader_close(file->common.reader);
     if (file->stage && cv_stage_close(file->stage, log, sizeof log)) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+bool cv_driver_closed;
+
 haddr_t cv_driver_get_eoa(const H5FD_t *file, H5FD_mem_t type)
 {
     (void)type;

@@ -27,6 +27,9 @@ struct cv_driver_file {
     (H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |                 \
      H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE)
 
+/* Becomes true where a driver closes a file, also where that fails: after it nothing of the file is to be asked for. */
+extern bool cv_driver_closed;
+
 haddr_t cv_driver_get_eoa(const H5FD_t *file, H5FD_mem_t type);
 haddr_t cv_driver_get_eof(const H5FD_t *file, H5FD_mem_t type);
 

@@ -49,7 +49,7 @@ static int open_head(const char *folder, const char *name, struct cv_copy_head *
 {
     char inner[PATH_MAX], path[PATH_MAX];
     int  map = cv_join(inner, folder, name) && cv_join(path, inner, "map")
-                   ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+                   ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 
     if (map < 0 || cv_read_all(map, head, sizeof *head, 0) != (ssize_t)sizeof *head)
         memset(head, 0, sizeof *head);

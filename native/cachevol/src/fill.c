@@ -25,7 +25,7 @@ struct job {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  work = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t  work = PTHREAD_COND_INITIALIZER, idle;
 static struct job     *first, *last;
 static struct cv_copy *ahead; /* copies that want prefetching */
 static bool            running, busy;
@@ -211,14 +211,15 @@ static void after_fork_in_child(void)
 {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&work, NULL);
-    pthread_cond_init(&idle, NULL);
+    cv_timed_condition(&idle);
     running = false; /* the thread stayed with the parent; the child starts its own */
     ahead   = NULL;
     dirty = NULL, sweeping = false;
 }
 
-static void watch_forks(void)
+static void prepare(void)
 {
+    cv_timed_condition(&idle);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -230,7 +231,7 @@ static bool start(void)
 
     if (running)
         return true;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, prepare);
     running = !cv_thread_start(&thread, fill, NULL);
     if (running)
         pthread_detach(thread);
@@ -303,7 +304,7 @@ void cv_fill_swept(void)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += PATIENT;
     pthread_mutex_lock(&lock);
     while (running && (dirty || sweeping) && !pthread_cond_timedwait(&idle, &lock, &until))

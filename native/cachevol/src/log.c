@@ -1,5 +1,6 @@
 #include "log.h"
 #include "checksum.h"
+#include "guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,13 +47,16 @@ struct cv_log *cv_log_create(struct cv_store *store, const char *path, uint64_t 
     char           control[PATH_MAX];
     uint64_t       seed[4] = {cv_now(), (uint64_t)getpid(), (uint64_t)(uintptr_t)log, inode};
 
-    if (!log)
+    if (!log || !(log->control = calloc(1, sizeof *log->control))) {
+        free(log);
         return NULL;
+    }
     log->store     = store;
     pthread_mutex_init(&log->turn, NULL);
     log->limit     = limit < 2 * CV_SEGMENT_SIZE ? 2 * CV_SEGMENT_SIZE : limit;
     uint64_t nonce = cv_sum(seed, sizeof seed);
     if (strlen(path) >= PATH_MAX || new_folder(log, nonce)) {
+        free(log->control);
         free(log);
         return NULL;
     }
@@ -69,11 +73,13 @@ struct cv_log *cv_log_create(struct cv_store *store, const char *path, uint64_t 
         if (log->lock >= 0)
             close(log->lock);
         cv_remove_folder(log->folder);
+        free(log->control);
         free(log);
         errno = error;
         return NULL;
     }
-    struct cv_control *c = log->control = map;
+    log->page            = map;
+    struct cv_control *c = log->control;
     c->nonce = nonce, c->pid = (uint64_t)getpid(), c->pid_start = cv_process_start(getpid());
     c->created = cv_now(), c->device = device, c->inode = inode;
     atomic_store(&c->touched, c->created);
@@ -81,8 +87,10 @@ struct cv_log *cv_log_create(struct cv_store *store, const char *path, uint64_t 
     snprintf(c->host, sizeof c->host, "%s", cv_host());
     snprintf(c->boot, sizeof c->boot, "%s", cv_boot());
     snprintf(c->path, sizeof c->path, "%s", path);
+    log->lost = cv_guard(log->page, CV_CONTROL_SIZE);
+    memcpy(log->page, c, sizeof *c);
     atomic_thread_fence(memory_order_seq_cst);
-    c->magic = CV_LOG_MAGIC;
+    log->page->magic = c->magic = CV_LOG_MAGIC;
     return log;
 }
 
@@ -195,6 +203,8 @@ static bool is_cut(struct cv_segment *segment)
 {
     struct stat now;
 
+    if (segment->lost && *segment->lost)
+        segment->cut = true;
     if (!segment->cut && (fstat(segment->fd, &now) || (uint64_t)now.st_size < segment->capacity))
         segment->cut = true;
     return segment->cut;
@@ -213,7 +223,7 @@ int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address
     struct cv_record   head    = {.magic = CV_RECORD_MAGIC, .nonce = log->control->nonce, .address = address,
                                   .sequence = atomic_load(&log->control->appended) + 1, .size = size,
                                   .kind = kind};
-    if (is_cut(segment)) {
+    if (*log->lost || is_cut(segment)) {
         errno = EIO;
         return -1;
     }
@@ -222,7 +232,7 @@ int cv_log_append(struct cv_log *log, enum cv_record_kind kind, uint64_t address
     *place       = (struct cv_place){segment, head.sequence, segment->end, cv_record_data(segment->end, size)};
     segment->end = cv_record_end(segment->end, size);
     segment->last = head.sequence;
-    atomic_store(&log->control->appended, head.sequence);
+    cv_control_set(log, &log->control->appended, head.sequence);
     return 0;
 }
 
@@ -235,13 +245,15 @@ void cv_log_sum(const struct cv_place *place, uint64_t size)
     /* Eight bytes that lie in one page, since heads begin at multiples of eight: they are there or not. Where the
        storage refuses, the record goes without. */
     uint64_t value = finished(&sum);
+    if (is_cut(place->segment))
+        return;
     cv_write_all(place->segment->fd, &value, sizeof value,
                  (off_t)(place->head + offsetof(struct cv_record, data_sum)));
 }
 
 void cv_log_done(struct cv_log *log, uint64_t sequence)
 {
-    atomic_store(&log->control->done, sequence);
+    cv_control_set(log, &log->control->done, sequence);
     pthread_mutex_lock(&log->turn);
     while (log->oldest != log->newest && log->oldest->last <= sequence) { /* the newest may be written to */
         struct cv_segment *segment = log->oldest;
@@ -262,7 +274,8 @@ const char *cv_segment_map(struct cv_segment *segment)
         void *map = mmap(NULL, segment->capacity, PROT_READ, MAP_SHARED, segment->fd, 0);
         if (map == MAP_FAILED)
             return NULL;
-        segment->map = map;
+        segment->map  = map;
+        segment->lost = cv_guard(map, segment->capacity);
     }
     return segment->map;
 }
@@ -271,8 +284,11 @@ static void free_segments(struct cv_segment *segment)
 {
     while (segment) {
         struct cv_segment *next = segment->next;
-        if (segment->map)
+        if (segment->map) {
+            segment->lost = NULL;
+            cv_guard_no_more(segment->map);
             munmap(segment->map, segment->capacity);
+        }
         close(segment->fd);
         free(segment);
         segment = next;
@@ -290,7 +306,9 @@ void cv_log_free(struct cv_log *log)
 {
     free_segments(log->oldest);
     free_segments(log->spare);
-    munmap(log->control, CV_CONTROL_SIZE);
+    cv_guard_no_more(log->page);
+    munmap(log->page, CV_CONTROL_SIZE);
+    free(log->control);
     close(log->lock); /* and with it the lock */
     free(log);
 }

@@ -82,12 +82,15 @@ struct cv_segment {
     uint64_t           last;          /* sequence of its last record */
     char              *map;           /* for the migrating thread; `capacity` bytes, read only */
     atomic_bool        cut;           /* somebody cut the file short, which took data from it */
+    const atomic_bool *lost;          /* once it is mapped: its disk gave something else than what was written */
     struct cv_segment *next;
 };
 
 struct cv_log {
     struct cv_store   *store;
-    struct cv_control *control;
+    struct cv_control *control; /* what counts for this process */
+    struct cv_control *page;    /* the same in the file, for whoever comes after a kill; may fail with its disk, */
+    const atomic_bool *lost;    /* which this tells: then nothing more is staged in it */
     int                lock; /* the control file; its lock tells others that this process lives */
     char               folder[PATH_MAX];
     pthread_mutex_t    turn; /* over the three lists; the one thread that appends owns `newest` itself */
@@ -98,6 +101,13 @@ struct cv_log {
     bool               late;      /* checksums of large data are made by cv_log_sum */
     bool               recounted; /* what the store holds, for this log */
 };
+
+/* Changes one of the control's words, `field`, here and in the file. */
+static inline void cv_control_set(struct cv_log *log, _Atomic uint64_t *field, uint64_t value)
+{
+    atomic_store(field, value);
+    atomic_store((_Atomic uint64_t *)((char *)log->page + ((char *)field - (char *)log->control)), value);
+}
 
 /* Where a record's data lie. */
 struct cv_place {

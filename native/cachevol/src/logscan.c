@@ -38,7 +38,7 @@ static int open_segment(const struct scan *scan, unsigned number)
     char name[64];
 
     snprintf(name, sizeof name, "segment-%u", number);
-    return openat(scan->folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return openat(scan->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* a FIFO would keep us waiting */
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -360,10 +360,8 @@ enum cv_replayed cv_log_replay(const char *folder, const char *file, bool force,
         else if (found->records == 0)
             outcome = CV_REPLAY_DONE; /* the file is somebody else's now, and nothing is missing in it */
     }
-    if (outcome == CV_REPLAY_DONE) {
-        cv_marker_remove(found->control.path, found->control.id);
-        remove_log(&scan, folder);
-    }
+    if (outcome == CV_REPLAY_DONE && cv_marker_is_gone(found->control.path, found->control.id))
+        remove_log(&scan, folder); /* else both stay, and the next replay has nothing to do but this */
     end_scan(&scan);
     return outcome;
 }

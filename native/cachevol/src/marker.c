@@ -101,6 +101,11 @@ int cv_marker_read(const char *path, struct cv_marker *marker)
     return 0;
 }
 
+bool cv_marker_is_gone(const char *path, const char *id)
+{
+    return !cv_marker_remove(path, id) || errno == ENOENT;
+}
+
 int cv_marker_remove(const char *path, const char *id)
 {
     struct cv_marker there;

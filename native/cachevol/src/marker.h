@@ -19,5 +19,7 @@ int cv_marker_write(const char *path, const struct cv_marker *marker);
 int cv_marker_read(const char *path, struct cv_marker *marker);
 /* Removes the marker of this log, no other. */
 int cv_marker_remove(const char *path, const char *id);
+/* The same; whether it is not there any more. */
+bool cv_marker_is_gone(const char *path, const char *id);
 
 #endif

@@ -75,6 +75,7 @@ static herr_t driver_close(H5FD_t *pub)
     struct file **each = &opened;
     int           over = 0;
 
+    cv_driver_closed = true;
     while (*each != file)
         each = &(*each)->next;
     *each = file->next;

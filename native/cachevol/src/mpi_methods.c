@@ -1,4 +1,5 @@
 #include "mpi_methods.h"
+#include "driver_common.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static herr_t close_file(H5FD_t *file)
     char              log[128];
     int               bad = 0;
 
-    file->cls = native;
+    cv_driver_closed = true;
+    file->cls        = native;
     if (writer) {
         bad = cv_stage_close(writer->stage, log, sizeof log);
         if (bad)

@@ -1,7 +1,7 @@
 #include "mpi_window.h"
 #include "fill.h"
+#include "guard.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,6 +62,7 @@ static void take_down(struct cv_windows *windows)
     }
     mpi.Win_free(&windows->data);
     mpi.Win_free(&windows->directory);
+    cv_guard_no_more(windows->map);
     munmap(windows->map, windows->copy->size);
     cv_copy_release(windows->copy);
     mpi.Comm_free(&windows->comm);
@@ -69,42 +70,6 @@ static void take_down(struct cv_windows *windows)
     windows->gone = true;
     if (windows->done)
         free(windows);
-}
-
-/* ---- The copy's data are mapped for the neighbours, and somebody may cut the file short. ---- */
-
-static struct sigaction otherwise; /* what happens at a bus error that is not ours */
-
-/* Zeros stand in for what is gone: the neighbour finds that they are not what the directory says. */
-static void bus_error(int signal_number, siginfo_t *info, void *context)
-{
-    const char *at = info->si_addr;
-
-    for (const struct cv_windows *each = all; each; each = each->next) {
-        const char *map = each->map;
-        if (at < map || at >= map + each->copy->size)
-            continue;
-        size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)(at - map) / page * page;
-        if (mmap((char *)each->map + before, each->copy->size - before, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
-            return;
-    }
-    if (otherwise.sa_flags & SA_SIGINFO)
-        otherwise.sa_sigaction(signal_number, info, context);
-    else if (otherwise.sa_handler != SIG_DFL && otherwise.sa_handler != SIG_IGN)
-        otherwise.sa_handler(signal_number);
-    else
-        sigaction(SIGBUS, &otherwise, NULL); /* and the access, made again, has its way */
-}
-
-static void watch_for_bus_errors(void)
-{
-    struct sigaction ours = {.sa_flags = SA_SIGINFO}, now;
-
-    ours.sa_sigaction = bus_error;
-    /* Unless it is ours already; somebody who came later passes on to it what is not his. */
-    if (!otherwise.sa_flags && !otherwise.sa_handler && !sigaction(SIGBUS, NULL, &now) && now.sa_sigaction != bus_error)
-        sigaction(SIGBUS, &ours, &otherwise);
 }
 
 /* MPI_Finalize calls this first of all: the files may be open still, and then go on without neighbours. */
@@ -163,12 +128,12 @@ struct cv_windows *cv_windows_make(cv_comm comm, bool ready, int rank, int size,
     memset(windows->entries, 0, bytes);
     mpi.Win_sync(windows->directory);
     mpi.Barrier(comm);
+    cv_guard(map, copy->size); /* somebody may cut the file short: the neighbour finds that zeros are not what the directory says */
     cv_copy_hold(copy);
     struct cv_windows **last = &all;
     while (*last)
         last = &(*last)->next;
     *last = windows;
-    watch_for_bus_errors();
     return windows;
 failed:
     if (map != MAP_FAILED)

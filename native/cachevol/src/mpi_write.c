@@ -413,6 +413,16 @@ int cv_mpi_settle(struct cv_object *object, H5I_type_t type, hid_t dxpl)
     return writer ? cv_writer_settle(writer) : 0;
 }
 
+int cv_mpi_closing(struct cv_object *file, hid_t dxpl)
+{
+    struct cv_writer *writer = cv_writers_any() ? cv_writer_of_file(file, dxpl) : NULL;
+
+    if (!writer || !cv_writer_settle(writer))
+        return 0;
+    writer->chunks = 0;
+    return -1;
+}
+
 int cv_mpi_deleting(struct cv_object *object, H5I_type_t type, hid_t dxpl)
 {
     if (cv_writers_any())

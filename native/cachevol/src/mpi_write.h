@@ -33,6 +33,9 @@ int cv_mpi_before_read(size_t count, void *datasets[], const hid_t file_spaces[]
 
 /* Before what all processes do together where data may lie that they staged: a flush, a close, a change of structure. */
 int cv_mpi_settle(struct cv_object *object, H5I_type_t type, hid_t dxpl);
+/* Before a file is closed. Where it fails, the log keeps what is missing, and HDF5's metadata, which a replay does not have,
+   go to the file without waiting for it. */
+int cv_mpi_closing(struct cv_object *file, hid_t dxpl);
 /* Before something is deleted. */
 int cv_mpi_deleting(struct cv_object *object, H5I_type_t type, hid_t dxpl);
 /* Before this process does alone what the connector does not understand. */

@@ -79,7 +79,8 @@ static herr_t get_wrap_ctx(const void *pointer, void **result)
     if (!context)
         return -1;
     context->vol = object->vol;
-    h5.H5VLget_wrap_ctx(object->under, object->vol, &context->under);
+    if (object->under)
+        h5.H5VLget_wrap_ctx(object->under, object->vol, &context->under);
     if (context->under)
         h5.H5Iinc_ref(context->vol);
     *result = context;

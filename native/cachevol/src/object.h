@@ -21,8 +21,9 @@ struct cv_storage {
 };
 
 struct cv_object {
-    void *under;
+    void *under;  /* NULL for a file that was closed below although closing it failed */
     hid_t vol;
+    bool  closed; /* closing it failed: HDF5 keeps its number, and closes it once more, at its own end at the latest */
     /* Of a dataset, once they have been asked for: */
     int      layout;       /* else -1 */
     bool     plain;        /* elements of a fixed size that are stored as they are */

@@ -23,6 +23,7 @@
 #define LAST       (UINT64_C(256) << 10) /* least bytes of its second piece */
 #define EDGE       (UINT64_C(64) << 10)  /* bytes: pieces end at multiples */
 #define REMADE     3                     /* damaged copies after which a file is read without one */
+#define SECONDS    UINT64_C(2000000000) /* ns: the longest tick of a file system whose times are whole seconds */
 #define MEMORY     UINT64_C(3000000000) /* bytes a second that only memory gives; stands in for an unknown rate */
 
 struct cv_reader {
@@ -77,7 +78,9 @@ static void make_copy(struct cv_reader *reader, const struct stat *now, uint64_t
     uint64_t    inode   = (uint64_t)now->st_ctim.tv_sec * 1000000000u + (uint64_t)now->st_ctim.tv_nsec;
 
     changed = changed > inode ? changed : inode;
-    if (cv_config.quiet && (clock < changed || clock - changed < cv_config.quiet)) {
+    /* Programs do not set the time of a status change: one of whole seconds comes of a file system that has no others. */
+    uint64_t quiet = now->st_ctim.tv_nsec || cv_config.quiet > SECONDS ? cv_config.quiet : SECONDS;
+    if (quiet && (clock < changed || clock - changed < quiet)) {
         cv_because(reader->path, cv_not_cached, "not yet: it was changed a moment ago (HDF5_CACHE_QUIET)", false);
         return;
     }

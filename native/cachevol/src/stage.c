@@ -12,18 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-static void init_timed(pthread_cond_t *condition)
-{
-    pthread_condattr_t how;
-
-    pthread_condattr_init(&how);
-    pthread_condattr_setclock(&how, CLOCK_MONOTONIC); /* that of cv_ticks */
-    pthread_cond_init(condition, &how);
-    pthread_condattr_destroy(&how);
-}
 
 /* ---- Fork: the parent's log is the parent's. Nothing is pending while it happens, and the child goes direct. ---- */
 
@@ -61,8 +52,8 @@ static void after_fork_in_child(void)
         stage->unflushed = stage->waiting = 0;
         stage->pressed = false;
         pthread_mutex_init(&stage->lock, NULL);
-        init_timed(&stage->work);
-        init_timed(&stage->sums);
+        cv_timed_condition(&stage->work);
+        cv_timed_condition(&stage->sums);
         pthread_cond_init(&stage->progress, NULL);
     }
     atomic_store(&cv_unflushed, 0);
@@ -95,8 +86,8 @@ struct cv_stage *cv_stage_open(struct cv_store *store, const char *path, int bas
     stage->changes  = atomic_load(&cv_changes);
     snprintf(stage->path, sizeof stage->path, "%s", path);
     pthread_mutex_init(&stage->lock, NULL);
-    init_timed(&stage->work);
-    init_timed(&stage->sums);
+    cv_timed_condition(&stage->work);
+    cv_timed_condition(&stage->sums);
     pthread_cond_init(&stage->progress, NULL);
     pthread_mutex_lock(&cv_stages_lock);
     stage->next = cv_stages;
@@ -157,6 +148,20 @@ static int mark(struct cv_stage *stage, const struct cv_log *log)
     return cv_marker_write(stage->path, &marker);
 }
 
+/* The file may have a time of change that is still to come, by a clock that was ahead: who replays what follows must not
+   take it for a later change. */
+static void know_time(const struct cv_stage *stage, struct cv_log *log)
+{
+    struct stat now;
+    uint64_t    changed;
+
+    if (fstat(stage->base, &now))
+        return;
+    changed = (uint64_t)now.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)now.st_mtim.tv_nsec;
+    if (now.st_mtim.tv_sec > 0 && changed > atomic_load(&log->control->touched))
+        cv_control_set(log, &log->control->touched, changed);
+}
+
 /* Copies what is held in memory into the log. */
 static int log_held(struct cv_stage *stage, struct cv_log *log)
 {
@@ -176,6 +181,8 @@ int cv_stage_begin(struct cv_stage *stage)
     if (!files_are_limited()) {
         why = "the node-local storage takes no log";
         log = cv_log_create(stage->store, stage->path, stage->device, stage->inode, cv_config.write_buffer);
+        if (log)
+            know_time(stage, log);
     }
     bool marked = log && (stage->shared || !mark(stage, log));
     pthread_mutex_lock(&stage->lock);
@@ -356,11 +363,11 @@ int cv_stage_close(struct cv_stage *stage, char *log, size_t room)
         if (bad) {
             snprintf(log, room, "%s", stage->log->control->id);
             if (stage->shared) /* now a replay is all that can bring them there */
-                atomic_store(&stage->log->control->whole, atomic_load(&stage->log->control->appended));
+                cv_control_set(stage->log, &stage->log->control->whole, atomic_load(&stage->log->control->appended));
         } else {
-            if (!stage->shared)
-                cv_marker_remove(stage->path, stage->log->control->id);
-            cv_log_remove(stage->log);
+            /* A marker that stays without its log would keep everybody from opening the file. */
+            if (stage->shared || cv_marker_is_gone(stage->path, stage->log->control->id))
+                cv_log_remove(stage->log);
             cv_log_leaves();
             pthread_detach(stage->thread);
         }

@@ -104,7 +104,7 @@ static void migrate_some(struct cv_stage *stage)
     uint64_t spent = cv_ticks() - from;
     cv_change_ends(stage, begun);
     pthread_mutex_lock(&stage->lock);
-    for (size_t i = 0; i < taken && !error; i++)
+    for (size_t i = 0; i < taken; i++) /* a log that was cut: also where the kernel found nothing at its address */
         if (first.kind != CV_RECORD_RESIZE && !cv_pending_data(cv_pending_at(stage, i)))
             error = errno;
     if (!error) {
@@ -117,7 +117,7 @@ static void migrate_some(struct cv_stage *stage)
         stage->error = error;
         if (stage->emptied)
             atomic_fetch_or(stage->emptied, CV_STAGE_FAILED);
-        atomic_store(&stage->log->control->failed, (uint64_t)error);
+        cv_control_set(stage->log, &stage->log->control->failed, (uint64_t)error);
         CV_COUNT(migration_errors, 1);
     } else {
         while (stage->summing && stage->summing <= sequence) /* its place may be used again from then on */

@@ -29,15 +29,17 @@ uint64_t cv_change_begins(struct cv_stage *stage)
     uint64_t now = cv_now();
 
     if (stage->log)
-        atomic_store(&stage->log->control->changing, now);
+        cv_control_set(stage->log, &stage->log->control->changing, now);
     return now;
 }
 
 void cv_change_ends(struct cv_stage *stage, uint64_t begun)
 {
     if (stage->log) {
-        atomic_store(&stage->log->control->touched, cv_now());
+        cv_control_set(stage->log, &stage->log->control->touched, cv_now());
+        uint64_t seen = begun;
         atomic_compare_exchange_strong(&stage->log->control->changing, &begun, 0);
+        atomic_compare_exchange_strong(&stage->log->page->changing, &seen, 0);
     }
 }
 

@@ -37,7 +37,7 @@ void cv_point_count(struct cv_stage *stage, const struct cv_pending *p)
     if (stage->shared)
         return;
     if (!cv_config.checkpoint) { /* every record is as good as plain HDF5's write */
-        atomic_store(&control->whole, p->place.sequence);
+        cv_control_set(stage->log, &control->whole, p->place.sequence);
         return;
     }
     if (p->raw)
@@ -68,8 +68,8 @@ void cv_point_reached(struct cv_stage *stage)
     stage->precious = true;
     stage->is_noted = false;
     if (stage->log) {
-        atomic_store(&stage->log->control->whole, atomic_load(&stage->log->control->appended));
-        atomic_store(&stage->log->control->forced, 0);
+        cv_control_set(stage->log, &stage->log->control->whole, atomic_load(&stage->log->control->appended));
+        cv_control_set(stage->log, &stage->log->control->forced, 0);
         pthread_cond_signal(&stage->work);
     }
     nothing_waits(stage);
@@ -81,8 +81,8 @@ void cv_force(struct cv_stage *stage)
     uint64_t           appended = atomic_load(&control->appended);
 
     if (!stage->shared && atomic_load(&control->whole) < appended) {
-        atomic_store(&control->forced, 1);
-        atomic_store(&control->whole, appended);
+        cv_control_set(stage->log, &control->forced, 1);
+        cv_control_set(stage->log, &control->whole, appended);
         CV_COUNT(forced, 1);
         nothing_waits(stage);
     }

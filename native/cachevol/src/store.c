@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,15 +197,43 @@ static int own_folder(const char *path, char *why, size_t room)
     return 0;
 }
 
-/* Whether others may put another folder in the place of ours, between a look at it and its use as at any time. A group
-   that is this user's first counts as this user: many systems give each one of his own, and a umask of 002. */
-static bool others_may_replace(const char *path)
+/* Whether a group is this user's own: many systems give each one a group of his name, and a umask of 002. Where users share
+   their first group, its members are others. */
+static bool is_own_group(gid_t group)
+{
+    char          names[2][4096];
+    struct passwd user, *is_user = NULL;
+    struct group  named, *is_group = NULL;
+
+    return group == getegid() && !getpwuid_r(geteuid(), &user, names[0], sizeof names[0], &is_user) && is_user &&
+           !getgrgid_r(group, &named, names[1], sizeof names[1], &is_group) && is_group &&
+           !strcmp(user.pw_name, named.gr_name);
+}
+
+/* Whether others may put another folder in the place of what lies in this one, between a look at it and its use as at any
+   time. */
+static bool others_may_replace_in(const char *folder)
 {
     struct stat there;
 
-    if (stat(path, &there) || (there.st_mode & S_ISVTX))
+    if (stat(folder, &there) || (there.st_mode & S_ISVTX))
         return false;
-    return (there.st_mode & S_IWOTH) || ((there.st_mode & S_IWGRP) && there.st_gid != getegid());
+    return (there.st_mode & S_IWOTH) || ((there.st_mode & S_IWGRP) && !is_own_group(there.st_gid));
+}
+
+/* The same of the storage path (a real one) and all folders above it; that folder in `where`. */
+static bool others_may_replace(const char *path, char where[PATH_MAX])
+{
+    snprintf(where, PATH_MAX, "%s", path);
+    while (!others_may_replace_in(*where ? where : "/")) {
+        char *last = strrchr(where, '/');
+        if (!last)
+            return false;
+        *last = '\0';
+    }
+    if (!*where)
+        strcpy(where, "/");
+    return true;
 }
 
 static bool place(const char *path, char folder[PATH_MAX])
@@ -216,11 +246,15 @@ static bool place(const char *path, char folder[PATH_MAX])
 
 int cv_store_find(const char *path, char folder[PATH_MAX])
 {
+    char real[PATH_MAX], where[PATH_MAX];
+
     if (!place(path, folder)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    if (others_may_replace(path)) {
+    if (!realpath(path, real))
+        return -1;
+    if (others_may_replace(real, where)) {
         errno = EPERM;
         return -1;
     }
@@ -246,9 +280,10 @@ int cv_store_open(struct cv_store *store, const char *path, bool shared, uint64_
         snprintf(why, room, "the storage path %s is too long", path);
         return -1;
     }
-    if (others_may_replace(real)) {
-        snprintf(why, room, "others may write to the storage path %s and replace what lies there: make it sticky (chmod "
-                 "+t), or name a folder of your own in it", path);
+    if (others_may_replace(real, name)) {
+        snprintf(why, room, "others may write to %s%s and replace what lies there: make it sticky (chmod +t), or name a "
+                 "folder of your own %s", strcmp(name, real) ? "" : "the storage path ", name,
+                 strcmp(name, real) ? "elsewhere" : "in it");
         return -1;
     }
     if (own_folder(store->folder, why, room))

@@ -6,11 +6,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+void cv_timed_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t how;
+
+    pthread_condattr_init(&how);
+    pthread_condattr_setclock(&how, CLOCK_MONOTONIC); /* that of cv_ticks */
+    pthread_cond_init(condition, &how);
+    pthread_condattr_destroy(&how);
+}
+
 int cv_thread_start(pthread_t *thread, void *(*work)(void *), void *argument)
 {
     sigset_t all, before;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* which comes of what the thread itself does (guard.h) */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(thread, NULL, work, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -4,6 +4,9 @@
 
 #include <pthread.h>
 
+/* A condition that is waited for until a time of cv_ticks: the clock of the day may be set back. */
+void cv_timed_condition(pthread_cond_t *condition);
+
 /* As pthread_create; no signal goes to the thread, since signals are the program's own matter. */
 int cv_thread_start(pthread_t *thread, void *(*work)(void *), void *argument);
 

@@ -1,5 +1,6 @@
 #include "config.h"
 #include "driver.h"
+#include "driver_common.h"
 #include "mpi_driver.h"
 #include "mpi_open.h"
 #include "mpi_write.h"
@@ -237,23 +238,30 @@ static herr_t optional(void *pointer, H5VL_optional_args_t *args, hid_t dxpl, vo
 
 static herr_t close_file(void *pointer, hid_t dxpl, void **request)
 {
-    struct cv_object *o = pointer;
+    struct cv_object *o       = pointer;
+    hid_t             errors  = H5I_INVALID_HID;
+    herr_t            outcome = 0;
 
     cv_point_closing();
-    if (cv_mpi_settle(o, H5I_FILE, dxpl)) {
-        hid_t errors = cv_errors_keep(); /* what could not be written is kept; the file is closed all the same */
-        h5.H5VLfile_close(o->under, o->vol, dxpl, request);
-        cv_errors_back(errors);
-        cv_object_free(o);
-        return -1;
-    }
+    bool settled = o->closed || !cv_mpi_closing(o, dxpl);
+    if (!settled) /* what could not be written is kept; the file is closed all the same */
+        errors = cv_errors_keep();
+    cv_driver_closed = false;
     cv_point_flush_begins(); /* HDF5 does, where others have the file open still */
-    herr_t outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
+    if (o->under)
+        outcome = h5.H5VLfile_close(o->under, o->vol, dxpl, request);
     cv_point_flush_ends(outcome, true); /* what fails now is tried again by them */
     cv_wrap_request(request, o->vol);
-    if (outcome >= 0)
+    if (settled && outcome >= 0) {
         cv_object_free(o);
-    return outcome;
+        return outcome;
+    }
+    if (outcome >= 0)
+        o->under = NULL;
+    o->closed = outcome >= 0 || cv_driver_closed;
+    if (!settled)
+        cv_errors_back(errors);
+    return -1;
 }
 
 const H5VL_file_class_t cv_file_class = {create, open_file, get, specific, optional, close_file};

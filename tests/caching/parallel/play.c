@@ -10,7 +10,7 @@
      dataset NAME rows columns H5Dcreate, contiguous, never filled
      chunks|compressed|late NAME rows columns rows   in chunks of so many rows; late: compressed, H5D_ALLOC_TIME_LATE
      look NAME                 H5Dopen, H5Dclose
-     again NAME row rows       this rank opens the file once more, by itself, and reads
+     again|beside NAME row rows   this rank opens the file once more, by itself, and reads; beside: by the plain driver
      groups N                  that many new groups in one: metadata
      pause | start             what is staged is not migrated; is migrated (the calls of the HDF5 Cache VOL)
      write NAME MODE row rows  whole rows of what is expected there
@@ -21,6 +21,7 @@
      shift N                   what is expected from here on
      driver                    the program must see the MPI driver
      flush | barrier | finalize | library (H5close)
+     refused close             H5Fclose must fail
      touch PATH | await PATH   without MPI
      compute MS                keeps a processor busy, without MPI
      clock LABEL               a barrier; rank 0 says how long it is since the last one
@@ -226,12 +227,15 @@ static void make_groups(long count)
     H5Pclose(list);
 }
 
-static void read_again(const char *path, const char *name, hsize_t row, hsize_t rows)
+static void read_again(const char *path, const char *name, hsize_t row, hsize_t rows, int plain)
 {
     hid_t first = file, dataset = H5Dopen2(file, name, H5P_DEFAULT), space = space_of(dataset); /* for `columns` */
 
     H5Sclose(space), H5Dclose(dataset);
-    file = open_file(path, H5F_ACC_RDONLY, MPI_COMM_SELF);
+    if (plain)
+        GOOD(file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT));
+    else
+        file = open_file(path, H5F_ACC_RDONLY, MPI_COMM_SELF);
     read_rows(name, "int", "independent", (hsize_t[]){row, 0}, (hsize_t[]){rows, columns}, (hsize_t[]){1, 1}, 1);
     GOOD(H5Fclose(file));
     file = first;
@@ -273,7 +277,9 @@ static void play(const char *name)
         GOOD(dataset);
         H5Dclose(dataset);
     } else if (sscanf(step, "again %63s %llu %llu", a, v, v + 1) == 3)
-        read_again(name, a, v[0], v[1]);
+        read_again(name, a, v[0], v[1], 0);
+    else if (sscanf(step, "beside %63s %llu %llu", a, v, v + 1) == 3)
+        read_again(name, a, v[0], v[1], 1);
     else if (sscanf(step, "groups %ld", &n) == 1)
         make_groups(n);
     else if (!strncmp(step, "pause", 5) || !strncmp(step, "start", 5))
@@ -288,6 +294,10 @@ static void play(const char *name)
         file = open_file(name, H5F_ACC_RDWR, MPI_COMM_WORLD);
     else if (!strncmp(step, "close", 5))
         GOOD(H5Fclose(file));
+    else if (!strncmp(step, "refused close", 13)) {
+        if (H5Fclose(file) >= 0)
+            failed("the refusal of H5Fclose");
+    }
     else if (sscanf(step, "read %63s %63s %63s %llu %llu %llu %llu %llu %llu", a, b, c, v, v + 1, v + 2, v + 3, v + 4, v + 5) == 9)
         read_rows(a, b, c, (hsize_t[]){v[0], v[3]}, (hsize_t[]){v[1], v[4]}, (hsize_t[]){v[2], v[5]}, 0);
     else if (sscanf(step, "plain %63s %llu %llu %llu", a, v, v + 1, v + 2) == 4)

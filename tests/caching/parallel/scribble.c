@@ -1,11 +1,13 @@
 /* A random parallel HDF5 program that writes, and knows what must be in the file.
 
-     scribble FILE SEED STEPS         plays it, comparing all that it reads
-     scribble FILE SEED STEPS RANKS   plays it without HDF5, then compares the file with what must be in it
+     scribble FILE SEED STEPS PERCENT         plays it, comparing all that it reads
+     scribble FILE SEED STEPS PERCENT RANKS   plays it without HDF5, then compares the file with what must be in it
 
    All ranks draw the same numbers, so that each knows what the others write, and keep all datasets in memory. Ranks
    that write the same elements have a barrier between them, but no flush, which MPI would ask for and HDF5 programs on
-   ordinary file systems do without. No dataset is compressed: HDF5 1.14 itself fails in such programs then. Ends with 3 and a line on stderr at the first wrong value, with 4 where a call failed. */
+   ordinary file systems do without. Of the datasets, PERCENT are compressed: those are written by all ranks together, which
+   HDF5 wants, and never resized, at which HDF5 1.14 itself fails. Ends with 3 and a line on stderr at the first wrong
+   value, with 4 where a call failed. */
 #include "good.h"
 
 #include <hdf5.h>
@@ -22,6 +24,7 @@ struct dataset {
     hsize_t sizes[2], chunk[2]; /* chunk[0] is 0 for a contiguous one */
     int     there;
     int     fill;
+    int     compressed;
     hid_t   set; /* open all the time: HDF5 1.14 fails to delete what one rank has opened by itself */
     int    *data; /* ROWS x COLUMNS, of which sizes are used */
 };
@@ -31,6 +34,7 @@ struct slab {
 };
 
 static int            rank, ranks, dry;
+static unsigned       percent; /* of datasets, compressed */
 static long           step;
 static hid_t          file = H5I_INVALID_HID;
 static struct dataset all[DATASETS];
@@ -156,12 +160,12 @@ static struct slab box(const struct dataset *d)
     return s;
 }
 
-/* What one rank writes of a dataset that all write together: rows, columns, or rows in turn. */
-static struct slab part(const struct dataset *d, int kind, int turn, int mine)
+/* What one rank writes of a dataset that all write together: rows, columns, or rows in turn; of the first `rows`. */
+static struct slab part(const struct dataset *d, hsize_t rows, int kind, int turn, int mine)
 {
-    struct slab s     = {.stride = {1, 1}, .block = {1, 1}, .count = {d->sizes[0], d->sizes[1]}};
+    struct slab s     = {.stride = {1, 1}, .block = {1, 1}, .count = {rows, d->sizes[1]}};
     int         along = kind == 1;
-    hsize_t     whole = d->sizes[along], place = (hsize_t)((mine + turn) % ranks), each = whole / (hsize_t)ranks;
+    hsize_t     whole = s.count[along], place = (hsize_t)((mine + turn) % ranks), each = whole / (hsize_t)ranks;
 
     if (kind == 2) {
         s.start[0] = place, s.stride[0] = (hsize_t)ranks;
@@ -175,6 +179,16 @@ static struct slab part(const struct dataset *d, int kind, int turn, int mine)
     return s;
 }
 
+/* A rank that has read a compressed chunk keeps it, and would not see that the others changed it: without a cache. */
+static hid_t access_list(const struct dataset *d)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_ACCESS);
+
+    if (d->compressed)
+        GOOD(H5Pset_chunk_cache(list, 0, 0, H5D_CHUNK_CACHE_W0_DEFAULT));
+    return list;
+}
+
 static void make(struct dataset *d)
 {
     int  filled = draw(2), kind = (int)draw(4), early = draw(2);
@@ -182,6 +196,10 @@ static void make(struct dataset *d)
 
     d->sizes[0] = 100 + draw(ROWS - 100), d->sizes[1] = 100 + draw(COLUMNS - 100);
     d->chunk[0] = kind ? 0 : 20 + draw(100), d->chunk[1] = kind ? 0 : 50 + draw((unsigned)d->sizes[1] - 50);
+    d->compressed = percent && draw(100) < percent;
+    int when = d->compressed ? (int)draw(4) : 0, sums = d->compressed ? (int)draw(2) : 0;
+    if (d->compressed)
+        d->chunk[0] = 10 + draw(60), d->chunk[1] = 20 + draw((unsigned)d->sizes[1] - 20);
     d->there = 1, d->fill = fill;
     for (hsize_t i = 0; i < ROWS * COLUMNS; i++)
         d->data[i] = fill;
@@ -194,10 +212,17 @@ static void make(struct dataset *d)
     GOOD(H5Pset_fill_time(list, H5D_FILL_TIME_ALLOC)); /* else what was there before is seen */
     if (filled)
         GOOD(H5Pset_fill_value(list, H5T_NATIVE_INT, &fill));
+    if (d->compressed)
+        GOOD(H5Pset_deflate(list, 1));
+    if (sums)
+        GOOD(H5Pset_fletcher32(list));
+    if (d->compressed && when == 0)
+        GOOD(H5Pset_alloc_time(list, H5D_ALLOC_TIME_LATE));
     if (early)
         GOOD(H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY));
-    GOOD(d->set = H5Dcreate2(file, d->name, H5T_STD_I32LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
-    H5Sclose(space), H5Pclose(list);
+    hid_t access = access_list(d);
+    GOOD(d->set = H5Dcreate2(file, d->name, H5T_STD_I32LE, space, H5P_DEFAULT, list, access));
+    H5Sclose(space), H5Pclose(list), H5Pclose(access);
 }
 
 static void resize(struct dataset *d)
@@ -221,8 +246,11 @@ static void resize(struct dataset *d)
 static void open_datasets(void)
 {
     for (int i = 0; i < DATASETS; i++)
-        if (all[i].there)
-            GOOD(all[i].set = H5Dopen2(file, all[i].name, H5P_DEFAULT));
+        if (all[i].there) {
+            hid_t access = access_list(&all[i]);
+            GOOD(all[i].set = H5Dopen2(file, all[i].name, access));
+            H5Pclose(access);
+        }
 }
 
 static void close_file(void)
@@ -243,15 +271,21 @@ static void play(void)
         make(d);
         what = 0;
     }
+    hsize_t rows = d->compressed && draw(2) ? (hsize_t)ranks + draw((unsigned)d->sizes[0] - (unsigned)ranks) : d->sizes[0];
+    if (d->compressed && what >= 6 && what <= 8)
+        what = 0;
+    if (d->compressed && what == 17)
+        what = 12;
+    wide = wide && !d->compressed; /* HDF5 1.14 does not convert what it compresses */
     switch (what) {
     case 0: case 1: case 2: case 3: case 4: case 5: /* all write, mostly whole rows */
-        kind = draw(3) ? 0 : kind;
+        kind = draw(3) && !d->compressed ? 0 : kind;
         if (!dry) {
-            struct slab mine = part(d, kind, turn, rank);
+            struct slab mine = part(d, rows, kind, turn, rank);
             transfer(d, &mine, 1, 1, wide);
         }
         for (int i = 0; i < ranks; i++) {
-            struct slab each = part(d, kind, turn, i);
+            struct slab each = part(d, rows, kind, turn, i);
             remember(d, &each);
         }
         break;
@@ -344,16 +378,17 @@ static void check(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4)
+    if (argc < 5)
         return 2;
-    dry   = argc > 4;
+    percent = (unsigned)atoi(argv[4]);
+    dry     = argc > 5;
     name  = argv[1];
     state = strtoull(argv[2], NULL, 10) * 2654435761u + 1;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (dry)
-        ranks = atoi(argv[4]);
+        ranks = atoi(argv[5]);
     for (int i = 0; i < DATASETS; i++) {
         snprintf(all[i].name, sizeof all[i].name, "d%d", i);
         all[i].data = calloc(ROWS * COLUMNS, sizeof *all[i].data);

@@ -32,19 +32,24 @@ def scribbler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("scribble.c", tmp_path_factory.mktemp("scribbler"))
 
 
-def scribble(program: Path, folder: Path, seed: int, ranks: int, steps: int = 70, **options: Any) -> int:
-    """Play a random program on a node for each rank; return how many writes its ranks staged together."""
+def scribble(
+    program: Path, folder: Path, seed: int, ranks: int, compressed: int = 0, steps: int = 70, **options: Any
+) -> int:
+    """Play a random program on a node for each rank; return how many writes its ranks staged together.
+
+    `compressed`: percent of its datasets.
+    """
     hdf5 = parallel_hdf5()
     assert hdf5 is not None
     file = folder / "base" / f"{seed}.h5"
     file.parent.mkdir(exist_ok=True)
-    arguments = [str(program), str(file), str(seed), str(steps)]
+    arguments = [str(program), str(file), str(seed), str(steps), str(compressed)]
     plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
     slow = slow_storage(file.parent, SLOW)
     command = [str(hdf5.mpiexec)]
     for rank in range(ranks):
         node = folder / f"node{seed}.{rank}"
-        node.mkdir()
+        node.mkdir(exist_ok=True)
         own = settings(node, {**EAGER, "stats": str(folder / f"stats{seed}.{rank}"), **options})
         command += [":"] if rank else []
         command += ["-n", "1"]
@@ -79,6 +84,18 @@ def test_random_programs(scribbler: Path, tmp_path: Path, ranks: int, seeds: ran
 
 
 @NIGHTLY
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("compressed", [50, 100])
+def test_random_programs_with_compressed_data(
+    scribbler: Path, tmp_path: Path, ranks: int, compressed: int
+) -> None:
+    """Chunks that several ranks write, that move as they grow, and whose metadata follow."""
+    seeds = range(1000 * ranks + compressed, 1000 * ranks + compressed + 8)
+    staged = [scribble(scribbler, tmp_path, seed, ranks, compressed) for seed in seeds]
+    assert sum(staged) > 2.5 * ranks * len(seeds)
+
+
+@NIGHTLY
 @pytest.mark.parametrize("options", [{"size": 1 << 20}, {"adaptive": True}, {"checkpoint": False}])
 def test_random_programs_under_other_settings(
     scribbler: Path, tmp_path: Path, options: dict[str, Any]
@@ -86,6 +103,7 @@ def test_random_programs_under_other_settings(
     """`size`: not even the first segment of a log fits, so everything goes direct."""
     for seed in range(4):
         scribble(scribbler, tmp_path, seed, 3, **options)
+        scribble(scribbler, tmp_path, 500 + seed, 3, 50, **options)
 
 
 ROWS, COLUMNS = 512, 2048
@@ -291,13 +309,15 @@ def test_a_process_waits_for_what_another_one_asked_to_hold_back(cluster: Nodes)
     expect(cluster.file)
 
 
-def test_the_file_opened_once_more_holds_what_was_written(cluster: Nodes) -> None:
+@pytest.mark.parametrize("how", ["again", "beside"])
+def test_the_file_opened_once_more_holds_what_was_written(cluster: Nodes, how: str) -> None:
     """Without a flush since: MPI wrote it there at once, and to open a file is no call that all make."""
     scripts = [
-        f"{CHECKPOINT}; flush; write x collective {256 * i} 256; barrier; {each}; barrier; close"
-        for i, each in enumerate(["again x 0 512", ""])
+        f"{CHECKPOINT}; flush; pause; write x collective {256 * i} 256; barrier; {each}; barrier; start; "
+        "close"
+        for i, each in enumerate([f"{how} x 0 512", ""])
     ]
-    counts = cluster.run(scripts, rate=4e6)
+    counts = cluster.run(scripts)
     assert all(each["staged_together"] == 1 for each in counts)
     expect(cluster.file)
 
@@ -385,6 +405,26 @@ def test_chunks_that_the_first_write_makes_are_not_staged(cluster: Nodes) -> Non
     assert child.returncode == 0, errors
     assert errors.count("H5D_ALLOC_TIME_LATE") == 1
     expect(cluster.file)
+
+
+@pytest.mark.parametrize(("kind", "left"), [(CHECKPOINT, 4096 + 4 * 256 * COLUMNS - 100), (CHUNKS, 4096)])
+def test_a_log_that_was_cut_short_is_an_error_of_all_at_the_close(
+    cluster: Nodes, kind: str, left: int
+) -> None:
+    """And nothing more: HDF5 closes once more at its end what it could not close, and the program goes on."""
+    go, ready = cluster.folder / "go", [cluster.folder / f"ready{i}" for i in range(2)]
+    scripts = [
+        f"{kind}; pause; write x collective {256 * i} 256; touch {ready[i]}; await {go}; refused close"
+        for i in range(2)
+    ]
+    child = cluster.start(scripts)
+    while child.poll() is None and not all(path.exists() for path in ready):
+        time.sleep(0.005)
+    (segment,) = cluster.local(1).glob("*/logs/*/segment-0")
+    os.truncate(segment, left)  # within a page the kernel puts zeros for what is gone
+    go.touch()
+    _, errors = child.communicate(timeout=300)
+    assert child.returncode == 0, errors
 
 
 def test_metadata_do_not_come_before_the_chunks_that_they_tell_of(cluster: Nodes) -> None:
