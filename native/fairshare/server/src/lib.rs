@@ -34,6 +34,7 @@ mod ops;
 mod outcome;
 mod peers;
 mod queue;
+mod rights;
 mod safe;
 mod seat;
 mod segment;

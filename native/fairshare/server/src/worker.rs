@@ -78,8 +78,8 @@ impl Workers {
                     if more > 0 || !self.deputy.load(Ordering::Relaxed) {
                         self.wake.notify_one();
                     }
-                    let by_time = self.server.serve(*pending);
-                    self.server.queue.done(&ticked, by_time);
+                    let time = self.server.serve(*pending);
+                    self.server.queue.done(&ticked, time);
                 }
                 Work::WaitUntil(when) => {
                     self.rest(when, seen);
