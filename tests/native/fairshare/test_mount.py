@@ -134,7 +134,7 @@ for line in sys.stdin: exec(line); print("done", flush=True)
 def test_who_waits_for_his_own_mapping_keeps_nobody_waiting(
     serve: Callable[..., Share], tmp_path: Path, as_root: None
 ) -> None:
-    """The kernel first brings what a mapping wrote. One thread waited for that, for all who change such files."""
+    """The kernel first brings what a mapping wrote. One thread waited for that, for all who change them."""
     needs_mount()
     (place := tmp_path / "mount").mkdir()
     (config := tmp_path / "config").write_text("")
