@@ -319,16 +319,4 @@ impl Scheduler for Stride {
         self.local = shares.cloned();
         self.reweigh();
     }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        let slots: Vec<Slot> = self.queues.slots().collect();
-        for slot in slots {
-            let leaf = self.tree.leaf(slot);
-            if self.is_ready(leaf) {
-                self.held[slot] = None;
-                self.deactivate(leaf);
-            }
-        }
-        self.queues.take_all()
-    }
 }

@@ -165,12 +165,4 @@ impl Scheduler for Token {
         self.local = shares.cloned();
         self.reweigh();
     }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        let slots: Vec<Slot> = self.queues.slots().collect();
-        for slot in slots {
-            self.set_ready(self.tree.leaf(slot), false);
-        }
-        self.queues.take_all()
-    }
 }
