@@ -16,7 +16,7 @@ use crate::job::{Job, JobId};
 use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Node, Tree, ROOT};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.

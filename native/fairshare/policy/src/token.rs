@@ -12,7 +12,7 @@ use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::sampler::Sampler;
 use crate::scheduler::{LocalShares, Nanos};
-use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Tree, ROOT};
 
 /// After so many draws that were not taken, the least cost is looked up anew.
