@@ -61,7 +61,7 @@ LAYERS = {
     },
     "fairshare/server/src": {
         "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away seat patience area "
-        "creds epoll budget writes",
+        "creds epoll budget rights writes",
         "wire": "segment session connection outcome",
         "files": "tree mapping handles leases locks identity stripes data door",
         "scheduler": "queue charges hot arrivals strangers",

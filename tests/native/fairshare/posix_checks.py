@@ -132,6 +132,19 @@ def large_data_comes_back_whatever_was_truncated(root: Path) -> None:
 
 
 @check
+def a_copy_within_a_file(root: Path) -> None:
+    with (root / "f").open("w+b") as file:
+        file.write(b"0123456789")
+        file.flush()
+        fd = file.fileno()
+        fails(errno.EINVAL, os.copy_file_range, fd, fd, 5, 0, 4)
+        fails(errno.EINVAL, os.copy_file_range, fd, fd, 5, 4, 0)
+        assert os.copy_file_range(fd, fd, 5, 0, 5) == 5
+        assert os.copy_file_range(fd, fd, 1 << 30, 6, 20) == 4  # no further than its end
+        assert os.pread(fd, 99, 0) == b"0123401234" + bytes(10) + b"1234"
+
+
+@check
 def appending_from_many_processes_loses_nothing(root: Path) -> None:
     children = []
     for number in range(4):

@@ -181,6 +181,31 @@ print(len(kept), flush=True)
         assert served(small)
 
 
+def test_descriptors_that_nobody_asked_for_keep_no_worker(small: Share) -> None:
+    """Who closes the last of a socket that lingers waits: it was whoever read what it came with."""
+    code = """
+def lingering():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0)); listener.listen()
+        one = socket.socket(); one.connect(listener.getsockname()); kept.append(listener.accept()[0])
+    one.setblocking(False)
+    try:
+        while True: one.send(bytes(1 << 16))
+    except BlockingIOError: pass
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    return one
+for n in range(40):
+    s = stranger() if n % 2 else session(0); kept.append(s)
+    with lingering() as one:
+        try: socket.send_fds(s, [request(Op.PING)[:n] or b"x"], [one.fileno()])
+        except PermissionError:  # Linux from 6.16 on is told to let none pass; we would wait ourselves
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes(8))
+print(len(kept), flush=True)
+"""
+    with flood(small, code):
+        assert served(small)
+
+
 def test_mapped_files_take_no_more_descriptors(small: Share) -> None:
     """Large files that are open take no more descriptors of the server than small ones."""
     said = act(

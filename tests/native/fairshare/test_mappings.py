@@ -241,3 +241,19 @@ print(wrong[:3], flush=True)
         assert said == "[]\n", said + errors
         os.unlink(share.tree / "f")
     assert share.server.process.poll() is None
+
+
+def test_a_write_takes_away_what_a_file_lets_programs_do(open_to_all: Callable[..., Share]) -> None:
+    """Capabilities, also of a file that was read before, and so is known to lie whole on the store."""
+    share = open_to_all()
+    path = share.tree / "program"
+    path.write_bytes(bytes(SIZE))
+    os.chmod(path, 0o666)
+    os.setxattr(path, "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+    code = f"""
+f = os.open(ROOT + "/program", os.O_RDWR)
+for _ in range(3): os.pread(f, {SIZE}, 0)
+os.pwrite(f, b"y" * {SIZE}, 0)
+"""
+    act(share, BOB, code)
+    assert os.listxattr(path) == []

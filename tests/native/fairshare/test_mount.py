@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,52 @@ for line in sys.stdin: exec(line); print("done", flush=True)
             writer.stdin.flush()
             assert writer.stdout.readline() == "done\n", before
             assert (os.pread(file.fileno(), 5, 0), view[:5]) == (there, there), step
+
+
+def test_who_waits_for_his_own_mapping_keeps_nobody_waiting(
+    serve: Callable[..., Share], tmp_path: Path, as_root: None
+) -> None:
+    """The kernel first brings what a mapping wrote. One thread waited for that, for all who change them."""
+    needs_mount()
+    (place := tmp_path / "mount").mkdir()
+    (config := tmp_path / "config").write_text("")
+    share = serve("--mount", str(place), "--config", str(config), data=tmp_path / "data")
+    let_through(place)
+    let_through(share.server.socket.parent)
+    code = """import mmap, os, sys
+who, place = int(sys.argv[1]), sys.argv[2]
+os.setgroups([]); os.setgid(who); os.setuid(who)
+fd = os.open(f"{place}/{who}", os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(fd, 8 << 20)
+view = mmap.mmap(fd, 8 << 20)
+view[:] = b"x" * (8 << 20) if who == 54321 else bytes(8 << 20)
+if who != 54321: view.flush()
+other = os.open(f"{ROOT}/{who}", os.O_RDWR)
+print("mapped", flush=True); sys.stdin.readline()
+os.pwrite(other, b"y", 0)
+print("written", flush=True); sys.stdin.readline()
+"""
+    argv = [sys.executable, "-c", f"ROOT = {PREFIX!r}\n{code}"]
+    users = [share.start([*argv, str(who), str(place)], stdin=subprocess.PIPE) for who in (54321, 54322)]
+    for user in users:
+        assert user.stdout is not None and user.stdout.readline() == "mapped\n"
+    with Connection(share.server.socket) as connection:
+        config.write_text("rate 200000\n")
+        assert "rate" in connection.reload()
+        for user in users:
+            assert user.stdin is not None
+            user.stdin.write("\n")
+            user.stdin.flush()
+            while user is users[0]:  # until the kernel brings what its mapping wrote
+                jobs = {job["job"]: job["bytes_written"] for job in connection.status()["jobs"]}
+                if jobs["user-54321"] > 4096:
+                    break
+        assert users[1].stdout is not None and users[1].stdout.readline() == "written\n"
+        assert select.select([users[0].stdout], [], [], 0)[0] == []  # 8 MiB take 40 s
+        config.write_text("rate 0\n")
+        connection.reload()
+    for user in users:
+        user.communicate("\n")
 
 
 def test_what_a_mapping_wrote_counts_to_whoever_opened_the_file(mounted: Share, as_root: None) -> None:

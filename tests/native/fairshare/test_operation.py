@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 
 from tiercel.errors import UserError
+from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection, Job
+from tiercel.layers.fairshare.server import running_server
 from tiercel.sharing.doctor import examine
 
 from .conftest import PREFIX, Share
@@ -307,6 +309,25 @@ def test_the_doctor(share: Share, tmp_path: Path) -> None:
         check for check in examine((gone,)) if check.what == f"server {gone}" and check.state == "fail"
     ][-1:]
     assert "no fairshare server answers there" in check.said
+
+
+def test_a_server_takes_over_the_mount_of_one_that_was_killed(
+    programs: Programs, tmp_path: Path, as_root: None
+) -> None:
+    """A dead mount kept it from starting until somebody unmounted it."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("needs /dev/fuse")
+    (place := tmp_path / "mount").mkdir()
+    for kill in (True, False):
+        with running_server(programs, tmp_path / "data", ["--mount", str(place)]) as server:
+            (place / "f").write_text("there")
+            assert (server.tree / "f").read_text() == "there"
+            if kill:
+                server.process.kill()
+                server.process.wait()
+                with pytest.raises(OSError, match="not connected"):
+                    os.listdir(place)
+    assert os.listdir(place) == []
 
 
 def test_the_doctor_of_a_mount_that_is_gone(serve: Callable[..., Share], tmp_path: Path) -> None:

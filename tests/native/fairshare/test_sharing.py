@@ -102,6 +102,14 @@ def test_shares_hold_where_the_storage_is_what_is_short(serve: Callable[..., Sha
     assert nearest(lambda: shares(share, loads)["big"], 0.8, 0.016) == pytest.approx(0.8, abs=0.04)
 
 
+def test_small_pieces_have_their_share_of_a_slow_storage(serve: Callable[..., Share]) -> None:
+    """Half of its bytes, where it was a sixth: an operation counts as what the storage moves meanwhile."""
+    share = serve("--policy", "job-fair", "--parallel", "1", "--rate", str(10 << 20))
+    size = 1 << 18  # written before the time begins
+    loads = [Load(Job("small"), 2, transfer=4096, size=size), Load(Job("large"), 2, transfer=size, size=size)]
+    assert nearest(lambda: shares(share, loads)["small"], 0.5, 0.05) == pytest.approx(0.5, abs=0.1)
+
+
 def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))

@@ -304,9 +304,21 @@ EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t size) {
 }
 ssize_t sendfile64(int out, int in, off_t *offset, size_t size) ALIAS(sendfile);
 
+// A copy within one file ends where the file does, not where it made it longer; and must not read what it has written.
+static bool within(struct description *d, struct description *to, const off_t *from_offset, const off_t *to_offset,
+                   size_t *size) {
+    struct fs_attributes a;
+    if (!d || !to || d->ino != to->ino || d->server != to->server) return true;
+    off_t from = from_offset ? *from_offset : fs_seek(d, 0, SEEK_CUR), at = to_offset ? *to_offset : fs_seek(to, 0, SEEK_CUR);
+    if (from < 0 || at < 0 || fs_attributes_at(d, NULL, true, &a) < 0) return true;  // copying will say why
+    size_t there = (uint64_t)from < a.size ? a.size - (size_t)from : 0, apart = (size_t)(from > at ? from - at : at - from);
+    if (*size > there) *size = there;
+    return apart >= *size;
+}
+
 EXPORT ssize_t copy_file_range(int in, off_t *in_offset, int out, off_t *out_offset, size_t size, unsigned flags) {
     if (!fs_get(in) && !fs_get(out)) return REAL(copy_file_range)(in, in_offset, out, out_offset, size, flags);
-    if (flags) return fs_fail(EINVAL);
+    if (flags || !within(fs_get(in), fs_get(out), in_offset, out_offset, &size)) return fs_fail(EINVAL);
     return pass(in, in_offset, out, out_offset, size);
 }
 

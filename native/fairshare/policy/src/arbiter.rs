@@ -1,5 +1,6 @@
 //! Holds one scheduler, and exchanges it for another while requests are queued.
 
+use std::mem::replace;
 use std::ops::{Deref, DerefMut};
 
 use crate::fifo::Fifo;
@@ -40,12 +41,12 @@ impl Arbiter {
             next.add_job(usage.job);
         }
         next.set_local_shares(self.local.as_ref());
-        for request in self.scheduler.take_all() {
-            next.enqueue(request.job, request.cost, request.token, now)
+        for request in replace(&mut self.scheduler, next).take_all() {
+            self.scheduler
+                .enqueue(request.job, request.cost, request.token, now)
                 .expect("all jobs were added");
         }
         self.policy = policy.clone();
-        self.scheduler = next;
     }
 
     /// See [`Scheduler::set_local_shares`]; kept over a change of policy or kind.

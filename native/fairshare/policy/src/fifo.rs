@@ -48,9 +48,4 @@ impl Scheduler for Fifo {
     counted_by_queues!();
 
     fn set_local_shares(&mut self, _shares: Option<&LocalShares>) {}
-
-    fn take_all(&mut self) -> Vec<Request> {
-        self.line.clear();
-        self.queues.take_all()
-    }
 }

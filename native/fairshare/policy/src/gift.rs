@@ -228,8 +228,4 @@ impl Scheduler for Gift {
         self.local = shares.cloned();
         self.reshare();
     }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        self.queues.take_all()
-    }
 }

@@ -226,6 +226,10 @@ macro_rules! counted_by_queues {
         fn usage(&self) -> Vec<$crate::scheduler::Usage> {
             self.queues.usage()
         }
+
+        fn take_all(mut self: Box<Self>) -> Vec<$crate::scheduler::Request> {
+            self.queues.take_all()
+        }
     };
 }
 pub(crate) use counted_by_queues;

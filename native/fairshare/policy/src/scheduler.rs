@@ -92,8 +92,8 @@ pub trait Scheduler: Send {
     /// A job that the map does not name keeps its local share.
     fn set_local_shares(&mut self, shares: Option<&LocalShares>);
 
-    /// Takes out all queued requests, in the order they came; the jobs stay.
-    fn take_all(&mut self) -> Vec<Request>;
+    /// All queued requests of a scheduler that ends here, in the order they came.
+    fn take_all(self: Box<Self>) -> Vec<Request>;
 }
 
 /// The schedulers that there are.

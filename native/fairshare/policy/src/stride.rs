@@ -16,7 +16,7 @@ use crate::job::{Job, JobId};
 use crate::levels::Policy;
 use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::scheduler::{LocalShares, Nanos};
-use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Node, Tree, ROOT};
 
 /// Passes are shifted back to zero beyond this, long before a request's cost gets lost in rounding.
@@ -318,17 +318,5 @@ impl Scheduler for Stride {
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();
         self.reweigh();
-    }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        let slots: Vec<Slot> = self.queues.slots().collect();
-        for slot in slots {
-            let leaf = self.tree.leaf(slot);
-            if self.is_ready(leaf) {
-                self.held[slot] = None;
-                self.deactivate(leaf);
-            }
-        }
-        self.queues.take_all()
     }
 }

@@ -155,8 +155,4 @@ impl Scheduler for Tbf {
         self.local = shares.cloned();
         self.reshare();
     }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        self.queues.take_all()
-    }
 }

@@ -12,7 +12,7 @@ use crate::queues::{counted_by_queues, Queues, Slot};
 use crate::random::Random;
 use crate::sampler::Sampler;
 use crate::scheduler::{LocalShares, Nanos};
-use crate::scheduler::{Next, Request, Scheduler, Settings, UnknownJob};
+use crate::scheduler::{Next, Scheduler, Settings, UnknownJob};
 use crate::tree::{jobs_in_tree, Tree, ROOT};
 
 /// After so many draws that were not taken, the least cost is looked up anew.
@@ -164,13 +164,5 @@ impl Scheduler for Token {
     fn set_local_shares(&mut self, shares: Option<&LocalShares>) {
         self.local = shares.cloned();
         self.reweigh();
-    }
-
-    fn take_all(&mut self) -> Vec<Request> {
-        let slots: Vec<Slot> = self.queues.slots().collect();
-        for slot in slots {
-            self.set_ready(self.tree.leaf(slot), false);
-        }
-        self.queues.take_all()
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::accounts::user_of;
@@ -132,11 +133,16 @@ fn memory() -> u64 {
     let machine = kib.map_or(1 << 30, |kib| kib << 10);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
-    let limit = group.and_then(|path| {
-        let text = fs::read_to_string(format!("/sys/fs/cgroup{path}/memory.max")).ok()?;
-        text.trim().parse::<u64>().ok()
-    });
+    let limit = group.and_then(|path| limit_of(Path::new("/sys/fs/cgroup"), path));
     limit.map_or(machine, |limit| limit.min(machine))
+}
+
+/// What a control group may have, with all those that it lies in.
+fn limit_of(root: &Path, group: &str) -> Option<u64> {
+    let above = Path::new(group.trim_start_matches('/')).ancestors();
+    let files = above.flat_map(|group| ["memory.max", "memory.high"].map(|name| root.join(group).join(name)));
+    let limits = files.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());
+    limits.min()
 }
 
 #[cfg(test)]
@@ -163,6 +169,21 @@ mod tests {
         assert_eq!(budget.of(ALICE), 0);
         assert_eq!(as_many(&budget, CAROL).len(), 30, "45 then, of 90 that bob left");
         drop(bob);
+    }
+
+    #[test]
+    fn a_group_has_no_more_than_those_that_it_lies_in() {
+        let root = std::env::temp_dir().join(format!("fairshare-groups-{}", std::process::id()));
+        fs::create_dir_all(root.join("slice/service")).unwrap();
+        assert_eq!(limit_of(&root, "/slice/service"), None);
+        fs::write(root.join("slice/service/memory.max"), "max\n").unwrap();
+        fs::write(root.join("slice/memory.max"), "5000\n").unwrap();
+        assert_eq!(limit_of(&root, "/slice/service"), Some(5000));
+        fs::write(root.join("slice/service/memory.high"), "400\n").unwrap();
+        assert_eq!(limit_of(&root, "/slice/service"), Some(400));
+        assert_eq!(limit_of(&root, "/slice"), Some(5000));
+        assert_eq!(limit_of(&root, "/"), None);
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -25,7 +25,8 @@ fairshare-server: shares a folder's storage among jobs by a policy
                         tickets also count as jobs of one node)
   --scheduler NAME      stride, token, gift, gift-published, tbf, tbf-published, fifo (default: stride)
   --parallel N          requests that are served at a time (default: half of the processors, at most 8)
-  --charge BYTES        what an operation costs a job beside its bytes (default: 32768)
+  --charge BYTES        what an operation costs a job beside its bytes (default: 32768; with --rate as much as the
+                        storage gives in the time that an operation takes, 4.2 microseconds, if that is less)
   --charge-requests     every request costs the same, as in the ThemisIO paper's code
   --rate BYTES          bytes per second that the storage gives, reads and writes together: no more is
                         served, so that requests wait here, where the policy decides (default: 0, no limit;
@@ -88,7 +89,8 @@ pub struct Config {
     pub policy_name: String,
     pub scheduler: SchedulerKind,
     pub settings: Settings,
-    pub cost: CostModel,
+    /// What a request costs, where that was said.
+    pub charge: Option<CostModel>,
     pub parallel: usize,
     /// Bytes per second of the storage; 0: unknown, no limit.
     pub rate: u64,
@@ -130,6 +132,11 @@ impl Config {
         }
     }
 
+    /// What requests cost where the storage gives so much.
+    pub fn cost(&self, rate: u64) -> CostModel {
+        self.charge.unwrap_or_else(|| CostModel::of_storage(rate))
+    }
+
     /// The options that another configuration has otherwise, and that cannot change while the server runs.
     pub fn fixed_that_differ(&self, other: &Self) -> Vec<&'static str> {
         let pairs = [
@@ -137,7 +144,7 @@ impl Config {
             ("--socket", self.socket == other.socket),
             ("--listen", self.listen == other.listen),
             ("--cleartext", self.cleartext == other.cleartext),
-            ("--charge", self.cost == other.cost),
+            ("--charge", self.charge == other.charge),
             (
                 "--anticipation",
                 self.settings.anticipation == other.settings.anticipation,
@@ -183,7 +190,7 @@ impl Config {
             policy_name: "user-fair".into(),
             scheduler: SchedulerKind::Stride,
             settings: Settings::default(),
-            cost: CostModel::DEFAULT,
+            charge: None,
             parallel: std::thread::available_parallelism()
                 .map_or(1, |n| n.get() / 2)
                 .clamp(1, 8),
@@ -222,9 +229,9 @@ impl Config {
                 "--parallel" => config.parallel = number(&name, &value()?, 1, 1024)? as usize,
                 "--charge" => {
                     let per_operation = number(&name, &value()?, 0, 1 << 40)?;
-                    config.cost = CostModel::Bytes { per_operation };
+                    config.charge = Some(CostModel::Bytes { per_operation });
                 }
-                "--charge-requests" => config.cost = CostModel::Request,
+                "--charge-requests" => config.charge = Some(CostModel::Request),
                 "--rate" => {
                     config.rate = number(&name, &value()?, 0, 1 << 50)?;
                     if config.rate > 0 {

@@ -16,6 +16,7 @@ use wire::{FrameHeader, FRAME_BYTES};
 
 use crate::budget::Held;
 use crate::creds;
+use crate::rights;
 use crate::session::Session;
 use wire::CHALLENGE_BYTES;
 
@@ -35,15 +36,6 @@ pub const MEMORY: u64 = 3 << 20;
 pub enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
-}
-
-impl Socket {
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Unix(stream) => (&mut &*stream).read(buffer),
-            Socket::Tcp(stream) => (&mut &*stream).read(buffer),
-        }
-    }
 }
 
 impl AsFd for Socket {
@@ -67,6 +59,8 @@ pub struct Connection {
     /// Held while it is decided what epoll looks for, so that the last decision is of what is then.
     pub watching: Mutex<()>,
     pub closed: AtomicBool,
+    /// Whether no descriptors come along with what it reads.
+    without_rights: bool,
     input: Mutex<Input>,
     output: Mutex<VecDeque<Outgoing>>,
 }
@@ -110,9 +104,14 @@ pub enum Received {
 
 impl Connection {
     pub fn new(id: u64, socket: Socket, challenge: [u8; CHALLENGE_BYTES]) -> Self {
+        let without_rights = match &socket {
+            Socket::Unix(stream) => rights::are_refused(stream.as_fd()),
+            Socket::Tcp(_) => true,
+        };
         Self {
             id,
             socket,
+            without_rights,
             challenge,
             since: Instant::now(),
             session: OnceLock::new(),
@@ -154,6 +153,35 @@ impl Connection {
         self.output.lock().expect("no panics under this lock").len() > MOST_KEPT
     }
 
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = if self.without_rights {
+            buffer.len()
+        } else {
+            rights::peek(self.socket.as_fd(), buffer)?
+        };
+        let buffer = &mut buffer[..count];
+        match &self.socket {
+            Socket::Unix(stream) => (&mut &*stream).read(buffer),
+            Socket::Tcp(stream) => (&mut &*stream).read(buffer),
+        }
+    }
+
+    /// Nothing is said or heard any more. Whether something may lie in the socket whose closing takes long: then
+    /// [`Connection::drain`] is for whoever may take long.
+    pub fn hang_up(&self) -> bool {
+        // SAFETY: a plain call.
+        unsafe { libc::shutdown(self.fd(), libc::SHUT_RDWR) };
+        !self.without_rights && rights::may_lie_in(self.socket.as_fd())
+    }
+
+    /// Take what lies in the socket, and close what came along.
+    pub fn drain(&self) {
+        let mut buffer = [0; 4096];
+        if let Socket::Unix(stream) = &self.socket {
+            while (&mut &*stream).read(&mut buffer).is_ok_and(|count| count > 0) {}
+        }
+    }
+
     /// Take the next whole frame from the socket.
     pub fn receive(&self) -> Received {
         let mut input = self.input.lock().expect("no panics under this lock");
@@ -167,7 +195,7 @@ impl Connection {
                 let limit = wanted.min(input.filled + (64 << 10));
                 input.bytes.resize(limit, 0);
                 let filled = input.filled;
-                match self.socket.read(&mut input.bytes[filled..]) {
+                match self.read(&mut input.bytes[filled..]) {
                     Ok(0) => return Received::End,
                     Ok(count) => input.filled += count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -286,5 +314,36 @@ fn send_some(fd: RawFd, bytes: &[u8], descriptors: &[Passed]) -> io::Result<usiz
         Err(io::Error::last_os_error())
     } else {
         Ok(sent as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+
+    /// As on a kernel that lets descriptors pass: they are closed by whoever drains, not by who reads.
+    #[test]
+    fn descriptors_that_nobody_asked_for_stay_where_they_are() {
+        let (server, client) = UnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let connection = Connection::new(1, Socket::Unix(server), [0; CHALLENGE_BYTES]);
+        let (mut end, sent) = UnixStream::pair().unwrap();
+        end.set_nonblocking(true).unwrap();
+        let passed = Passed::new(sent.into(), Budget::new(9).take(0, 1).unwrap());
+        let frame = [FrameHeader::new(4, 7).to_bytes().as_slice(), b"body"].concat();
+        let fd = client.as_raw_fd();
+        assert_eq!(send_some(fd, &frame, &[]).unwrap(), frame.len());
+        assert!(matches!(connection.receive(), Received::Frame { tag: 7, .. }));
+        assert_eq!(send_some(fd, &frame, &[passed]).unwrap(), frame.len());
+        assert!(matches!(connection.receive(), Received::End));
+        let mut byte = [0];
+        let open = |end: &mut UnixStream, byte: &mut [u8]| end.read(byte).map_err(|error| error.kind());
+        assert_eq!(open(&mut end, &mut byte), Err(io::ErrorKind::WouldBlock));
+        assert!(connection.hang_up());
+        assert_eq!(open(&mut end, &mut byte), Err(io::ErrorKind::WouldBlock));
+        connection.drain();
+        assert_eq!(open(&mut end, &mut byte), Ok(0), "it is closed");
+        assert!(send_some(fd, &frame, &[]).is_err(), "nothing more comes");
     }
 }

@@ -97,8 +97,9 @@ impl Server {
         note("rate", live.rate.to_string(), fresh.rate.to_string());
         note("jobs", live.jobs.name().into(), fresh.jobs.name().into());
         if !changed.is_empty() {
+            let storage = (fresh.rate, self.config.cost(fresh.rate));
             self.queue
-                .go_on_by(fresh.scheduler, &fresh.policy, &fresh.settings, fresh.rate);
+                .go_on_by(fresh.scheduler, &fresh.policy, &fresh.settings, storage);
             *live = fresh.live();
         }
         let mut text = if changed.is_empty() {

@@ -4,11 +4,13 @@
 //! reach the files themselves, past the scheduler.
 
 use std::fs::{self, DirBuilder, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::creds::can_impersonate;
+use crate::rights;
 use crate::safe;
 
 /// Longest path of a Unix socket, without its NUL.
@@ -52,8 +54,10 @@ impl Door {
         let listener = UnixListener::bind(&path);
         // SAFETY: as above.
         unsafe { libc::umask(before) };
+        let listener = listener.map_err(what)?;
+        rights::refuse(listener.as_fd());
         Ok(Self {
-            listener: listener.map_err(what)?,
+            listener,
             path,
             _lock: lock,
         })

@@ -8,35 +8,34 @@ use std::thread;
 
 use crate::accounts::user_of;
 use crate::creds;
-use crate::handles::Handle;
-use crate::queue::Pending;
-use crate::server::Server;
-
-enum Long {
-    Request(Box<Pending>),
-    /// An open file without a name, whose data go with it.
-    Closing(Arc<Handle>),
-}
+use crate::server::{Long, Server};
 
 /// By user, for as long as there is a thread for it.
 #[derive(Default)]
-struct Lanes(Mutex<HashMap<u32, VecDeque<Long>>>);
+pub struct Lanes(Mutex<HashMap<u32, VecDeque<Long>>>);
 
 /// From now on the server has what takes long done here.
 pub fn start(server: &Arc<Server>) {
     let lanes = Arc::new(Lanes::default());
     let (weak, requests) = (Arc::downgrade(server), Arc::clone(&lanes));
-    let _ = server.apart.set(Box::new(move |pending| {
-        requests.add(&weak, pending.session.creds.uid, Long::Request(Box::new(pending)));
-    }));
+    let _ = server
+        .apart
+        .set(Box::new(move |uid, long| requests.add(&weak, uid, long)));
     let weak = Arc::downgrade(server);
+    // An open file without a name, whose data go with it.
     server.handles.close_large_ones_by(Box::new(move |handle| {
-        lanes.add(&weak, handle.user(), Long::Closing(handle));
+        let user = handle.user();
+        let close = move |_: &Server| {
+            let entry = Arc::clone(&handle.entry);
+            drop(handle);
+            Some(entry)
+        };
+        lanes.add(&weak, user, Box::new(close));
     }));
 }
 
 impl Lanes {
-    fn add(self: &Arc<Self>, server: &Weak<Server>, uid: u32, long: Long) {
+    pub fn add(self: &Arc<Self>, server: &Weak<Server>, uid: u32, long: Long) {
         let user = user_of(uid);
         let mut waiting = self.waiting();
         if let Some(lane) = waiting.get_mut(&user) {
@@ -66,16 +65,10 @@ impl Lanes {
             };
             drop(waiting);
             let began = server.queue.now();
-            let entry = match next {
-                Long::Request(pending) => {
-                    let entry = Arc::clone(&pending.session.entry);
-                    server.serve_alone(*pending);
-                    entry
-                }
-                Long::Closing(handle) => Arc::clone(&handle.entry),
-            };
-            let job = *entry.job.lock().expect("no panics under this lock");
-            server.queue.charge(&job, began);
+            if let Some(entry) = next(server) {
+                let job = *entry.job.lock().expect("no panics under this lock");
+                server.queue.charge(&job, began);
+            }
         }
     }
 

@@ -35,6 +35,7 @@ mod outcome;
 mod patience;
 mod peers;
 mod queue;
+mod rights;
 mod safe;
 mod seat;
 mod segment;

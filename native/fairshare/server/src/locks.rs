@@ -1,6 +1,6 @@
 //! Record locks of fcntl: owned by a process, held on a file, gone when it closes any descriptor of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use crate::errno::{Errno, Result};
@@ -34,8 +34,15 @@ impl RecordLock {
 #[derive(Default)]
 struct Table {
     files: HashMap<FileId, Vec<RecordLock>>,
-    /// How many each owner has.
-    owned: HashMap<u64, usize>,
+    owned: HashMap<u64, Owned>,
+}
+
+/// What an owner has: how many locks, and on which files. Where one ends it is not looked for on all files of all others,
+/// while everybody waits for the table.
+#[derive(Default)]
+struct Owned {
+    count: usize,
+    files: HashSet<FileId>,
 }
 
 #[derive(Default)]
@@ -72,13 +79,17 @@ impl RecordLocks {
     /// All locks of a process that has ended.
     pub fn drop_owner(&self, owner: u64) {
         let mut table = self.0.lock().expect("no panics under this lock");
-        if table.owned.remove(&owner).is_none() {
+        let Some(owned) = table.owned.remove(&owner) else {
             return;
+        };
+        for file in owned.files {
+            if let Some(locks) = table.files.get_mut(&file) {
+                locks.retain(|held| held.owner != owner);
+                if locks.is_empty() {
+                    table.files.remove(&file);
+                }
+            }
         }
-        table.files.retain(|_, locks| {
-            locks.retain(|held| held.owner != owner);
-            !locks.is_empty()
-        });
     }
 }
 
@@ -98,26 +109,30 @@ impl Table {
         let mut changed = locks.clone();
         cut(&mut changed, owner, start, end);
         changed.extend(new);
-        let mut owned = self.owned.get(&owner).copied().unwrap_or(0);
-        if changed.len() > locks.len() {
-            owned += changed.len() - locks.len();
-            if changed.len() > MOST || owned > MOST {
-                if locks.is_empty() {
-                    self.files.remove(&file);
-                }
-                return Err(Errno(libc::ENOLCK));
+        let has = self.owned.get(&owner).map_or(0, |owned| owned.count);
+        let count = (has + changed.len()) - locks.len();
+        if changed.len() > locks.len() && (changed.len() > MOST || count > MOST) {
+            if locks.is_empty() {
+                self.files.remove(&file);
             }
-        } else {
-            owned -= locks.len() - changed.len();
+            return Err(Errno(libc::ENOLCK));
         }
+        let mine = changed.iter().any(|held| held.owner == owner);
         *locks = changed;
         if locks.is_empty() {
             self.files.remove(&file);
         }
-        match owned {
-            0 => self.owned.remove(&owner),
-            count => self.owned.insert(owner, count),
-        };
+        if count == 0 {
+            self.owned.remove(&owner);
+            return Ok(());
+        }
+        let owned = self.owned.entry(owner).or_default();
+        owned.count = count;
+        if mine {
+            owned.files.insert(file);
+        } else {
+            owned.files.remove(&file);
+        }
         Ok(())
     }
 }
@@ -181,6 +196,32 @@ mod tests {
         locks.set((1, 9), lock(0, 1, true, 2)).unwrap();
         locks.drop_owner(1);
         locks.set((1, 0), lock(0, 1, true, 2)).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_ends_leaves_nothing_behind() {
+        let locks = RecordLocks::default();
+        let owned = || {
+            let table = locks.0.lock().unwrap();
+            let mut files: Vec<_> = table
+                .owned
+                .get(&1)
+                .map_or(vec![], |owned| owned.files.iter().map(|file| file.1).collect());
+            files.sort_unstable();
+            (files, table.files.len())
+        };
+        for file in [1, 2, 3] {
+            locks.set((1, file), lock(0, 9, false, 1)).unwrap();
+        }
+        locks.set((1, 3), lock(0, 9, false, 2)).unwrap();
+        assert_eq!(owned(), (vec![1, 2, 3], 3));
+        locks.unset((1, 2), 1, 0, 5).unwrap();
+        locks.unset((1, 1), 1, 0, u64::MAX).unwrap();
+        assert_eq!(owned(), (vec![2, 3], 2), "a part of the second one is left");
+        locks.drop_owner(1);
+        assert_eq!(owned(), (vec![], 1), "another's");
+        locks.drop_owner(2);
+        assert_eq!(owned(), (vec![], 0));
     }
 
     #[test]

@@ -365,7 +365,10 @@ impl Mapping {
 /// write has to take them away, which is left to pwrite.
 fn whole_blocks(fd: RawFd) -> Result<u64> {
     let stat = stat_of(fd)?;
-    if stat.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0 {
+    // SAFETY: C strings; no buffer, the length alone is asked for.
+    let capable =
+        || unsafe { libc::fgetxattr(fd, c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 };
+    if stat.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0 || capable() {
         return Err(Errno(libc::EPERM));
     }
     Ok((stat.st_size as u64).min(LARGEST) / BLOCK * BLOCK)

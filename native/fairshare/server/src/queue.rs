@@ -56,8 +56,15 @@ pub enum Work {
 /// wait for the device.
 pub const MOST_SYNCING: usize = 4;
 
-/// Requests of as many bytes say how fast the storage is.
-const LARGE: u64 = 64 << 10;
+/// What the time says that a request took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// More of what it cost than its bytes do.
+    IsCost,
+    /// How fast the storage is, which moved so many bytes in it.
+    Moved(u64),
+    Nothing,
+}
 
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
@@ -69,8 +76,6 @@ pub struct Ticked {
     /// What it costs, and when it began.
     cost: u64,
     began: Nanos,
-    /// Whether it moves so many bytes that it says how fast the storage is.
-    large: bool,
 }
 
 impl Ticked {
@@ -83,7 +88,6 @@ impl Ticked {
 pub struct Queue {
     inner: Mutex<Inner>,
     began: Instant,
-    cost: CostModel,
     /// Requests served at a time. What lies beyond waits, and that is where the policy decides.
     parallel: usize,
 }
@@ -95,25 +99,26 @@ struct Inner {
     token: u64,
     serving: usize,
     syncing: usize,
+    cost: CostModel,
     pace: Pace,
     charges: Charges,
 }
 
 impl Queue {
-    pub fn new(arbiter: Arbiter, cost: CostModel, parallel: usize, pace: Pace) -> Self {
+    pub fn new(arbiter: Arbiter, cost: CostModel, parallel: usize, rate: u64) -> Self {
         let inner = Inner {
             arbiter,
             waiting: HashMap::new(),
             token: 0,
             serving: 0,
             syncing: 0,
-            pace,
-            charges: Charges::new(),
+            cost,
+            pace: Pace::new(rate),
+            charges: Charges::new(rate),
         };
         Self {
             inner: Mutex::new(inner),
             began: Instant::now(),
-            cost,
             parallel,
         }
     }
@@ -153,7 +158,7 @@ impl Queue {
         let mut refused = Vec::new();
         let mut inner = self.lock();
         for pending in requests {
-            let cost = self.cost.cost(bytes_of(&pending.request));
+            let cost = inner.cost.cost(bytes_of(&pending.request));
             inner.token += 1;
             let token = inner.token;
             match inner.arbiter.enqueue(job, cost, token, now) {
@@ -201,7 +206,6 @@ impl Queue {
                         counted,
                         cost: request.cost,
                         began: now,
-                        large: bytes_of(&pending.request) >= LARGE,
                     };
                     // Waking a worker for what may not be served yet only takes the processor from those at work.
                     let free = self.parallel - inner.serving;
@@ -214,8 +218,8 @@ impl Queue {
         }
     }
 
-    /// A request has been served. `by_time`: how long it took says more of what it cost than its bytes.
-    pub fn done(&self, ticked: &Ticked, by_time: bool) {
+    /// A request has been served.
+    pub fn done(&self, ticked: &Ticked, time: Time) {
         if ticked.write {
             ticked.session.writes.ended();
         }
@@ -225,11 +229,15 @@ impl Queue {
         inner.syncing -= usize::from(!ticked.counted);
         inner.arbiter.complete(ticked.job, now);
         let took = now.saturating_sub(ticked.began);
-        if by_time && ticked.counted {
-            let user = ticked.session.user();
-            inner.charge(ticked.job, user, ticked.cost, took, now);
-        } else if ticked.large {
-            inner.charges.saw(ticked.cost, took);
+        match time {
+            // Who waits for a device uses nothing else.
+            Time::IsCost if !ticked.counted => {}
+            Time::IsCost => inner.charge(ticked.job, ticked.session.user(), ticked.cost, took, now),
+            Time::Moved(bytes) => {
+                let cost = inner.cost.cost(bytes);
+                inner.charges.saw(bytes, cost, took, now);
+            }
+            Time::Nothing => {}
         }
     }
 
@@ -240,12 +248,20 @@ impl Queue {
             .charge(job.id, job.user, 0, now.saturating_sub(began), now);
     }
 
-    /// Go on by another scheduler, policy and rate. What waits stays queued.
-    pub fn go_on_by(&self, kind: SchedulerKind, policy: &Policy, settings: &Settings, rate: u64) {
+    /// Go on by another scheduler, policy, rate, and what requests cost at that. What waits stays queued.
+    pub fn go_on_by(
+        &self,
+        kind: SchedulerKind,
+        policy: &Policy,
+        settings: &Settings,
+        (rate, cost): (u64, CostModel),
+    ) {
         let now = self.now();
         let mut inner = self.lock();
         inner.arbiter.change(kind, policy, settings, now);
+        inner.cost = cost;
         inner.pace.set_rate(rate);
+        inner.charges.set_rate(rate);
     }
 
     pub fn backlog(&self) -> usize {
@@ -308,55 +324,79 @@ mod tests {
         (0..n).map(pending).collect()
     }
 
-    /// Two users; one asks for what takes long and costs next to nothing, the other for large pieces.
-    #[test]
-    fn what_takes_long_is_charged_by_its_time() {
-        let policy = Policy::parse("job-fair").unwrap();
+    /// That has been there for a second.
+    fn queue(policy: &str, parallel: usize, rate: u64) -> Queue {
+        let policy = Policy::parse(policy).unwrap();
         let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
-        let mut queue = Queue::new(arbiter, CostModel::DEFAULT, 1, Pace::new(0));
+        let mut queue = Queue::new(arbiter, CostModel::of_storage(rate), parallel, rate);
         queue.began -= std::time::Duration::from_secs(1);
-        let (slow, large) = (session(), session());
-        for job in [1, 2] {
-            queue.add_job(Job::new(job));
+        queue
+    }
+
+    /// The part of the time that the first of two users' requests get, each of which takes so long, until all of a time is
+    /// over. What reads or writes moves so many bytes.
+    fn part_of_time(queue: &Queue, users: [(Op, u64, Nanos); 2]) -> f64 {
+        let session = session();
+        for (user, (op, size, time)) in (1..).zip(users) {
+            queue.add_job(Job::new(user).user(user as u32));
+            let mut all = asked(&session, op, (LONG_ENOUGH / time) as usize);
+            all.iter_mut().for_each(|one| one.request.size = size);
+            assert!(queue.push(user, all).is_empty());
         }
-        let mut pieces = asked(&large, Op::Read, 4000);
-        pieces.iter_mut().for_each(|piece| piece.request.size = 128 << 10);
-        assert!(queue.push(1, asked(&slow, Op::Allocate, 400)).is_empty());
-        assert!(queue.push(2, pieces).is_empty());
         let mut took = [0, 0];
-        while took.iter().sum::<u64>() < 400_000_000 {
+        while took.iter().sum::<u64>() < LONG_ENOUGH {
             let (Work::Serve(pending, ticked), _) = queue.pop() else {
                 panic!("there is more")
             };
-            // A piece takes 0.1 ms, what is slow 5 ms; as if that time had passed.
-            let by_time = pending.request.op == Op::Allocate;
-            let time = if by_time { 5_000_000 } else { 100_000 };
+            let which = usize::from(pending.request.op != users[0].0 || pending.request.size != users[0].1);
+            let (op, size, time) = users[which];
+            let says = match op {
+                Op::Read | Op::Write => Time::Moved(size),
+                _ => Time::IsCost,
+            };
             let began = queue.now().saturating_sub(time);
-            queue.done(&Ticked { began, ..ticked }, by_time);
-            took[usize::from(!by_time)] += time;
+            queue.done(&Ticked { began, ..ticked }, says);
+            took[which] += time;
         }
+        took[0] as f64 / took.iter().sum::<u64>() as f64
+    }
+
+    const LONG_ENOUGH: Nanos = 400_000_000;
+
+    /// Two users; one asks for what takes long and costs next to nothing, the other for large pieces.
+    #[test]
+    fn what_takes_long_is_charged_by_its_time() {
+        let queue = queue("job-fair", 1, 0);
+        let part = part_of_time(
+            &queue,
+            [(Op::Allocate, 0, 5_000_000), (Op::Read, 128 << 10, 100_000)],
+        );
+        assert!((0.4..0.6).contains(&part), "{part}");
         // Who leaves and comes back has it still.
         drop(queue.remove_job(1));
         queue.add_job(Job::new(1));
-        assert!(queue.push(1, asked(&slow, Op::Ping, 2)).is_empty());
-        let mut first = asked(&large, Op::Read, 3);
-        first.iter_mut().for_each(|piece| piece.request.size = 128 << 10);
-        assert!(queue.push(2, first).is_empty());
+        assert!(queue.push(1, asked(&session(), Op::Ping, 2)).is_empty());
         for _ in 0..3 {
             assert!(matches!(queue.pop(), (Work::Serve(pending, ticked), _)
-                if pending.request.op == Op::Read && { queue.done(&ticked, false); true }));
+                if pending.request.op == Op::Read && { queue.done(&ticked, Time::Nothing); true }));
         }
-        let part = took[0] as f64 / took.iter().sum::<u64>() as f64;
-        assert!((0.4..0.6).contains(&part), "{part}: {took:?}");
+    }
+
+    /// Nobody moves large pieces, which would tell how fast the storage is: so the small ones have to.
+    #[test]
+    fn what_takes_long_is_charged_beside_small_pieces_too() {
+        let queue = queue("user-fair", 1, 0);
+        let part = part_of_time(
+            &queue,
+            [(Op::ReadDirectory, 0, 1_000_000), (Op::Write, 4096, 40_000)],
+        );
+        assert!((0.4..0.6).contains(&part), "{part}");
     }
 
     /// A user whose job leaves after a long request, and who comes again as another one.
     #[test]
     fn another_name_leaves_no_charge_behind() {
-        let policy = Policy::parse("user-fair").unwrap();
-        let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
-        let mut queue = Queue::new(arbiter, CostModel::DEFAULT, 1, Pace::new(0));
-        queue.began -= std::time::Duration::from_secs(1);
+        let queue = queue("user-fair", 1, 0);
         let (slow, other) = (session(), session());
         queue.add_job(Job::new(1));
         queue.add_job(Job::new(2).user(2));
@@ -364,7 +404,7 @@ mod tests {
         let (Work::Serve(_, ticked), _) = queue.pop() else {
             panic!("there is one")
         };
-        queue.done(&Ticked { began: 0, ..ticked }, true);
+        queue.done(&Ticked { began: 0, ..ticked }, Time::IsCost);
         drop(queue.remove_job(1));
         queue.add_job(Job::new(3));
         assert!(queue.push(3, asked(&slow, Op::Ping, 3)).is_empty());
@@ -373,7 +413,7 @@ mod tests {
             let (Work::Serve(pending, ticked), _) = queue.pop() else {
                 panic!("there are more")
             };
-            queue.done(&ticked, false);
+            queue.done(&ticked, Time::Nothing);
             assert_eq!(
                 pending.request.op,
                 Op::Status,
@@ -385,9 +425,7 @@ mod tests {
     /// However many wait for the device, workers are left: a server has more of them than can wait at a time.
     #[test]
     fn a_flood_of_fsync_leaves_workers_for_others() {
-        let policy = Policy::parse("user-fair").unwrap();
-        let arbiter = Arbiter::new(SchedulerKind::Stride, &policy, &Settings::default());
-        let queue = Queue::new(arbiter, CostModel::DEFAULT, PARALLEL, Pace::new(0));
+        let queue = queue("user-fair", PARALLEL, 0);
         let session = session();
         queue.add_job(Job::new(session.job));
         assert!(queue.push(session.job, asked(&session, Op::Fsync, 20)).is_empty());
@@ -399,7 +437,7 @@ mod tests {
         // As they end others begin, and in the end all have been served.
         let mut count = served.len();
         while let Some(one) = served.pop() {
-            queue.done(&one, false);
+            queue.done(&one, Time::Nothing);
             while let (Work::Serve(_, ticked), _) = queue.pop() {
                 served.push(ticked);
                 count += 1;

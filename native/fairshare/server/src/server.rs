@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-use policy::{Arbiter, JobId, Pace};
+use policy::{Arbiter, JobId};
 
 use crate::arrivals::Arrivals;
 use crate::budget::Budgets;
@@ -55,7 +55,11 @@ pub mod about {
 /// what it had of it. Who has nothing of it gives the answer back.
 pub type Forgets = Box<dyn Fn(u64, Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
 
-pub type Apart = Box<dyn Fn(Pending) + Send + Sync>;
+/// What takes long, and whose job it is that is charged for it.
+pub type Long = Box<dyn FnOnce(&Server) -> Option<Arc<Entry>> + Send>;
+
+/// Has something done that takes long for a user.
+pub type Apart = Box<dyn Fn(u32, Long) + Send + Sync>;
 
 pub struct Server {
     /// Stays over restarts: the data folder's.
@@ -135,7 +139,7 @@ impl Server {
             leases: Leases::default(),
             slurm,
             jobs: Jobs::default(),
-            queue: Queue::new(arbiter, config.cost, config.parallel, Pace::new(config.rate)),
+            queue: Queue::new(arbiter, config.cost(config.rate), config.parallel, config.rate),
             key: data.key,
             epoll,
             door,

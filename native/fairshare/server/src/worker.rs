@@ -91,8 +91,8 @@ impl Workers {
                         self.wake.notify_one();
                     }
                     let large = is_large(&pending.request);
-                    let by_time = self.server.serve(*pending);
-                    self.server.queue.done(&ticked, by_time);
+                    let time = self.server.serve(*pending);
+                    self.server.queue.done(&ticked, time);
                     self.large.store(large, Ordering::Relaxed);
                     if large {
                         self.last_request

@@ -9,8 +9,10 @@ mod question;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{mpsc, Arc};
+use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,10 +20,10 @@ use fuser::{BackgroundSession, MountOption, Notifier, Session, SessionACL};
 
 use crate::creds::can_impersonate;
 use crate::fuse::nodes::Nodes;
-use crate::outcome::Outcome;
-use crate::queue::Pending;
+use crate::lanes::Lanes;
 use crate::safe;
 use crate::server::Server;
+use crate::tree::c_string;
 
 /// Between two times that the kernel is asked to forget files.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -34,6 +36,7 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
             path.display()
         ));
     }
+    take_away_dead(path);
     if can_impersonate() {
         safe::folder(path, true)?; // users find the files by this path
     }
@@ -67,32 +70,51 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
         }
         thread::sleep(PAUSE);
     });
-    forget_what_others_change(server, kept, session.notifier())
-        .map_err(|error| format!("cannot mount on {}: {error}", path.display()))?;
+    forget_what_others_change(server, kept, session.notifier());
     Ok(session)
 }
 
-/// Clients that do not come through the mount change files that the kernel has pages of: it drops them before such a
-/// client has its answer. A thread of its own waits for that, since pages that are just being read come by workers.
-fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: Notifier) -> io::Result<()> {
-    let (sender, answers) = mpsc::channel::<(u64, Pending, Outcome)>();
-    let weak = Arc::downgrade(server);
-    let forget = move || {
-        for (ino, pending, outcome) in answers {
-            let _ = notifier.inval_inode(ino, 0, 0); // all of it; it may be gone
-            let Some(server) = weak.upgrade() else { return };
-            server.answer(pending, outcome);
-        }
+/// A server that was killed leaves a mount that answers nobody, and keeps its successor from the folder.
+fn take_away_dead(path: &Path) {
+    let dead = || {
+        path.symlink_metadata()
+            .is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN))
     };
-    thread::Builder::new().name("forget".into()).spawn(forget)?;
+    let Ok(name) = c_string(path.as_os_str().as_bytes()) else {
+        return;
+    };
+    while dead() {
+        let gone = if can_impersonate() {
+            // SAFETY: a C string.
+            unsafe { libc::umount2(name.as_ptr(), libc::MNT_DETACH) == 0 }
+        } else {
+            let asked = Command::new("fusermount3").args(["-u", "-z"]).arg(path).status();
+            asked.is_ok_and(|status| status.success())
+        };
+        if !gone {
+            return; // mounting will say why
+        }
+    }
+}
+
+/// Clients that do not come through the mount change files that the kernel has pages of: it drops them before such a
+/// client has its answer. That takes as long as what was written through a mapping has to wait in the queue, and pages
+/// that are just being read come by workers: so a thread of the client's user waits for it, and nobody else.
+fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: Notifier) {
+    let (weak, lanes) = (Arc::downgrade(server), Arc::new(Lanes::default()));
     let _ = server.forgets.set(Box::new(move |ino, pending, outcome| {
         if !nodes.is_open(ino) {
             return Some((pending, outcome));
         }
-        let back = sender.send((ino, pending, outcome)).err()?;
-        Some((back.0 .1, back.0 .2))
+        let (uid, notifier) = (pending.session.creds.uid, notifier.clone());
+        let forget = move |server: &Server| {
+            let _ = notifier.inval_inode(ino, 0, 0); // all of it; it may be gone
+            server.answer(pending, outcome);
+            None
+        };
+        lanes.add(&weak, uid, Box::new(forget));
+        None
     }));
-    Ok(())
 }
 
 /// Each holds a descriptor, of which a user has as many as are left for others.

@@ -12,7 +12,7 @@ use crate::errno::APART;
 use crate::ops::carry_out;
 use crate::outcome::Outcome;
 use crate::patience::is_large;
-use crate::queue::{Pending, Place};
+use crate::queue::{Pending, Place, Time};
 use crate::seat;
 use crate::segment::Segment;
 
@@ -39,9 +39,8 @@ impl Server {
         }
     }
 
-    /// Carry out a request and answer it, or leave it to where it keeps nobody waiting. Whether the time that it took says
-    /// more of what it cost than its bytes.
-    pub(crate) fn serve(&self, pending: Pending) -> bool {
+    /// Carry out a request and answer it, or leave it to where it keeps nobody waiting. What the time says that it took.
+    pub(crate) fn serve(&self, pending: Pending) -> Time {
         self.carry(pending, false)
     }
 
@@ -58,7 +57,7 @@ impl Server {
         }
     }
 
-    fn carry(&self, mut pending: Pending, alone: bool) -> bool {
+    fn carry(&self, mut pending: Pending, alone: bool) -> Time {
         let session = Arc::clone(&pending.session);
         let request = pending.request;
         let room = room_for(&request);
@@ -68,7 +67,7 @@ impl Server {
             let area = match &mut pending.place {
                 Place::Slot { slot, .. } => {
                     let Some(shared) = &session.shared else {
-                        return false;
+                        return Time::Nothing;
                     };
                     if !alone {
                         self.sit_apart(&request, &shared.segment, *slot);
@@ -99,13 +98,24 @@ impl Server {
                 .unwrap_or_else(|_| Outcome::of(-i64::from(libc::EIO)))
         };
         if outcome.result == -i64::from(APART) {
-            match self.apart.get() {
-                Some(apart) => apart(pending),
-                None => return self.carry(pending, true),
-            }
-            return false;
+            let Some(apart) = self.apart.get() else {
+                return self.carry(pending, true);
+            };
+            let alone = move |server: &Server| {
+                let entry = Arc::clone(&pending.session.entry);
+                server.serve_alone(pending);
+                Some(entry)
+            };
+            apart(session.creds.uid, Box::new(alone));
+            return Time::Nothing;
         }
-        let by_time = outcome.waited || !matches!(request.op, Op::Read | Op::Write);
+        let time = match (request.op, outcome.result) {
+            (Op::Read | Op::Write, moved) if !outcome.waited => {
+                // What failed says nothing of the storage.
+                u64::try_from(moved).map_or(Time::Nothing, Time::Moved)
+            }
+            _ => Time::IsCost,
+        };
         let told = outcome
             .changed
             .filter(|_| !session.inside)
@@ -117,7 +127,7 @@ impl Server {
         if let Some((pending, outcome)) = answer {
             self.answer(pending, outcome);
         }
-        by_time
+        time
     }
 
     pub(crate) fn answer(&self, pending: Pending, mut outcome: Outcome) {

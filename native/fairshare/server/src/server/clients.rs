@@ -11,7 +11,6 @@ use super::{about, Server};
 use crate::accounts;
 use crate::budget::Held;
 use crate::connection::{self, Connection, Received, Socket};
-
 use crate::errno::{Errno, Result};
 use crate::handles::fill_at_random;
 use crate::identity::{identify, peer_of, user_of, Identity, Peer};
@@ -260,6 +259,7 @@ impl Server {
             return;
         }
         self.epoll.remove(connection.fd());
+        self.hang_up(connection);
         self.strangers.leave(connection.id);
         self.connections
             .lock()
@@ -277,6 +277,25 @@ impl Server {
             self.handles.session_ended(session.id);
         }
         self.leave_job(session);
+    }
+
+    /// A connection that has ended holds what its client sent along until somebody closes that.
+    fn hang_up(&self, connection: &Arc<Connection>) {
+        let Socket::Unix(stream) = &connection.socket else {
+            return;
+        };
+        if !connection.hang_up() {
+            return;
+        }
+        let (uid, ended) = (user_of(stream.as_fd()), Arc::clone(connection));
+        let drain = move |_: &Server| {
+            ended.drain();
+            None
+        };
+        match (self.apart.get(), uid) {
+            (Some(apart), Ok(uid)) => apart(uid, Box::new(drain)),
+            _ => drop(drain(self)),
+        }
     }
 }
 
