@@ -1,5 +1,6 @@
 // Reads and writes of files, and objects, that lie on one server. Large ones: pieces of a slot each, several under way, so that this process copies one piece
-// while the server copies another.
+// while the server copies another. (Smaller ones at both ends, so that neither side copies alone for long, cost more than
+// that wait: some microseconds each.)
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -47,17 +48,6 @@ static ssize_t in_order(struct description *d, bool write, char *buffer, size_t 
     return (ssize_t)done;
 }
 
-// The first pieces are smaller, so that the other side begins early, and the last ones, so that what is copied when
-// one side has ended is little: 32, 32, 64 KiB, then whole slots, then 64, 32, 32.
-static size_t next_piece(size_t posted, size_t size) {
-    size_t left = size - posted, most = posted < left / 2 ? posted : left / 2;
-    size_t piece = most >= FS_SLOT_BYTES       ? FS_SLOT_BYTES
-                   : most >= FS_SLOT_BYTES / 2 ? FS_SLOT_BYTES / 2
-                                               : FS_SLOT_BYTES / 4;
-    if (size <= FS_SLOT_BYTES) piece = FS_SLOT_BYTES;
-    return left < piece ? left : piece;
-}
-
 // Returns bytes moved before the first error or short piece; -errno for an error at once; LOST.
 static ssize_t pipelined(struct session *s, struct description *d, bool write, char *buffer, size_t size,
                          off_t offset) {
@@ -76,7 +66,7 @@ static ssize_t pipelined(struct session *s, struct description *d, bool write, c
                 if (head == tail) return LOST;
                 break;
             }
-            size_t now = next_piece(posted, size);
+            size_t now = size - posted < FS_SLOT_BYTES ? size - posted : FS_SLOT_BYTES;
             struct fs_request r = {.op = write ? FS_WRITE : FS_READ, .handle = d->handle, .size = now,
                                    .offset = offset + (off_t)posted,
                                    .flags = (write && posted > 0 ? FS_CHAINED : 0) | (away ? FS_AWAY : 0)};
