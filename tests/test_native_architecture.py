@@ -35,7 +35,7 @@ LAYERS = {
         "ground": "clock.h comm.h failure.* histogram.* json.* order.* pattern.* size.* timeseries.* usage.* "
         "version.h",
         "processes": "job.* layout.* collect.* comm_*.c residency.*",
-        "interfaces": "backend*.* transfer.* options_*.*",
+        "interfaces": "backend*.* hdf5_library.* transfer.* options_*.*",
         "document": "document.*",
         "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.*",
         "program": "main.c",

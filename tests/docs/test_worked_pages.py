@@ -43,8 +43,15 @@ def _write(step: File, copied: Path, project: Path) -> None:
     path.write_text(step.text)
 
 
+#: Others go the same ways through a study and its report.
+NIGHTLY = {"report-finding", "workload-kind"}
+
+
 @needs_iokernel
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.nightly] if p.stem in NIGHTLY else []) for p in PAGES],
+)
 def test_a_page_does_what_it_says(
     page: Path, copied: Path, new_project: Callable[[str], Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:

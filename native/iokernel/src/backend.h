@@ -62,9 +62,6 @@ bool backend_uring_available(void);
 
 extern const struct backend backend_posix, backend_uring, backend_mpiio, backend_hdf5;
 
-/* The errno whose text occurs in what a library says, or 0. */
-int error_in_words(const char *text);
-
 /* Shared by the backends on file descriptors. */
 int fd_open(struct file *f, const char *path, enum access access);
 int fd_sync(struct file *f);

@@ -15,6 +15,7 @@
 
 #include "backend.h"
 #include "comm.h"
+#include "failure.h"
 #include "hdf5_library.h"
 #include "options_data.h"
 #include "transfer.h"

@@ -11,6 +11,7 @@
 
 #include "backend.h"
 #include "comm.h"
+#include "failure.h"
 #include "options_data.h"
 #include "transfer.h"
 

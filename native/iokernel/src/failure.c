@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -121,4 +122,13 @@ int usage_error(bool report, const char *what, const char *format, ...)
     if (report)
         fprintf(stderr, "%s\n", line);
     return EXIT_USAGE;
+}
+
+int error_in_words(const char *text)
+{
+    static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EACCES, EPERM, ENOENT, EISDIR, EROFS, ESTALE, EMFILE, EIO};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (strstr(text, strerror(errors[i])))
+            return errors[i];
+    return 0;
 }

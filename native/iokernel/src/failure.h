@@ -36,6 +36,9 @@ __attribute__((format(printf, 5, 6))) void failure_note(struct failure *f, const
  */
 bool failure_agree(struct failure *f, const struct comm *c, const char *phase);
 
+/* The errno whose text occurs in what a library says, or 0. */
+int error_in_words(const char *text);
+
 /* The exit status of a run that ended this way. */
 int failure_status(const struct failure *f);
 
