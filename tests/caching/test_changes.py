@@ -101,6 +101,16 @@ def no_lease(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_shim("no_lease", tmp_path_factory.mktemp("lease"))
 
 
+def each_shows(reader: Reader, change: Change, values: range) -> None:
+    """Each change shows in the file that the reader holds open; then the reader ends."""
+    for value in values:
+        assert reader.tell("f.h5") == "read"
+        change(value)
+        assert reader.tell("") == str(value)
+    reader.child.communicate()
+    assert reader.child.returncode == 0
+
+
 @pytest.mark.parametrize("how", [by_writing, by_mapping, by_mapping_and_syncing])
 @pytest.mark.parametrize("quiet", [0, 0.02])
 def test_a_change_shows_at_once(
@@ -114,12 +124,7 @@ def test_a_change_shows_at_once(
     offset = make(path)
     reader = Reader(node.start(READER.format(pause=0.1), quiet=quiet, extra={"LD_PRELOAD": str(no_lease)}))
     with how(path, offset) as change:
-        for value in range(2, 12):
-            assert reader.tell("f.h5") == "read"
-            change(value)
-            assert reader.tell("") == str(value)
-    reader.child.communicate()
-    assert reader.child.returncode == 0
+        each_shows(reader, change, range(2, 12))
     if how is not by_mapping or not quiet:
         assert node.counts()["files_cached"] > 0  # it was a test
 
@@ -150,12 +155,7 @@ def test_a_change_within_a_second_shows_where_times_are_whole_seconds(node: Node
     offset = make(path)
     reader = Reader(node.start(READER.format(pause=0.02), quiet=0))
     with by_writing(path, offset) as change:
-        for value in range(2, 8):
-            assert reader.tell("f.h5") == "read"
-            change(value)
-            assert reader.tell("") == str(value)
-    reader.child.communicate()
-    assert reader.child.returncode == 0
+        each_shows(reader, change, range(2, 8))
 
 
 def test_a_copy_outlives_no_mapped_change(node: Node) -> None:

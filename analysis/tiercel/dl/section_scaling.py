@@ -195,19 +195,13 @@ def _draw_speeds(
     context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
     words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
 ) -> None:  # fmt: skip
-    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
     medians = {name: [found.median for (_, _, of), found in cells.items() if of == name] for name, _ in named}
     every = [median for some in medians.values() for median in some]
     # One kind of axis in all panels: a system would look near in one and far away in the other.
     log = min(every) > 0 and any(max(some) > WIDE * min(some) for some in medians.values() if some)
     divisor, unit = (1.0, "") if log else unit_of("bandwidth", max(every))
     for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
-        for i, stack in enumerate(stacks):
-            points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
-            if not points:
-                continue
-            how = {"color": colours[stack], "marker": shapes[stack], "label": context.results.name(stack)}
-            _points(axes, points, (i - (len(stacks) - 1) / 2) * 0.06, divisor, **how)
+        _stack_points(context, axes, cells, stacks, scales, name, divisor)
         _scale_axis(axes, words)
         if log:
             axes.set_yscale("log")
@@ -224,26 +218,37 @@ def _draw_epoch(
     context: Context, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale],
     words: tuple[str, list[str]], named: Sequence[tuple[str, str]], figure: Figure,
 ) -> None:  # fmt: skip
-    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    colours = style.colours(context.results.stacks)
     for axes, (name, label) in zip(figure.subplots(1, len(named), squeeze=False).flat, named, strict=True):
         every = [found.median for (_, _, of), found in cells.items() if of == name]
         divisor, unit = (1.0, "seconds") if name == "total_time" else unit_of(name, max(every))
-        for i, stack in enumerate(stacks):
-            points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
-            if not points:
-                continue
-            how = {"color": colours[stack], "marker": shapes[stack], "label": context.results.name(stack)}
-            _points(axes, points, (i - (len(stacks) - 1) / 2) * 0.06, divisor, **how)
-            if name == "total_time":
-                first, found = points[0]
-                ideal = [found.median * scales[first].processes / scales[x].processes for x, _ in points]
-                axes.plot([x for x, _ in points], ideal, color=colours[stack], linestyle=":", linewidth=1)
+        drawn = _stack_points(context, axes, cells, stacks, scales, name, divisor)
+        for stack, points in drawn.items() if name == "total_time" else ():
+            first, found = points[0]
+            ideal = [found.median * scales[first].processes / scales[x].processes for x, _ in points]
+            axes.plot([x for x, _ in points], ideal, color=colours[stack], linestyle=":", linewidth=1)
         _scale_axis(axes, words)
         axes.set_ylim(bottom=0)
         axes.set_ylabel(unit)
         axes.set_title(label, fontsize=9)
     handles, names = _all_handles(figure)
     figure.legend(handles, names, loc="outside lower left", ncols=2)
+
+
+def _stack_points(
+    context: Context, axes: Axes, cells: Cells, stacks: Sequence[str], scales: Sequence[Scale], name: str,
+    divisor: float,
+) -> dict[str, list[tuple[int, Summary]]]:  # fmt: skip
+    """Draw a figure of each stack that has it over the scales; return by stack what was drawn."""
+    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
+    drawn = {}
+    for i, stack in enumerate(stacks):
+        points = [(x, cells[stack, s, name]) for x, s in enumerate(scales) if (stack, s, name) in cells]
+        if points:
+            how = {"color": colours[stack], "marker": shapes[stack], "label": context.results.name(stack)}
+            _points(axes, points, (i - (len(stacks) - 1) / 2) * 0.06, divisor, **how)
+            drawn[stack] = points
+    return drawn
 
 
 def _points(
