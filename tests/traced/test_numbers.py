@@ -105,6 +105,23 @@ def test_a_phase_in_pieces_has_the_calls_of_all_of_them(frame_of: FrameOf) -> No
     assert row["measured_s"] == pytest.approx(0.02) and row["warnings"] == []
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_what_the_next_repeat_reads_is_not_read_again(frame_of: FrameOf, repeated: bool) -> None:
+    """The same 2 MiB of one name twice: read again in one phase; in two repeats they are new files."""
+    size = 2 << 20
+    frame = frame_of(
+        [
+            hashed("f", f"{DATA}/a"),
+            call("pread", 1 * MS, 20 * MS, fhash="f", ret=size, offset=0),
+            call("pread", 41 * MS, 20 * MS, fhash="f", ret=size, offset=0),
+        ]
+    )
+    pieces = ((ZERO, 0.03), (ZERO + 0.04, 0.03)) if repeated else ()
+    read = Measurement("read", began=ZERO, total_time=0.07, operations=2, bytes_moved=2 * size, pieces=pieces)
+    row, _ = numbers(frame, read)
+    assert ("read-again" in {f["rule"] for f in json.loads(row["findings"])}) is not repeated
+
+
 def test_phases_part_the_calls(frame_of: FrameOf) -> None:
     """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on."""
     frame = frame_of(

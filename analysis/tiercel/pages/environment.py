@@ -6,6 +6,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tiercel.pages.terms import TERMS, anchor, terms
+from tiercel.pages.typed import typed
 
 
 def environment(package: str) -> Environment:
@@ -22,5 +23,6 @@ def environment(package: str) -> Environment:
     )
     made.globals["svg"] = Markup
     made.filters["terms"] = terms
+    made.filters["typed"] = typed
     made.globals["glossary"] = [(anchor(term), term, meaning) for term, meaning in TERMS.items()]
     return made

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ TABLE, PROVENANCE = "sweep.parquet", "sweep.json"
 #: Weight, in repetitions, of the spread that all configurations of a system share (moderation, as in
 #: G. K. Smyth, "Linear models and empirical Bayes methods", 2004): three values alone tell no spread.
 _PRIOR = 4.0
+#: Columns for each system.
+_OF_SYSTEM = ("bandwidth", "low", "high", "error", "repetitions")
 _LEVELS = [
     "api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
     "transfer_size", "bytes_per_process", "fsync",
@@ -185,6 +188,16 @@ def load_sweep(folder: Path | str) -> pd.DataFrame:
         )
     table.attrs.update(systems=provenance["systems"], provenance=provenance, path=str(folder))
     return table
+
+
+def named(table: pd.DataFrame, name: Callable[[str], str]) -> pd.DataFrame:
+    """Return a dataset whose systems have other names, no two the same: those for people."""
+    systems = {s: name(s) for s in table.attrs["systems"]}
+    parts = {f"{part}:{s}": f"{part}:{said}" for s, said in systems.items() for part in _OF_SYSTEM}
+    found = table.rename(columns=parts)
+    found.attrs.update(table.attrs)
+    found.attrs["systems"] = list(systems.values())
+    return found
 
 
 def of_systems(table: pd.DataFrame, systems: list[str]) -> pd.DataFrame:

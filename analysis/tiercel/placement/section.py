@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tiercel.units import format_latency, format_share, format_size
 @sections.register("placement")
 def placement(context: Context) -> Section | None:
     """Return the section of the study's sweep, or None where no dataset of it was made."""
-    from tiercel.placement.dataset import PROVENANCE, load_sweep, placement_folder  # noqa: PLC0415
+    from tiercel.placement.dataset import PROVENANCE, load_sweep, named, placement_folder  # noqa: PLC0415
 
     folder = placement_folder(context.folder, context.results.study.study)
     if not (folder / PROVENANCE).exists():
@@ -28,6 +29,8 @@ def placement(context: Context) -> Section | None:
     from tiercel.placement.score import best_of, differ  # noqa: PLC0415
     from tiercel.placement.section_figures import application_picture, model_pictures, sweep_pictures  # noqa: PLC0415
 
+    name = context.results.name
+    sweep = named(sweep, name)
     systems, provenance = sweep.attrs["systems"], sweep.attrs["provenance"]
     best, clear = best_of(sweep), differ(sweep)
     counts = ", ".join(f"{s} in {int((best == s).sum())}" for s in systems)
@@ -40,7 +43,7 @@ def placement(context: Context) -> Section | None:
     tables, notes = [], list(_left_out(provenance))
     card = _json(folder / "model.json")
     if card and card.get("evaluation"):
-        tables += _model_tables(card)
+        tables += _model_tables(card, name)
         texts.append(_abstention(card["evaluation"]))
         notes += [*card["notes"], *card["limits"]]
         pictures += model_pictures(context.figures, card)
@@ -71,7 +74,7 @@ def placement(context: Context) -> Section | None:
     )
 
 
-def _model_tables(card: dict[str, Any]) -> list[Any]:
+def _model_tables(card: dict[str, Any], name: Callable[[str], str]) -> list[Any]:
     models = card["evaluation"]["models"]
     kinds = list(next(iter(models.values())))
     # Accuracy as the paper counts it, where it is comparable with the paper's: in random splits.
@@ -81,15 +84,16 @@ def _model_tables(card: dict[str, Any]) -> list[Any]:
     ]
     columns = ["model", *(f"{word}, {kind.replace('-', ' ')}" for kind, word, _ in scores)]
     rows = [
-        [name.replace("-", " "), *(_percent(by[kind][score]) for kind, _, score in scores)]
-        for name, by in models.items()
+        [model.replace("-", " "), *(_percent(by[kind][score]) for kind, _, score in scores)]
+        for model, by in models.items()
     ]
     data = card["data"]
     facts = [
-        ["site", card["site"]], ["systems", ", ".join(card["systems"])], ["method", card["method"]],
+        ["site", card["site"]], ["systems", ", ".join(f"{name(s)} ({s})" for s in card["systems"])],
+        ["method", card["method"]],
         ["features", ", ".join(card["features"])], ["engine", ", ".join(data["engine"])],
         ["configurations", data["configurations"]], ["origin", ", ".join(data["origin"])],
-        *([f"90 % of predictions on {s} lie within", f"{low:.2g} to {high:.2g} times"] for s, (low,
+        *([f"90 % of predictions on {name(s)} lie within", f"{low:.2g} to {high:.2g} times"] for s, (low,
         high) in card["intervals_90"].items()),
         ["scikit-learn", card["scikit_learn"]],
     ]  # fmt: skip
@@ -102,7 +106,7 @@ def _model_tables(card: dict[str, Any]) -> list[Any]:
             rows,
             columns[1:],
         ),
-        table("Model card", ["", "value"], facts),
+        table("Model card", ["what", "value"], facts),
     ]
 
 

@@ -26,6 +26,8 @@ Rows = list[dict[str, Any]]
 #: What a configuration does, in the words of Figure 14: the rows of its two panels.
 _DOING = {"read": "reads", "write": "writes"}
 _NOISE = "no more than noise"
+#: Inches: as wide as two panels over transfer sizes, beside which they stand: all letters are as large.
+_WIDTH = 7.8
 #: Features below this share of the most important one are not drawn.
 _LEAST = 0.01
 
@@ -72,14 +74,14 @@ def model_pictures(folder: Path, card: Mapping[str, Any]) -> list[Picture]:
             "best: dots in ten random splits, as in the paper, with the standard deviation over them; rings "
             "with whole "
             "groups held back, which is what a new program meets. (PrismIO, Figure 15)",
-            (5.2, 1.0 + 0.3 * len(models)), lambda figure: _dots(figure, models), models,
+            (_WIDTH, 1.0 + 0.22 * len(models)), lambda figure: _dots(figure, models), models,
         ),
         _picture(
             folder, "placement-importances", "What the choice of a system hangs on",
             "Decision tree. Dark: accuracy lost on groups held back when the feature is shuffled. Light: the "
             "tree's own "
             "importance (impurity), which prefers features of many levels. (PrismIO, Figure 16)",
-            (5.2, 1.0 + 0.3 * len(shown)), lambda figure: _bars(figure, shown), importances,
+            (_WIDTH, 1.0 + 0.24 * len(shown)), lambda figure: _bars(figure, shown), importances,
         ),
     ]  # fmt: skip
 
@@ -98,7 +100,7 @@ def application_picture(folder: Path, scored: Mapping[str, Any]) -> Picture:
         "that measured best: dark where systems differ by more than the noise, light everywhere, as in the "
         "paper; "
         "beside them how many samples that is. (PrismIO, Figure 17)",
-        (5.2, 0.8 + 0.42 * len(rows)), lambda figure: _applications(figure.add_subplot(), rows), rows,
+        (_WIDTH, 0.8 + 0.36 * len(rows)), lambda figure: _applications(figure.add_subplot(), rows), rows,
     )  # fmt: skip
 
 

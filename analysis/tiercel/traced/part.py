@@ -36,6 +36,8 @@ class Phase:
     """An event that begins at this time or later is none of the phase's."""
     operations: int | None
     bytes: int | None
+    repeats: int = 1
+    """Of how many pieces this is one."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Part:
     @property
     def name(self) -> str:
         return MEASURED if self.phases else WHOLE
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a phase was run several times over, each time on new files."""
+        return any(p.repeats > 1 for p in self.phases)
 
     @property
     def seconds(self) -> float | None:
@@ -89,7 +96,7 @@ def _phases(frame: IOFrame, measurements: Sequence[Measurement]) -> tuple[Phase,
             end = start + seconds
             limit = min([end + _LATE_S, *(b for b in begins if b > start)])
             shares = (_share(whole, number, len(pieces)) for whole in (m.operations, m.bytes_moved))
-            found.append(Phase(m.operation, start, end, limit, *shares))
+            found.append(Phase(m.operation, start, end, limit, *shares, repeats=len(pieces)))
     return tuple(sorted(found, key=lambda phase: phase.start))
 
 

@@ -23,6 +23,7 @@ from tiercel.traces.analysis.common import CALLS, IS_IO, SUMS, layer_of
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import PATTERNS, access_pattern
 from tiercel.traces.findings import explain
+from tiercel.traces.findings.base import rules
 from tiercel.traces.frame import IOFrame, open_trace
 
 #: Rows of a finding's evidence that are kept: those that a reader looks at.
@@ -82,7 +83,7 @@ def numbers_of(row: dict[str, Any], frame: IOFrame, raw: RawRun, measurements: l
     row |= {f"{kind}_wall_s": wall for kind, wall in _walls(part.frame, layer)}
     row |= _sizes(part.frame, layer) | _overlap(part.frame, layer)
     row |= {"metadata_share": _metadata_share(row), "random_share": _random_share(part.frame, layer)}
-    findings = [_finding(each, part.folder) for each in explain(part.frame, api=layer)]
+    findings = [_finding(f, part.folder) for f in explain(part.frame, only=_asked(part), api=layer)]
     row |= {"findings": json.dumps(findings), "timeline": _json(timeline_of(part, layer))}
     row["warnings"] = [*warnings, *row.pop("notes"), *_unseen(part, row, layer)]
     identity = identity_of(raw.run)
@@ -94,6 +95,15 @@ def numbers_of(row: dict[str, Any], frame: IOFrame, raw: RawRun, measurements: l
 def _tracer(raw: RawRun) -> str:
     words = [word for step in raw.record.get("steps", ()) for word in step["argv"]]
     return "DFTracer" if any(w.startswith("DFTRACER_ENABLE=") for w in words) else str(raw.run["engine"])
+
+
+def _asked(part: Part) -> list[str]:
+    """Return the rules that can speak on what counts.
+
+    Repeats are each of a new file of the same name, which was written in between: no read of it is another's
+    again, though its name and its bytes are.
+    """
+    return [name for name in rules.names() if name != "read-again" or not part.repeated]
 
 
 def _walls(frame: IOFrame, layer: str) -> Iterator[tuple[str, float]]:
