@@ -15,6 +15,7 @@ from tiercel.cli import panels
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site
 from tiercel.errors import UserError
+from tiercel.pages.words import count
 from tiercel.project import project_root, results_folder
 from tiercel.units import format_latency, format_share, format_size, parse_size
 
@@ -140,8 +141,8 @@ def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY, as_json: Json = Fa
         print(f"left out: {len(missing)} configurations without numbers on every system ({missing[0]}...)")
     if left["numbers flagged invalid"]:
         print(f"left out: {left['numbers flagged invalid']} numbers flagged invalid")
-    for reason, count in provenance["failed_runs"].items():
-        print(f"failed: {count} runs: {reason}")
+    for reason, runs in provenance["failed_runs"].items():
+        print(f"failed: {count(runs, 'run')}: {reason}")
 
 
 @app.command()
@@ -260,8 +261,8 @@ def check(
     )
     if plan.summary["moved_files"] == 0:
         print("the plan moves nothing, so both ways are the same: their difference is this machine's noise")
-    for name, count in answer["left_out"].items():
-        print(f"not replayed: {count} calls of {name}")
+    for name, calls in answer["left_out"].items():
+        print(f"not replayed: {count(calls, 'call')} of {name}")
 
 
 def _at_home(plan: Any, *rows: dict[str, Any]) -> float:
@@ -270,20 +271,24 @@ def _at_home(plan: Any, *rows: dict[str, Any]) -> float:
 
 def _print_totals(console: Console, plan: Any) -> None:
     s = plan.summary
+    if s["moved_files"]:
+        time = (
+            f"time in I/O calls {format_latency(s['expected_seconds_at_home'])} -> "
+            f"{format_latency(s['expected_seconds'])} ({format_share(s['expected_gain'])} less, copying "
+            f"{format_latency(s['staging_seconds'])} included)"
+        )
+    else:
+        time = f"time in I/O calls stays {format_latency(s['expected_seconds_at_home'])}"
     console.print(
-        f"{s['moved_files']} of {s['files']} files leave {plan.home}; time in I/O calls "
-        f"{format_latency(s['expected_seconds_at_home'])} -> {format_latency(s['expected_seconds'])} "
-        f"({format_share(s['expected_gain'])} less, copying {format_latency(s['staging_seconds'])} "
-        "included); "
-        f"by the {s['basis']}",
+        f"{s['moved_files']} of {s['files']} files leave {plan.home}; {time}; by the {s['basis']}",
         markup=False,
     )
     if s["traced_seconds_at_home"] is not None:
         corrected = f", {s['corrected_groups']} corrected" if s["corrected_groups"] else ""
         console.print(
             f"on {plan.home} the trace itself took {format_latency(s['traced_seconds_at_home'])} where "
-            f"{format_latency(s['expected_seconds_before'])} were expected ({s['held_groups']} groups"
-            f"{corrected})",
+            f"{format_latency(s['expected_seconds_before'])} were expected "
+            f"({count(s['held_groups'], 'group')}{corrected})",
             markup=False,
         )
     for system, own in s["storages"].items():
@@ -326,8 +331,12 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _percent(value: Any, digits: int = 2) -> str:
-    return "-" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+def _percent(value: Any) -> str:
+    return "-" if value is None or math.isnan(value) else f"{100 * value:.0f}"
+
+
+def _pair(right: Any, regret: Any) -> str:
+    return f"{_percent(right)} / {_percent(regret)}"
 
 
 def _print_evaluation(answer: dict[str, Any]) -> None:
@@ -345,7 +354,7 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
     table = _table("model", *kinds)
     for name, by_kind in answer["models"].items():  # a hundredth of a percent is of no sample, and wraps
         cells = (
-            " / ".join(_percent(by_kind[k][n], 0) for n in ("accuracy", "accuracy_where_differ", "regret"))
+            " / ".join(_percent(by_kind[k][n]) for n in ("accuracy", "accuracy_where_differ", "regret"))
             for k in kinds
         )
         table.add_row(name, *cells)
@@ -353,11 +362,8 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
     a = answer["abstention"]
     console.print(
         f"abstains in {_percent(a['abstained'])} % at {format_share(a['confidence'])} confidence; where it "
-        "decides: "
-        "accuracy "
-        f"{_percent(a['decided']['accuracy'])} %, where systems differ "
-        f"{_percent(a['decided']['accuracy_where_differ'])} %, "
-        f"regret {_percent(a['decided']['regret'])} %",
+        f"decides: accuracy {_percent(a['decided']['accuracy'])} %, where systems differ "
+        f"{_percent(a['decided']['accuracy_where_differ'])} %, regret {_percent(a['decided']['regret'])} %",
         markup=False,
     )
     for note in answer["notes"]:
@@ -367,24 +373,22 @@ def _print_evaluation(answer: dict[str, Any]) -> None:
 def _print_applications(answer: dict[str, Any]) -> None:
     from rich.console import Console
 
+    print("right: the predicted system measured best; regret: throughput that the choice loses; all in %")
     table = _table(
-        "application",
+        "program",
         "samples",
-        "accuracy",
+        "right",
         "differ",
-        "accuracy there",
-        "regret there",
-        "abstained",
-        "decided: accuracy",
-        "regret",
+        "where differ\nright/regret",
+        "decides",
+        "where decides\nright/regret",
     )
     for name, t in [*answer["applications"].items(), ("all", answer["total"])]:
         c, d = t["chosen"], t["decided"]
         table.add_row(
             name, str(c["count"]), _percent(c["accuracy"]), str(c["differing"]),
-            _percent(c["accuracy_where_differ"]),
-            _percent(c["regret_where_differ"]), _percent(t["abstained"]),
-            _percent(d["accuracy_where_differ"]), _percent(d["regret"]),
+            _pair(c["accuracy_where_differ"], c["regret_where_differ"]), _percent(1 - t["abstained"]),
+            _pair(d["accuracy_where_differ"], d["regret"]),
         )  # fmt: skip
     Console().print(table)
     for note in answer["notes"]:

@@ -95,8 +95,8 @@ def _phases(frame: IOFrame, measurements: Sequence[Measurement]) -> tuple[Phase,
             start = began - frame.began - _CLOCK_S
             end = start + seconds
             limit = min([end + _LATE_S, *(b for b in begins if b > start)])
-            shares = (_share(whole, number, len(pieces)) for whole in (m.operations, m.bytes_moved))
-            found.append(Phase(m.operation, start, end, limit, *shares, repeats=len(pieces)))
+            calls, moved = (_share(whole, number, len(pieces)) for whole in (m.operations, m.bytes_moved))
+            found.append(Phase(m.operation, start, end, limit, calls, moved, len(pieces)))
     return tuple(sorted(found, key=lambda phase: phase.start))
 
 
