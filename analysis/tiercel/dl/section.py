@@ -15,6 +15,7 @@ from tiercel.dl.section_epochs import epoch_pictures
 from tiercel.dl.section_numbers import idle_keys, mark_of, trainings, utilisations
 from tiercel.dl.section_scaling import scales_of, scaling_pictures
 from tiercel.dl.section_settings import SHUFFLED, Tried, settings_pictures
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.pages.tables import Table, table
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
@@ -75,7 +76,7 @@ def _idle(context: Context) -> Iterator[str]:
         titles.setdefault(tuple(keys), {})[context.results.title(experiment, workload)] = None
     for idle, names in titles.items():
         where = ", ".join(names) if len(names) <= _FEW else f"{len(names)} workloads"
-        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (tiercel dl check says why)."
+        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (`tiercel dl check` says why)."
 
 
 def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Gain]]) -> tuple[str, ...]:
@@ -94,13 +95,23 @@ def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Ga
         if gain.better and (key not in best or gain.ratio > best[key].ratio):
             best[key] = gain
     for (experiment, stack), gain in best.items():
-        lines = "; ".join(f"{where}: {line}" for where, line in recommendation_lines(gain.settings).items())
+        code = recommendation_lines(gain.settings, _format(context, experiment))
+        lines = "; ".join(f"{where}: `{line}`" for where, line in code.items())
         found.append(
             f"{context.results.experiment_title(experiment)} from {context.results.name(stack)}: "
-            f"{_words(gain.settings)} reads {gain.ratio:.2f} times as fast as the workload file's settings "
+            f"`{_words(gain.settings)}` reads {gain.ratio:.2f} times as fast as the workload file's settings "
             f"(95 % interval {gain.low:.2f} to {gain.high:.2f}). {lines}"
         )
     return tuple(found)
+
+
+def _format(context: Context, experiment: str) -> str:
+    """Return the format of an experiment's files; empty where the study says nothing of them any more."""
+    asked = context.results.study.experiments.get(experiment)
+    workload = asked.all_workloads().get("default") if asked else None
+    if not isinstance(workload, DeepLearningWorkload):
+        return ""
+    return workload.resolved(1, 1)[0].dataset.format
 
 
 def _percent(share: float) -> str:
@@ -278,7 +289,15 @@ def _words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
+def _by_value(gain: Gain) -> tuple[str, list[tuple[bool, Any]]]:
+    """Return a sort key: what was set, then its values, numbers by size."""
+    return gain.axis, [(isinstance(value, str), value) for value in gain.settings.values()]
+
+
 def _settings(context: Context, gains: list[tuple[str, str, Gain]]) -> Table:
+    experiments = list(dict.fromkeys(experiment for experiment, _, _ in gains))
+    stacks = list(context.results.stacks)
+    gains = sorted(gains, key=lambda g: (experiments.index(g[0]), stacks.index(g[1]), _by_value(g[2])))
     body = [
         (
             context.results.experiment_title(experiment), context.results.name(stack), _words(gain.settings),

@@ -9,6 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Severity
 from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import both, rank, reverse, same, toward
 
 
@@ -67,7 +68,9 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
         said = f"{prefix}: {ahead}, {over}; {few(row)}."
         return Finding("user", "hint", said, evidence)
-    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
+    # That the noise is unknown stands beside the ratio already, and why, once for all, with the researchers'.
+    why = "" if row["reason"] == NO_PAIR else f": {row['reason']}"
+    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}{why}."
     return Finding("user", "open", said, evidence)
 
 
