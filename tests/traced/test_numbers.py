@@ -160,6 +160,32 @@ def test_short_phases_are_not_longer_than_their_clock(frame_of: FrameOf) -> None
     assert 0 < row["io_s"] <= row["measured_s"] == pytest.approx(60e-6)
 
 
+def test_pauses_between_repeats_are_no_time_of_the_processes(frame_of: FrameOf) -> None:
+    """Small reads in two repeats of 200 ms, with a pause of 4 s between: all of the time, not 9 % of it."""
+    events: list[Event] = [hashed("f", f"{DATA}/a")]
+    for begin in (0, 4000 * MS):
+        events += [
+            call("pread", begin + n * MS, 1 * MS, fhash="f", ret=4096, offset=n * 4096) for n in range(200)
+        ]
+    pieces = ((ZERO, 0.2), (ZERO + 4.0, 0.2))
+    read = Measurement("read", began=ZERO, total_time=0.4, operations=400, bytes_moved=1 << 14, pieces=pieces)
+    row, _ = numbers(frame_of(events), read)
+    (small,) = [f["sentence"] for f in json.loads(row["findings"]) if "move less than 1 MiB" in f["sentence"]]
+    assert "400 ms in calls, 100 % of the processes' time" in small
+
+
+def test_reads_of_memory_are_as_fast_as_memory(frame_of: FrameOf) -> None:
+    """That they did not come from the storage was said of a storage that is memory."""
+    reads = [call("pread", n * 100, 5, fhash="f", ret=1 << 20, offset=n << 20) for n in range(64)]
+    frame = frame_of([hashed("f", f"{DATA}/a"), *reads])
+    read = Measurement("read", began=ZERO, total_time=0.01, operations=64, bytes_moved=64 << 20)
+    for medium, said in (("disk", True), ("memory", False)):
+        raw = raw_run()
+        raw.run["storage"]["medium"] = medium
+        row, _ = numbers_of({"reason": ""}, frame, raw, [read])
+        assert ("cached-reads" in {f["rule"] for f in json.loads(row["findings"])}) is said
+
+
 @pytest.mark.parametrize(("nodes", "calls"), [(1, 1), (2, 2)])
 def test_clocks_of_several_nodes_differ(frame_of: FrameOf, nodes: int, calls: int) -> None:
     """A call 3 ms after the end, where the nodes' clocks differ by 5 ms: in time, for all that is known."""

@@ -44,6 +44,9 @@ def deep_learning(context: Context) -> Section | None:
     rows = trainings(context.results)
     if rows.empty:  # of a study that goes on, twins or traced runs may be all that there is yet
         return None
+    # As the study has them: so does the rest of the page.
+    places = [context.results.place(e, w) for e, w in zip(rows["experiment"], rows["workload"], strict=True)]
+    rows = rows.iloc[sorted(range(len(rows)), key=places.__getitem__)]
     first = rows[rows["operation"] == "train"]
     pictures = [*_bars(context, first), *_scaling(context, first), *_epochs(context, first)]
     gains = list(_gains(first))

@@ -68,9 +68,10 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
         said = f"{prefix}: {ahead}, {over}; {few(row)}."
         return Finding("user", "hint", said, evidence)
-    # That the noise is unknown stands beside the ratio already, and why, once for all, with the researchers'.
-    why = "" if row["reason"] == NO_PAIR else f": {row['reason']}"
-    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}{why}."
+    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
+    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
+        seen = f"{words.times(row['ratio'])} ({within}) the {quantity} of {b}"
+        said = f"{prefix}: {a} gave {seen}, {over}; as the noise is unknown, that may be chance."
     return Finding("user", "open", said, evidence)
 
 

@@ -62,8 +62,8 @@ def section(context: Context) -> Section | None:
 
 #: How measurement and model go together, in words.
 _TOGETHER = {
-    "agree": "are decided alike by measurement and model",
-    "disagree": "otherwise by the model: trust the measurement",
+    "agree": "alike by measurement and model",
+    "disagree": "otherwise by the model (trust the measurement)",
     "the measurement alone decides": "by the measurement alone",
     "the model alone decides": "by the model alone (expected, not measured)",
     "both undecided": "by neither",
@@ -104,7 +104,7 @@ def _texts(results: Results, made: list[Recommendation], model: list[Judgement],
         count = Counter(j.agreement for j in model)
         said = [f"{count[how]} {meaning}" for how, meaning in _TOGETHER.items() if count[how]]
         pairs = words.count(len(model), "pair")
-        texts.append(f"Of {pairs} of storages that the placement model knows, {words.listed(said)}.")
+        texts.append(f"{pairs} of storages that the placement model knows, decided: {words.listed(said)}.")
     elif trained:
         texts.append(
             "All this rests on measurements of this study: the site's placement model knows none of its "
