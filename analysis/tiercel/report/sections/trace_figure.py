@@ -35,6 +35,8 @@ _SEEN = 0.1
 _ONE_AXIS = 25.0
 #: A phase is named where it is wider than this part of its axis.
 _NAMED = 0.11
+#: Of more phases (repeats of one) no beginning is marked: the lines hid the calls.
+_PHASES = 12
 
 Pixels = npt.NDArray[np.float64]
 
@@ -119,7 +121,7 @@ def _panel(axes: Axes, label: str, timeline: dict[str, Any], length: float | Non
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8.5)
-    for phase in timeline["phases"] if len(timeline["phases"]) > 1 else ():
+    for phase in timeline["phases"] if 1 < len(timeline["phases"]) <= _PHASES else ():
         start, end = phase["start"] - timeline["start"], phase["end"] - timeline["start"]
         axes.plot([start, start], [0, 1.2], linewidth=0.5, color="0.5")
         if end - start >= _NAMED * (length or own):
