@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
 from typer.testing import CliRunner, Result
 
 from tiercel.cli.trace import app
 from tiercel.errors import UserError
-from tiercel.traces import open_trace
+from tiercel.traces import IOFrame, open_trace
+from tiercel.traces.analysis.timeline import plot_timeline
 
-from .conftest import call, compute, write
+from .conftest import call, compute, frame_of, hashed, write
+
+__all__ = ["frame_of"]
 
 KEYS = ["events", "job_time_s", "posix_bytes", "io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
         "app_throughput_bytes_s", "system_throughput_bytes_s", "ranks", "warnings"]  # fmt: skip
@@ -179,3 +184,14 @@ def test_explain_has_nothing_to_say_of_one_call(trace: Path) -> None:
 def test_explain_refuses_a_size_that_is_none(trace: Path) -> None:
     result = run("explain", trace, "--stripe", "wide")
     assert isinstance(result.exception, UserError) and "--stripe" in str(result.exception)
+
+
+def test_computation_hides_no_io_of_the_picture(frame_of: Callable[..., IOFrame]) -> None:
+    """A read within a computation was drawn below its block, and could not be seen."""
+    mpl.use("Agg")
+    frame = frame_of(
+        [hashed("f", "/data/a"), call("pread", 1000, 500, fhash="f", ret=10, offset=0), compute(0, 5000)]
+    )
+    drawn = [c.get_paths()[0].get_extents() for c in plot_timeline(frame).collections]
+    read, computes = sorted(drawn, key=lambda extent: extent.width)
+    assert read.y1 <= computes.y0 or computes.y1 <= read.y0

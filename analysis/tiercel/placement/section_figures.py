@@ -45,7 +45,7 @@ def sweep_pictures(folder: Path, table: pd.DataFrame) -> list[Picture]:
             f"Each point is one configuration (median of its repetitions). Above the diagonal {two[0]} is "
             "faster; "
             "grey points do not differ by more than the noise. (PrismIO, Figure 11)",
-            (4.8, 4.4), lambda figure: _scatter(figure.add_subplot(), table, two), _points(table),
+            (4.2, 3.9), lambda figure: _scatter(figure.add_subplot(), table, two), _points(table),
         ),
         _picture(
             folder, "placement-transfer-sizes", "Throughput over the size of a transfer",

@@ -107,7 +107,7 @@ def _verdict(results: Results, site: Site, console: Console) -> None:
             Text(one_line(_home(results, of, home, best))),
             Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
         )
-    if len(found.stacks) > 1:
+    if len(found.stacks) > 1 and found.rows:  # a study of samples has none
         console.print()
         console.print(table)
     if found.held_back:

@@ -240,7 +240,7 @@ def _sampled(results: Results, site: Site) -> Verdict | None:
     )
     gain = (
         "Where the files of a program belong is told file by file, by a model that learns from this study: "
-        f"tiercel place train --study {results.study.study}, then tiercel place plan TRACE."
+        f"`tiercel place train --study {results.study.study}`, then `tiercel place plan TRACE`."
     )
     return _said(results, stacks, where, gain, sentences.mind(results, site, stacks))
 

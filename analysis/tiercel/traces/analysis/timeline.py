@@ -74,7 +74,10 @@ def _merged(frame: IOFrame, blocks: int) -> pd.DataFrame:
 
 
 def plot_timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, ax: Axes | None = None) -> Axes:
-    """Draw the timeline: one line for each rank, one block for each call (matplotlib)."""
+    """Draw the timeline: one line for each rank, one block for each call (matplotlib).
+
+    Computation is a thinner line below its rank's calls, where there are both: it would hide I/O behind it.
+    """
     import matplotlib.pyplot as plt
 
     table = timeline(frame, rank, filter)
@@ -82,13 +85,15 @@ def plot_timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, ax:
     place = {number: position for position, number in enumerate(ranks)}
     if ax is None:
         _, ax = plt.subplots(figsize=(9, min(1.5 + 0.3 * len(ranks), 12)), layout="constrained")
+    both = (table["kind"] == "compute").any() and (table["kind"] != "compute").any()
     for kind, colour in COLOURS.items():
+        part = (-0.4, 0.8) if not both else (0.16, 0.24) if kind == "compute" else (-0.4, 0.5)
         of_kind = table[table["kind"] == kind]
         if of_kind.empty:
             continue
         for number, rows in of_kind.groupby("rank"):
             spans = list(zip(rows["start"], (rows["end"] - rows["start"]).clip(lower=1e-9), strict=True))
-            ax.broken_barh(spans, (place[number] - 0.4, 0.8), color=colour, linewidth=0)
+            ax.broken_barh(spans, (place[number] + part[0], part[1]), color=colour, linewidth=0)
         ax.barh(0, 0, color=colour, label=kind)
     shown = ranks[:: max(len(ranks) // 16, 1)]
     ax.set_yticks([place[r] for r in shown], [str(r) for r in shown])
