@@ -65,30 +65,9 @@ static const char *hdf5_check(const struct data_options *o)
     return NULL;
 }
 
-/* Keeps the innermost error, where the system's own words are. */
-static herr_t innermost(unsigned number, const struct hdf5_error *error, void *data)
-{
-    struct file *f = data;
-    if (number == 0)
-        snprintf(f->problem, sizeof f->problem, "%s", error->description ? error->description : "");
-    return 0;
-}
-
-/* The errno that comes closest; where HDF5 tells none, its message is kept. */
 static int explain(struct file *f)
 {
-    const struct hdf5 *h5 = hdf5_loaded();
-    f->problem[0] = '\0';
-    h5->H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, f);
-    const char *number = strstr(f->problem, "errno = ");
-    int error = number ? atoi(number + strlen("errno = ")) : error_in_words(f->problem);
-    if (error <= 0) {
-        if (!f->problem[0])
-            snprintf(f->problem, sizeof f->problem, "HDF5 failed without saying why");
-        return EIO;
-    }
-    f->problem[0] = '\0';
-    return error;
+    return hdf5_explain(f->problem, sizeof f->problem);
 }
 
 /* Data sets lie one after the other, each with a block of every task of the file. */
