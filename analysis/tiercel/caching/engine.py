@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tiercel
-from tiercel.caching.answers import OWN, SHARED, Answers, answers_of
+from tiercel.caching.engine_answers import OWN, SHARED, Answers, answers_of
 from tiercel.caching.workload import CheckpointWorkload, StreamWorkload
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.digest import digest_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from tiercel.caching.answers import answers_of
+from tiercel.caching.engine_answers import answers_of
 from tiercel.errors import RunFailed
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture_of
