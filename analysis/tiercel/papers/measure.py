@@ -21,7 +21,7 @@ from tiercel.errors import UserError
 from tiercel.papers.book import Found, digest_of, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Statement
-from tiercel.papers.readings import Figure, reading_of
+from tiercel.papers.readings import Figure, digest_of_reading, reading_of
 from tiercel.papers.verdicts import decided
 from tiercel.site.machine import cores, memory
 
@@ -55,6 +55,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
                 machine=commands.machines[statement.answer.command[0]],
                 digest=digests[statement.id] or "",
+                reading=digest_of_reading(statement.id),
             )
         except _Failed as error:
             failed.append(f"{statement.answer.commands}: {error}")
