@@ -228,18 +228,33 @@ def test_what_is_felt_of_a_difference_is_of_many_epochs() -> None:
 
 
 def test_readings_of_settings_tried() -> None:
+    def gain(settings: dict[str, object], ratio: float) -> dict[str, object]:
+        return {"settings": settings, "ratio": ratio, "low": 0.9 * ratio, "high": 1.1 * ratio}
+
     def tried(buffer: float, readers: float, gzip: float) -> dict[str, object]:
         return {"tried": [
-            {"settings": {"reader.transfer_size": 65536}, "ratio": 0.1},
-            {"settings": {"reader.transfer_size": 1048576}, "ratio": buffer},
-            {"settings": {"reader.read_threads": 8}, "ratio": readers},
-            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 9}, "ratio": 0.2},
-            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 4}, "ratio": gzip},
+            gain({"reader.transfer_size": 65536}, 0.1),
+            gain({"reader.transfer_size": 1048576}, buffer),
+            gain({"reader.read_threads": 8}, readers),
+            gain({"dataset.chunk_size": 4096}, 2 * gzip),
+            gain({"dataset.chunk_size": 65536}, 3 * gzip),
+            gain({"dataset.compression": "gzip", "dataset.compression_level": 9}, 0.2),
+            gain({"dataset.compression": "gzip", "dataset.compression_level": 4}, gzip),
         ]}  # fmt: skip
 
     both = [tried(1.3, 1.0, 0), tried(1.2, 1.4, 0)]
-    assert read("dlio-02", both) == 1.2 and read("dlio-03", both) == 1.0
-    assert read("dlio-07", tried(0, 0, 0.9)) == 0.9
+    assert figure("dlio-02", both) == Figure(1.2, 0.9 * 1.2, 1.1 * 1.2)
+    assert figure("dlio-03", both).value == 1.0
+    assert figure("dlio-07", tried(0, 0, 0.9)).value == 0.9
+    assert figure("dlio-05", tried(0, 0, 2)).value == 6  # the best of two
+
+
+def figure(name: str, printed: object) -> Figure:
+    reading = reading_of(name)
+    assert reading is not None
+    found = reading(printed)
+    assert isinstance(found, Figure)
+    return found
 
 
 def test_readings_of_ceilings() -> None:

@@ -9,7 +9,7 @@ import ast
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -242,9 +242,9 @@ def _later_epochs_of_page_cache(answer: Any) -> float:
 
 
 @_reads("dlio-05")
-def _best_chunks(answer: Any) -> float:
+def _best_chunks(answer: Any) -> Figure:
     """The gain of the best chunk size over the workload file's."""
-    return float(max(t["ratio"] for t in answer["tried"] if "dataset.chunk_size" in t["settings"]))
+    return _largest(t for t in answer["tried"] if "dataset.chunk_size" in t["settings"])
 
 
 @_reads("dlio-01")
@@ -260,24 +260,33 @@ def _least_similarity(answer: Any) -> float:
     return float(min(found.values()))
 
 
-def _tried(answer: Any, **settings: Any) -> float:
+def _largest(gains: Iterable[Any]) -> Figure:
+    best = max(gains, key=lambda gain: float(gain["ratio"]))
+    return Figure(best["ratio"], best["low"], best["high"])
+
+
+def _tried(answer: Any, **settings: Any) -> Figure:
     """Return the gain of one setting that `dl optimise` tried."""
-    return float(next(t["ratio"] for t in answer["tried"] if settings.items() <= t["settings"].items()))
+    return _largest(t for t in answer["tried"] if settings.items() <= t["settings"].items())
+
+
+def _smallest(figures: Iterable[Figure]) -> Figure:
+    return min(figures, key=lambda figure: figure.value)
 
 
 @_reads("dlio-02")
-def _larger_transfers(answers: Any) -> float:
+def _larger_transfers(answers: Any) -> Figure:
     """The smaller gain of ImageNet and CosmoFlow."""
-    return min(_tried(a, **{"reader.transfer_size": 1024**2}) for a in answers)
+    return _smallest(_tried(a, **{"reader.transfer_size": 1024**2}) for a in answers)
 
 
 @_reads("dlio-03")
-def _eight_readers(answers: Any) -> float:
-    return min(_tried(a, **{"reader.read_threads": 8}) for a in answers)
+def _eight_readers(answers: Any) -> Figure:
+    return _smallest(_tried(a, **{"reader.read_threads": 8}) for a in answers)
 
 
 @_reads("dlio-07")
-def _compressed(answer: Any) -> float:
+def _compressed(answer: Any) -> Figure:
     return _tried(answer, **{"dataset.compression": "gzip", "dataset.compression_level": 4})
 
 
