@@ -474,6 +474,12 @@ def test_the_command() -> None:
         assert set(by_how) <= {"measured", "simulated", "topology", "published"}
     code, out, _ = asked(["claims", "themis-01"])
     assert code == 0 and "at least 3.8 and at most 4.2" in out and COMMAND in out
+    for word in ("vast", "VAST", "004"):
+        code, out, _ = asked(["claims", word, "vast-01", "--json"])
+        names = [r["id"] for r in json.loads(out)["statements"]]
+        assert code == 0 and len(names) == 18 and all(name.startswith("vast-") for name in names)
+    _, _, err = asked(["claims", "themis-99"])
+    assert "did you mean themis-" in err and len(err) < 100  # and not the names of all
     for words in (["claims", "themis-99"], ["claims", "--measure", "vast-01"]):
         code, out, err = asked(words)
         assert code == 2 and out == "" and err.count("\n") == 1
