@@ -160,12 +160,11 @@ def test_readings_by_hand() -> None:
 
 def test_readings_of_simulations() -> None:
     def simulated(scheduler: str, alone: float, deviation: float) -> dict[str, object]:
-        """Return two phases: one job alone, and 10 more in all beside the second, which deviates."""
-        jobs = [
-            {"name": "first", "standard_deviation": 9},
-            {"name": "second", "standard_deviation": deviation},
-        ]
-        phases = [{"throughput": alone}, {"throughput": alone + 10, "jobs": jobs}]
+        """Return three phases: one job alone, 10 more in all beside the second, which deviates, and alone."""
+        first = {"name": "first", "standard_deviation": 9}
+        both = [first, {"name": "second", "standard_deviation": deviation}]
+        phases = [{"throughput": total, "jobs": jobs}
+                  for total, jobs in ((alone, [first]), (alone + 10, both), (alone, [first]))]  # fmt: skip
         return {"scheduler": scheduler, "phases": phases}
 
     three = {"simulations": [
@@ -302,24 +301,37 @@ def test_readings_of_placement() -> None:
 
 
 def test_readings_of_caching() -> None:
-    def row(ratio: float, cached: float, plain: float) -> dict[str, float]:
-        return {"compute_ratio": ratio, "cached": cached, "of_plain": cached / plain, "noise": 1.0}
+    def row(ratio: float, cached: float, plain: float, noise: float) -> dict[str, object]:
+        of_plain = cached / plain
+        return {
+            "compute_ratio": ratio, "cached": cached, "of_plain": of_plain, "noise": noise,
+            "of_plain_interval": [of_plain - 0.02, of_plain + 0.01],
+        }  # fmt: skip
 
-    def stream(order: str, kept: bool, later: float) -> dict[str, object]:
-        return {"order": order, "base_page_cache": kept, "later_of_plain": later, "noise": 1.0}
+    def stream(order: str, kept: bool, later: float, first: float) -> dict[str, object]:
+        return {
+            "order": order, "base_page_cache": kept, "later_of_plain": later, "noise": 1.0,
+            "first_epoch_of_plain": first, "first_epoch_of_plain_interval": [first - 0.1, first + 0.2],
+        }  # fmt: skip
 
-    def bench(*cached: float, without: float = 30.0) -> dict[str, object]:
-        rows = [row(n / 2, rate, 100) for n, rate in enumerate(cached)]
+    def bench(*cached: float, without: float = 30.0, noise: float = 1.0) -> dict[str, object]:
+        rows = [row(n / 2, rate, 100, noise) for n, rate in enumerate(cached)]
         streams = [
-            stream("shuffled", True, 9),
-            stream("sequential", False, without),
-            stream("sequential", True, 1.2),
+            stream("shuffled", True, 9, 1.0),
+            stream("sequential", False, without, 0.7),
+            stream("sequential", True, 1.2, 0.8),
         ]
         return {"checkpoint": {"rows": rows[::-1]}, "stream": streams}
 
-    assert read("cache-02", bench(95, 200, 380)) == 0.25 and read("cache-20", bench(95, 200, 380)) == 0.95
+    assert read("cache-02", bench(95, 200, 380)) == 0.25
     assert read("cache-02", bench(100, 100, 100)) == 1  # nothing is ever hidden: as without the connector
     assert read("cache-21", bench(95, 200)) == 1.2
+    direct, first = figure("cache-20", bench(95, 200, 380)), figure("cache-06", bench(95, 200))
+    assert (direct.value, direct.low, direct.high) == pytest.approx((0.95, 0.93, 0.96))
+    assert (first.value, first.low, first.high) == pytest.approx((0.8, 0.7, 1.0))  # the middle of three
+    for name in ("cache-06", "cache-20"):
+        with pytest.raises(ValueError, match="too busy"):
+            figure(name, bench(95, 200, noise=0.6))
     with pytest.raises(ValueError, match="served nothing"):
         read("cache-21", bench(95, 200, without=1.0))
 

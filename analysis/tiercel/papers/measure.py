@@ -135,7 +135,8 @@ def _figure(statement: Statement, printed: Any) -> dict[str, float]:
     try:
         read = reading(printed)
         found = asdict(read) if isinstance(read, Figure) else {"value": float(read)}
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration, ZeroDivisionError) as error:
+    # RuntimeError is what a generator makes of StopIteration.
+    except (LookupError, TypeError, ValueError, StopIteration, RuntimeError, ZeroDivisionError) as error:
         raise _Failed(f"{statement.id}: no figure in what was printed ({error})") from None
     ours = found.pop("value")
     if not math.isfinite(ours):

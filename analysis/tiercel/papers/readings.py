@@ -130,8 +130,9 @@ def _steadier_than_others(answer: Any) -> float:
     """The smaller reduction of the second job's standard deviation against the two others, in percent."""
 
     def deviation(scheduler: str) -> float:
-        jobs = _simulated(answer, scheduler)["phases"][-1]["jobs"]
-        return float(next(j for j in jobs if j["name"] == "second")["standard_deviation"])
+        jobs = [job for phase in _simulated(answer, scheduler)["phases"] for job in phase["jobs"]]
+        (second,) = [job for job in jobs if job["name"] == "second"]  # it has one phase, in the middle
+        return float(second["standard_deviation"])
 
     return 100 * min(1 - deviation("token") / deviation(name) for name in ("gift-published", "tbf-published"))
 
@@ -217,13 +218,22 @@ def _least_without_compute(answer: Any) -> float:
 
 
 @_reads("cache-20")
-def _writes_without_compute(answer: Any) -> float:
-    return float(next(r for r in answer["checkpoint"]["rows"] if r["compute_ratio"] == 0)["of_plain"])
+def _writes_without_compute(answer: Any) -> Figure:
+    row = _quiet(next(r for r in answer["checkpoint"]["rows"] if r["compute_ratio"] == 0))
+    return Figure(row["of_plain"], *row["of_plain_interval"])
 
 
 @_reads("cache-06")
-def _first_epoch(answer: Any) -> float:
-    return float(median(s["first_epoch_of_plain"] for s in answer["stream"]))
+def _first_epoch(answer: Any) -> Figure:
+    """The middle of the cases, and of the ends of their intervals.
+
+    The thread that copies needs a processor: that there was one, the writes of the same benchmark tell.
+    """
+    for row in answer["checkpoint"]["rows"]:
+        _quiet(row)
+    rows = [_quiet(row) for row in answer["stream"]]
+    low, high = zip(*(row["first_epoch_of_plain_interval"] for row in rows), strict=True)
+    return Figure(median(row["first_epoch_of_plain"] for row in rows), median(low), median(high))
 
 
 @_reads("cache-21")
