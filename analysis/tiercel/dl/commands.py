@@ -292,8 +292,8 @@ def optimise(
     out.print(table)
     if trained:
         out.print(
-            f"real: a small network trained in {trained.framework} on the same files: how many times as fast it "
-            "gets them",
+            f"real: a small network trained in {trained.framework} on the same files: how many times as fast "
+            "it gets them",
             markup=False,
         )
     if answer.gain is None:
