@@ -30,6 +30,7 @@ def section(rows: list[Any], folder: Any) -> Section:
     results: Any = SimpleNamespace(
         observations=pd.DataFrame(rows), stacks=stacks, name=stacks.__getitem__,
         title=lambda experiment, workload: workload, experiment_title=lambda experiment: "ResNet-50",
+        place=lambda experiment, workload: (0, 0),
         study=SimpleNamespace(engines=[], engines_where_found=[], experiments={}),
     )  # fmt: skip
     found = deep_learning(Context(folder, folder / "figures", SimpleNamespace(), results))  # type: ignore[arg-type]

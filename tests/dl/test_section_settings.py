@@ -33,7 +33,8 @@ def section(rows, folder):
     stacks = {"disk": "a disk", "ram": "memory"}
     results = SimpleNamespace(
         observations=pd.DataFrame(rows), stacks=stacks, name=stacks.__getitem__,
-        title=lambda experiment, workload: workload, experiment_title=lambda experiment: "Cosmic Tagger",
+        title=lambda experiment, workload: workload, place=lambda experiment, workload: (0, 0),
+        experiment_title=lambda experiment: "Cosmic Tagger",
         study=SimpleNamespace(engines=[], engines_where_found=[], experiments={}),
     )  # fmt: skip
     return deep_learning(Context(folder, folder / "figures", SimpleNamespace(), results))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.engines.iokernel import _data_measurement
+from tiercel.engines.iokernel import _began, _data_measurement
 from tiercel.engines.iokernel_within import within_phase
 from tiercel.engines.within import longest_pause, slowest_process
 from tiercel.programs import program
@@ -66,6 +66,17 @@ def test_repeats_of_a_phase_are_told_as_one():
     # Intervals of two lengths cannot be put behind one another.
     assert within_phase([one, repeat([30], [1.0], [], None, None, interval=0.2)]).amounts == ()
     assert within_phase([one]).speeds == {0: 100.0, 1: 50.0}
+
+
+def test_a_phase_begins_with_its_first_process():
+    """Process 0 left the barrier last, 3 ms after process 1, which had opened its file by then."""
+    ranks = [
+        {"rank": 0, "barrierExit": 0.003, "openStart": 0.0031},
+        {"rank": 1, "barrierExit": 0.0, "openStart": 0.0001},
+    ]
+    assert _began({"began": 1000.003, "perRank": ranks}) == pytest.approx(1000.0001, abs=1e-6)
+    assert _began({"began": 1000.003}) == 1000.003  # of thousands of processes there are none
+    assert _began({}) is None
 
 
 def _stopped_run(folder: Path, chosen: slice):

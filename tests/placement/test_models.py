@@ -134,7 +134,7 @@ def test_what_lies_outside_the_training_data_is_said(model: PlacementModel) -> N
     row.iloc[1, row.columns.get_loc("transfer_size")] = 30  # 1 GiB transfers; the sweep ends at 4 MiB
     inside, outside = model.outside(row)
     assert inside == ""
-    assert "transfer_size 1.074e+09 is outside 64 to 4.194e+06" in outside
+    assert "transfer_size 1 GiB is outside 64 B to 4 MiB" in outside
 
 
 def test_a_class_with_one_sample_is_told_and_not_learnt(tmp_path: Path) -> None:

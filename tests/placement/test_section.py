@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from tiercel.placement.applications.score import KEPT, keep
+from tiercel.placement.applications.score import keep
+from tiercel.placement.dataset import KEPT
 from tiercel.placement.score import fastest_shares
 from tiercel.placement.section import placement
 from tiercel.placement.section_figures import by_transfer_size, sweep_pictures

@@ -9,7 +9,7 @@ from tests.report.synthetic import MIB, Synthetic, site, study
 from tiercel.report.classes import classes
 from tiercel.report.data import Results
 from tiercel.report.recommend import as_json, recommendations
-from tiercel.report.sections.recommendations import _nth
+from tiercel.report.sections.recommendations import _nth, _texts
 from tiercel.results.validity import FLAGS
 from tiercel.traced import tables
 from tiercel.traced.schema import GROUPS
@@ -177,3 +177,14 @@ def test_groups_are_compared_for_equal_work(tmp_path):
 )
 def test_ordinals(number: int, word: str) -> None:
     assert _nth(number) == word
+
+
+def test_a_site_that_has_a_model_is_not_told_to_make_one(tmp_path):
+    """Its model knew none of the study's workloads, and the same section named it in a note."""
+    results, made, *_ = made_of(Study(), tmp_path)
+    (without,) = [text for text in _texts(results, made, [], trained=False) if "place train" in text]
+    assert "`tiercel place train`" in without
+    with_one = _texts(results, made, [], trained=True)
+    assert not any("place train" in text for text in with_one) and any(
+        "knows none" in text for text in with_one
+    )

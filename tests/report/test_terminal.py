@@ -79,3 +79,14 @@ def test_other_causes_of_failures_are_told_or_counted(tmp_path):
     assert "failed: 1 run failed on Node-local NVMe: ended with code 1" in text
     assert "ended by signal 9" not in text  # the fourth
     assert "failed for one other reason as well: `tiercel status" in text
+
+
+def test_workloads_of_one_name_are_told_apart(tmp_path):
+    """Each one was called "default", and only the first row of all said what was measured."""
+    data = Synthetic(repetitions=1, processes=(1,), storages=("nvme",))
+    for experiment in ("imagenet", "cosmoflow"):
+        data.add(experiment, "default", "Default", "nvme", 1, 0, "a", [], operation="train",
+                 samples_per_second=100.0)  # fmt: skip
+    rows = [line.split() for line in printed(data, tmp_path, io.StringIO()).splitlines()]
+    assert ["imagenet", "default"] in rows and ["cosmoflow", "default"] in rows
+    assert len([row for row in rows if row[:3] == ["first", "epoch", "nvme"]]) == 2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.report.synthetic import MIB, Synthetic, study
 
-from tiercel.report.sections.trace_figure import pixels
+from tiercel.report.sections.trace_figure import _seen, pixels
 from tiercel.report.sections.traces import _with_pauses
 from tiercel.results.table import write_table
 from tiercel.study.model import Study
@@ -200,3 +200,16 @@ def test_without_tables_it_says_how_to_make_them(build_page: Build) -> None:
 
 def test_a_study_without_traced_runs_has_no_section(whole: Any) -> None:
     assert "traces" not in whole.page.ids and "section of their own" not in whole.page.text
+
+
+def test_the_legend_has_what_is_seen_however_short() -> None:
+    """Short calls are drawn faint, and then nothing said what their colours were."""
+    lanes = [
+        {"lane": "0", "kind": "read", "busy": [2, 0]},
+        {"lane": "0", "kind": "metadata", "busy": [1, 0]},
+        {"lane": "0", "kind": "sync", "busy": [0, 0]},
+        {"lane": "1", "kind": "write", "busy": [100, 100]},
+        {"lane": "1", "kind": "read", "busy": [1, 0]},
+    ]
+    assert _seen({"lanes": lanes}) == {"read", "metadata", "write"}
+    assert _seen({"lanes": lanes[3:]}) == {"write"}

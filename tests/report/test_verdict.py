@@ -13,6 +13,7 @@ from tiercel.report.classes import classes
 from tiercel.report.data import Results
 from tiercel.report.terminal import print_summary
 from tiercel.report.verdict import verdict
+from tiercel.report.verdict_figure import _labels
 from tiercel.results.validity import FLAGS
 from tiercel.study.model import Study
 
@@ -423,3 +424,13 @@ def test_the_page_is_whole_with_any_number_of_storages(build_page, count):
     page = build_page(Synthetic(storages=storages, processes=(1, 4), repetitions=5).whole()).page
     assert len(page.rows("A program like")[0]) == 1 + count
     assert ("verdict-factors" in page.ids) == (count > 1)
+
+
+def test_long_names_of_the_figure_still_differ():
+    """They began alike for more letters than one line holds, and were cut there."""
+    first = "Training: cosmoflow-vast, from HDF5 files with chunks and compressed by gzip"
+    names = [f"{first} at level {level} and read by {level} threads at once on each node" for level in (1, 9)]
+    labels = _labels([*names, "Many small files"])
+    assert len({tuple(lines) for lines in labels}) == 3
+    assert all(len(lines) <= 2 and max(map(len, lines)) <= 66 for lines in labels)
+    assert labels[2] == ["Many small files"]

@@ -123,14 +123,15 @@ def test_what_the_next_repeat_reads_is_not_read_again(frame_of: FrameOf, repeate
 
 
 def test_phases_part_the_calls(frame_of: FrameOf) -> None:
-    """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on."""
+    """Setup at 0-10 ms, measured from 10 ms for 10 ms, the next setup from 20.5 ms on: between them the
+    engine makes ready, which is nobody's."""
     frame = frame_of(
         [
             hashed("f", f"{DATA}/a"),
             call("pwrite", 0, 5 * MS, fhash="f", ret=10, offset=0),
             call("pread", 10 * MS, 2 * MS, fhash="f", ret=10, offset=0),
-            # The slower process: it begins its last call after the first one's clock stopped.
-            call("pread", 20 * MS + 300, 1 * MS, fhash="f", ret=10, offset=0),
+            call("pread", 19 * MS, 1 * MS, fhash="f", ret=10, offset=0),
+            call("fsync", 20 * MS + 100, 300, fhash="f", ret=0),
             call("unlink", 20 * MS + 600, 1 * MS, fhash="f", ret=0),
         ]
     )
@@ -143,6 +144,63 @@ def test_phases_part_the_calls(frame_of: FrameOf) -> None:
     assert row["part"] == "measured phases" and row["measured_s"] == pytest.approx(0.01)
     assert (row["calls"], row["reads"], row["writes"], row["bytes_read"]) == (2, 2, 0, 20)
     assert row["warnings"] == []
+
+
+def test_short_phases_are_not_longer_than_their_clock(frame_of: FrameOf) -> None:
+    """Reads of 20 microseconds, after each of which the engine syncs the next file for 300: I/O is at
+    most all of a phase."""
+    events: list[Event] = [hashed("f", f"{DATA}/a")]
+    for repeat in range(3):
+        events.append(call("pread", repeat * MS, 18, fhash="f", ret=10, offset=0))
+        events.append(call("fsync", repeat * MS + 30, 300, fhash="f", ret=0))
+    pieces = tuple((ZERO + repeat / 1000, 20e-6) for repeat in range(3))
+    read = Measurement("read", began=ZERO, total_time=60e-6, operations=3, bytes_moved=30, pieces=pieces)
+    row, _ = numbers(frame_of(events), read)
+    assert (row["calls"], row["syncs"], row["warnings"]) == (3, 0, [])
+    assert 0 < row["io_s"] <= row["measured_s"] == pytest.approx(60e-6)
+
+
+def test_pauses_between_repeats_are_no_time_of_the_processes(frame_of: FrameOf) -> None:
+    """Small reads in two repeats of 200 ms, with a pause of 4 s between: all of the time, not 9 % of it."""
+    events: list[Event] = [hashed("f", f"{DATA}/a")]
+    for begin in (0, 4000 * MS):
+        events += [
+            call("pread", begin + n * MS, 1 * MS, fhash="f", ret=4096, offset=n * 4096) for n in range(200)
+        ]
+    pieces = ((ZERO, 0.2), (ZERO + 4.0, 0.2))
+    read = Measurement("read", began=ZERO, total_time=0.4, operations=400, bytes_moved=1 << 14, pieces=pieces)
+    row, _ = numbers(frame_of(events), read)
+    (small,) = [f["sentence"] for f in json.loads(row["findings"]) if "move less than 1 MiB" in f["sentence"]]
+    assert "400 ms in calls, 100 % of the processes' time" in small
+
+
+def test_reads_of_memory_are_as_fast_as_memory(frame_of: FrameOf) -> None:
+    """That they did not come from the storage was said of a storage that is memory."""
+    reads = [call("pread", n * 100, 5, fhash="f", ret=1 << 20, offset=n << 20) for n in range(64)]
+    frame = frame_of([hashed("f", f"{DATA}/a"), *reads])
+    read = Measurement("read", began=ZERO, total_time=0.01, operations=64, bytes_moved=64 << 20)
+    for medium, said in (("disk", True), ("memory", False)):
+        raw = raw_run()
+        raw.run["storage"]["medium"] = medium
+        row, _ = numbers_of({"reason": ""}, frame, raw, [read])
+        assert ("cached-reads" in {f["rule"] for f in json.loads(row["findings"])}) is said
+
+
+@pytest.mark.parametrize(("nodes", "calls"), [(1, 1), (2, 2)])
+def test_clocks_of_several_nodes_differ(frame_of: FrameOf, nodes: int, calls: int) -> None:
+    """A call 3 ms after the end, where the nodes' clocks differ by 5 ms: in time, for all that is known."""
+    frame = frame_of(
+        [
+            hashed("f", f"{DATA}/a"),
+            call("pread", 1 * MS, 2 * MS, fhash="f", ret=10, offset=0),
+            call("pread", 13 * MS, 2 * MS, fhash="f", ret=10, offset=0),
+        ]
+    )
+    raw = raw_run()
+    raw.run["nodes"] = nodes
+    read = Measurement("read", began=ZERO, total_time=0.01, operations=1, bytes_moved=10, clock_skew=0.005)
+    row, _ = numbers_of({"reason": ""}, frame, raw, [read])
+    assert row["calls"] == calls
 
 
 def test_lost_bytes_are_said(frame_of: FrameOf) -> None:

@@ -250,12 +250,11 @@ def recommendation_lines(settings: Mapping[str, Any], form: str = "") -> dict[st
         found["tf.data map"] = f"dataset.map(parse, num_parallel_calls={prepare})"
     chunk, packing = settings.get("dataset.chunk_size"), settings.get("dataset.compression")
     if chunk or packing:
-        arguments = (
-            [f"chunks=...  # about {chunk} bytes: whole samples where they are smaller"] if chunk else []
-        )
         level = settings.get("dataset.compression_level")
-        arguments = ([f'compression="{packing}", compression_opts={level}'] if packing else []) + arguments
-        found["h5py (rewrite the dataset)"] = f"create_dataset(name, data=data, {', '.join(arguments)})"
+        arguments = [f'compression="{packing}", compression_opts={level}'] if packing else []
+        arguments += ["chunks=..."] if chunk else []
+        size = f"  # about {chunk} bytes: whole samples where they are smaller" if chunk else ""
+        found["h5py (rewrite the dataset)"] = f"create_dataset(name, data=data, {', '.join(arguments)}){size}"
         held = max(_CHUNK_CACHE, 2 * (chunk or 0))
         found["h5py (read)"] = (
             f"h5py.File(path, rdcc_nbytes={held})  # opened once, not for each sample: a chunk comes "

@@ -12,9 +12,10 @@ import pandas as pd
 
 from tiercel.dl.optimise import Gain, gain_of, recommendation_lines
 from tiercel.dl.section_epochs import epoch_pictures
-from tiercel.dl.section_numbers import idle_keys, mark_of, trainings, utilisations
+from tiercel.dl.section_numbers import Utilisation, idle_keys, mark_of, trainings, utilisations
 from tiercel.dl.section_scaling import scales_of, scaling_pictures
 from tiercel.dl.section_settings import SHUFFLED, Tried, settings_pictures
+from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.pages.tables import Table, table
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 _PARTS = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.55),
           ("compute_alone", "computation alone", 0.2))  # fmt: skip
 _MOST_BARS = 12
+_AU = (
+    "Accelerator utilisation (AU) is emulated computation over time, without the first step, as DLIO and "
+    "MLPerf Storage define it; a pass at a scale below 1 is no MLPerf result. A mark that lies within the "
+    "interval is open."
+)
 #: Workloads that a sentence names one by one.
 _FEW = 6
 #: Settings that only go with another one: chunks are on where they have a size, gzip where it has a level.
@@ -43,6 +49,9 @@ def deep_learning(context: Context) -> Section | None:
     rows = trainings(context.results)
     if rows.empty:  # of a study that goes on, twins or traced runs may be all that there is yet
         return None
+    # As the study has them: so does the rest of the page.
+    places = [context.results.place(e, w) for e, w in zip(rows["experiment"], rows["workload"], strict=True)]
+    rows = rows.iloc[sorted(range(len(rows)), key=places.__getitem__)]
     first = rows[rows["operation"] == "train"]
     pictures = [*_bars(context, first), *_scaling(context, first), *_epochs(context, first)]
     gains = list(_gains(first))
@@ -57,9 +66,7 @@ def deep_learning(context: Context) -> Section | None:
         pictures=tuple(pictures),
         tables=tuple(tables),
         notes=(
-            "Accelerator utilisation (AU) is emulated computation over time, without the first step, as DLIO "
-            "and MLPerf Storage define it; a pass at a scale below 1 is no MLPerf result. A mark that lies "
-            "within the interval is open.",
+            *((_AU,) if (rows["computation_time"].fillna(0) > 0).any() else ()),
             "Application throughput is bytes over the I/O time that computation does not hide, system "
             "throughput bytes over all I/O time (as the VAST study of 2024 has it, section VI).",
             NOTE,
@@ -75,18 +82,18 @@ def _idle(context: Context) -> Iterator[str]:
         titles.setdefault(tuple(keys), {})[context.results.title(experiment, workload)] = None
     for idle, names in titles.items():
         where = ", ".join(names) if len(names) <= _FEW else f"{len(names)} workloads"
-        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (tiercel dl check says why)."
+        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (`tiercel dl check` says why)."
 
 
 def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Gain]]) -> tuple[str, ...]:
     found = []
     shares = sorted(first["data_scale"].dropna().unique())
     if shares and shares[0] < 1:
+        amount = _percent(shares[0]) + (f" to {_percent(shares[-1])}" if len(shares) > 1 else "")
+        computes = (first["computation_time"].fillna(0) > 0).any()
         found.append(
-            f"Workloads are scaled: an epoch reads {_percent(shares[0])} to {_percent(shares[-1])} of the "
-            "workload file's data, and its computation shrinks with it."
-            if len(shares) > 1
-            else f"Workloads are scaled to {_percent(shares[0])} of the workload file's data and computation."
+            f"Workloads are scaled: an epoch reads {amount} of the workload file's data"
+            f"{', and its computation shrinks with it' if computes else ''}."
         )
     best: dict[tuple[str, str], Gain] = {}
     for experiment, stack, gain in gains:
@@ -94,13 +101,23 @@ def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Ga
         if gain.better and (key not in best or gain.ratio > best[key].ratio):
             best[key] = gain
     for (experiment, stack), gain in best.items():
-        lines = "; ".join(f"{where}: {line}" for where, line in recommendation_lines(gain.settings).items())
+        code = recommendation_lines(gain.settings, _format(context, experiment))
+        lines = "; ".join(f"{where}: `{line}`" for where, line in code.items())
         found.append(
             f"{context.results.experiment_title(experiment)} from {context.results.name(stack)}: "
-            f"{_words(gain.settings)} reads {gain.ratio:.2f} times as fast as the workload file's settings "
+            f"`{_words(gain.settings)}` reads {gain.ratio:.2f} times as fast as the workload file's settings "
             f"(95 % interval {gain.low:.2f} to {gain.high:.2f}). {lines}"
         )
     return tuple(found)
+
+
+def _format(context: Context, experiment: str) -> str:
+    """Return the format of an experiment's files; empty where the study says nothing of them any more."""
+    asked = context.results.study.experiments.get(experiment)
+    workload = asked.all_workloads().get("default") if asked else None
+    if not isinstance(workload, DeepLearningWorkload):
+        return ""
+    return workload.resolved(1, 1)[0].dataset.format
 
 
 def _percent(share: float) -> str:
@@ -110,14 +127,15 @@ def _percent(share: float) -> str:
 def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
     body = []
     several_nodes = (rows["nodes"] > 1).any()
-    for one in utilisations(rows):
+    found = list(utilisations(rows))
+    computes = any(one.au.notna().any() for one in found)
+    for one in found:
         key, origin = one.key, one.key["origin"]
         body.append((
             context.results.title(key["experiment"], key["workload"]), context.results.name(key["stack"]),
             key["engine"] if origin == "measured" else f"{key['engine']} ({origin})",
             *((int(key["nodes"]),) if several_nodes else ()), int(key["processes"]), one.epochs,
-            interval_cell(one.au, lambda share: format_share(share, 1)),
-            mark_of(one.au, one.goal),
+            *_au(one, computes),
             interval_cell(one.speed("samples_per_second"), format_whole),
             interval_cell(one.speed("app_throughput"), format_bandwidth),
             interval_cell(one.speed("system_throughput"), format_bandwidth),
@@ -125,11 +143,18 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
         ))  # fmt: skip
     return table(
         "Training: medians over repetitions. First epochs are cold, later ones may come from memory.",
-        ("Workload", "Storage", "Engine", *(("Nodes",) if several_nodes else ()), "Processes", "Epochs", "AU",
-         "Mark", "Samples/s", "Application", "System", "Scale"),
+        ("Workload", "Storage", "Engine", *(("Nodes",) if several_nodes else ()), "Processes", "Epochs",
+         *(("AU", "Mark") if computes else ()), "Samples/s", "Application", "System", "Scale"),
         body,
-        ("Processes", "AU", "Samples/s", "Application", "System", "Scale"),
+        ("Processes", *(("AU",) if computes else ()), "Samples/s", "Application", "System", "Scale"),
     )  # fmt: skip
+
+
+def _au(one: Utilisation, computes: bool) -> tuple[Any, ...]:
+    """Return the cells of AU and of its mark; none where nothing of the study computes."""
+    if not computes:
+        return ()
+    return interval_cell(one.au, lambda share: format_share(share, 1)), mark_of(one.au, one.goal)
 
 
 def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
@@ -278,7 +303,15 @@ def _words(settings: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
+def _by_value(gain: Gain) -> tuple[str, list[tuple[bool, Any]]]:
+    """Return a sort key: what was set, then its values, numbers by size."""
+    return gain.axis, [(isinstance(value, str), value) for value in gain.settings.values()]
+
+
 def _settings(context: Context, gains: list[tuple[str, str, Gain]]) -> Table:
+    experiments = list(dict.fromkeys(experiment for experiment, _, _ in gains))
+    stacks = list(context.results.stacks)
+    gains = sorted(gains, key=lambda g: (experiments.index(g[0]), stacks.index(g[1]), _by_value(g[2])))
     body = [
         (
             context.results.experiment_title(experiment), context.results.name(stack), _words(gain.settings),

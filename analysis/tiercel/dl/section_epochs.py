@@ -121,14 +121,14 @@ def _au_by_epoch(folder: Path) -> list[float]:
 def _draw(context: Context, found: Epochs, axis: _Axis, axes: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    colours = style.colours(context.results.stacks)
+    colours, shapes = style.colours(context.results.stacks), style.shapes(context.results.stacks)
     for stack, runs in found.items():
         colour = colours.get(stack, style.COLOURS[-1])
         most = max((len(epochs) for epochs in runs), default=0)
         columns = [[epochs[n] * axis.scale for epochs in runs if len(epochs) > n] for n in range(most)]
         numbers = list(range(1, most + 1))
-        axes.plot(numbers, [float(np.median(c)) for c in columns], "-o", color=colour, markersize=5,
-                  linewidth=1.4, label=context.results.name(stack))  # fmt: skip
+        axes.plot(numbers, [float(np.median(c)) for c in columns], "-", color=colour, linewidth=1.4,
+                  marker=shapes.get(stack, "o"), markersize=5, label=context.results.name(stack))  # fmt: skip
         for number, column in zip(numbers, columns, strict=True):
             axes.plot([number] * len(column), column, ".", color=colour, alpha=0.45, markersize=4)
     if not np.isnan(axis.mark):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Wall-clock time of the job in I/O: what part, and its shade.
 _IO = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.45))
-#: Inches of a column of the page: narrower figures are drawn larger there, wider ones smaller.
+#: Inches that a column of the page has room for: wider figures are drawn smaller there.
 _WIDTH = 5.2
 #: Of a training without computation: seconds, and bytes a second.
 _EPOCH = (("total_time", "time of the epoch"), ("bandwidth", "throughput"))

@@ -24,6 +24,8 @@ SHUFFLED = ", shuffled"
 #: Panels side by side.
 _ROW = 3
 _WIDTH, _HEIGHT = 3.3, 2.5
+#: Inches that the page shows at the size of its neighbours: a wider figure is shrunk, its letters too.
+_MOST = 9.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def settings_pictures(
             "Dots are repetitions, lines medians, each setting changed alone (where it says so, with "
             "shuffled samples); dashed: with the workload file's own settings; dotted, right: bandwidth. "
             "(DLIO, Figures 9 to 12)",
-            (max(_WIDTH * across, 4.2), _HEIGHT * down + 0.8), partial(_draw, context, mine, axes, own),
-            experiment,
+            (min(max(_WIDTH * across, 4.2), _MOST), _HEIGHT * down + 0.8),
+            partial(_draw, context, mine, axes, own), experiment,
         )  # fmt: skip
         yield replace(made, data=_rows(mine, own))
 

@@ -232,7 +232,7 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
     values: dict[str, Any] = {
         "cpu_user": cpu.get("userSeconds"),
         "cpu_system": cpu.get("systemSeconds"),
-        "began": result.get("began"),
+        "began": _began(result),
         "clock_skew": result.get("clockSkewSeconds"),
         "session_layout": result.get("sessionLayout"),
         **hidden(result),
@@ -242,6 +242,14 @@ def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str,
                           ("p999", "p999"), ("max", "max")):  # fmt: skip
             values[f"latency_{name}"] = latency.get(key)
     return values
+
+
+def _began(result: dict[str, Any]) -> float | None:
+    """Return when the first process began; the result has the time at which process 0 left the barrier."""
+    began, ranks = result.get("began"), result.get("perRank")
+    if began is None or not ranks:
+        return began
+    return float(began) - float(ranks[0]["barrierExit"]) + min(float(each["openStart"]) for each in ranks)
 
 
 def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measurement:

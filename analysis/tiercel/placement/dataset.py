@@ -25,6 +25,9 @@ from tiercel.whole import drafted
 
 FORMAT = 2
 TABLE, PROVENANCE = "sweep.parquet", "sweep.json"
+#: What its model says of applications, beside the sweep. Here, not with who writes it: the report needs the
+#: name alone, and models take seconds to import.
+KEPT = "applications.json"
 #: Weight, in repetitions, of the spread that all configurations of a system share (moderation, as in
 #: G. K. Smyth, "Linear models and empirical Bayes methods", 2004): three values alone tell no spread.
 _PRIOR = 4.0

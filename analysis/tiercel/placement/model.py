@@ -30,6 +30,7 @@ from tiercel.placement.features import FEATURES, NAMES
 from tiercel.placement.score import best_of, differ
 from tiercel.placement.syncs import unsynced
 from tiercel.placement.throughput import ThroughputModel
+from tiercel.units import format_size
 from tiercel.whole import write_text
 
 #: 2: synchronisations count by the call.
@@ -281,4 +282,6 @@ def _nearest(
 def _said(name: str, value: float, low: float, high: float) -> str:
     if name in ("transfer_size", "accesses_per_open", "bytes_per_open", "processes"):
         value, low, high = 2**value, 2**low, 2**high
-    return f"{name} {value:.4g} is outside {low:.4g} to {high:.4g}"
+    size = name in ("transfer_size", "bytes_per_open")
+    told, least, most = (format_size(v) if size else f"{v:.4g}" for v in (value, low, high))
+    return f"{name} {told} is outside {least} to {most}"

@@ -17,7 +17,7 @@ from tiercel.units import format_latency, format_share, format_size
 @sections.register("placement")
 def placement(context: Context) -> Section | None:
     """Return the section of the study's sweep, or None where no dataset of it was made."""
-    from tiercel.placement.dataset import PROVENANCE, load_sweep, named, placement_folder  # noqa: PLC0415
+    from tiercel.placement.dataset import KEPT, PROVENANCE, load_sweep, named, placement_folder  # noqa: PLC0415
 
     folder = placement_folder(context.folder, context.results.study.study)
     if not (folder / PROVENANCE).exists():
@@ -37,7 +37,8 @@ def placement(context: Context) -> Section | None:
     texts = [
         f"{len(sweep)} configurations of Table I of the PrismIO paper ran on {', '.join(systems)} "
         f"({'simulated' if 'simulated' in provenance['origin'] else 'measured'}). Fastest: {counts}. "
-        f"The best differs from the next by more than the noise in {int(clear.sum())}.",
+        "The best differs from the next by more than the noise, here two standard errors of the repetitions, "
+        f"in {int(clear.sum())}.",
     ]
     pictures = sweep_pictures(context.figures, sweep)
     tables, notes = [], list(_left_out(provenance))
@@ -51,8 +52,6 @@ def placement(context: Context) -> Section | None:
             texts.append(text)
     else:
         notes.append("No model was trained on this sweep: run `tiercel place train`.")
-    from tiercel.placement.applications.score import KEPT  # noqa: PLC0415
-
     scored = _json(folder / KEPT)
     if scored:
         pictures.append(application_picture(context.figures, scored))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tiercel.pages.words import number
 from tiercel.report import words
 from tiercel.report.data import Number
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Systems further apart than this share a logarithmic axis.
 WIDE = 30.0
+#: From here on labels of x have five digits.
+_LONG = 1e4
 #: Multiples of a power at which a logarithmic axis may be labelled, the coarsest first.
 _STEPS: dict[int, tuple[tuple[float, ...], ...]] = {
     10: ((1,), (1, 3), (1, 2, 5)),
@@ -92,13 +95,17 @@ def y_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, b
 
 
 def x_value_axis(axes: Axes, panel: list[Number], *, log: bool) -> tuple[float, str, bool]:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     if log:
         _log_value_axis(axes.xaxis, panel)
         return 1.0, "", True
     divisor, unit = _unit(panel)
-    axes.xaxis.set_major_locator(MaxNLocator(6, min_n_ticks=3))
+    # Numbers of five digits stand too close to one another where those of three do not.
+    long = max(max([n.high, *n.values]) for n in panel) / divisor >= _LONG
+    axes.xaxis.set_major_locator(MaxNLocator(3 if long else 6, min_n_ticks=3))
+    if long:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     return divisor, unit, False
 
 

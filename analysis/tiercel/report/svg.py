@@ -22,6 +22,9 @@ _FINE = re.compile(r"(\d+\.\d\d)\d+")
 _BACK = re.compile(
     rf'(<g id="(?:figure|axes)_\d+">\s*<g id="patch_\d+">\s*<path d="[^"]*" style="fill: ){PAPER}"'
 )
+_POINTS = 72
+#: Width on a page at most, for each inch that was drawn: no figure's letters are larger than its neighbours'.
+_REM = 5.6
 _NO_DATE = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -62,4 +65,6 @@ def inline(document: str, prefix: str, label: str) -> str:
     body = _PLACES.sub(lambda found: _FINE.sub(r"\1", found[0]), body)
     body = body.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
     body = re.sub(r"<svg[^>]*?viewBox=\"([^\"]+)\"[^>]*>", r'<svg viewBox="\1" @>', body, count=1)
-    return body.replace("@>", f'role="img" aria-label="{escape(label, quote=True)}">', 1)
+    most = float(document.split('viewBox="', 1)[1].split()[2]) / _POINTS * _REM
+    said = f'style="max-width: {most:.1f}rem" role="img" aria-label="{escape(label, quote=True)}">'
+    return body.replace("@>", said, 1)

@@ -160,14 +160,20 @@ def _table(results: Results) -> Table:
     table.add_column("p99", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    rows = _rows(results)
+    experiments: dict[str, set[str]] = {}
+    for n in rows:
+        experiments.setdefault(n.workload, set()).add(n.experiment)
     heading, before = "", ("", "")
-    for n in _rows(results):
+    for n in rows:
         metadata = n.metric != "bandwidth" or n.operation.startswith(("job-", "all-jobs"))
-        name = f"  {words.operation(n.operation)}" if metadata else str(n.workload)
-        if metadata and n.workload != heading:
-            table.add_row(Text(one_line(n.workload)))
-        first = (heading, name) != before
-        before, heading = (n.workload, name), n.workload
+        # Several experiments may each have a workload of this name.
+        workload = n.workload if len(experiments[n.workload]) == 1 else f"{n.experiment} {n.workload}"
+        name = f"  {words.operation(n.operation)}" if metadata else workload
+        if metadata and workload != heading:
+            table.add_row(Text(one_line(workload)))
+        first = (workload, name) != before
+        before, heading = (workload, name), workload
         table.add_row(
             Text(one_line(name if first else "")),
             Text(one_line(n.stack)),

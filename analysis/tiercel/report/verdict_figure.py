@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 #: One shape for each storage, so that colour is not needed to tell them apart.
 NAME = "verdict-factors"
 _WIDTH, _ROW = 5.0, 0.46
-_LABEL = 58
+#: Letters in a line of a row's label, how many lines a long one has, and inches from one to the next.
+_LETTERS, _LINES, _LINE = 66, 2, 0.14
 
 
 def verdict_picture(
@@ -41,14 +43,17 @@ def verdict_picture(
     if not several:
         base = results.name(rows[0][0].ranking.reference)
     most = max(len(points) for _, points in rows)
+    labels = _labels([c.name for c, _ in rows])
+    points_high = _ROW + 0.05 * max(0, most - 2)
+    row_high = points_high + _LINE * (max(map(len, labels)) - 1)
     made = picture(
         folder,
         NAME,
         f"How many times as fast as {base}",
         f"Right of 1× is faster, left is slower. {_bars(rows)} "
         "Filled: decided; hollow: could be chance. Logarithmic axis.",
-        (_WIDTH, 1.0 + (_ROW + 0.05 * max(0, most - 2)) * len(rows)),
-        lambda axes: _draw(results, axes, rows, several),
+        (_WIDTH, 1.0 + row_high * len(rows)),
+        lambda axes: _draw(results, axes, rows, several, labels, points_high / row_high),
     )
     return replace(made, data=[_record(results, c, s) for c, points in rows for s in points])
 
@@ -82,9 +87,27 @@ def _points(found: WorkloadClass) -> list[Standing]:
     return [s for s in ranking.standings.values() if s.rows and s.against == ranking.reference]
 
 
+def _labels(names: Sequence[str]) -> list[list[str]]:
+    """Return the lines of each label, at most two; cut in the middle, where they are likest, if that is not
+    enough."""
+    shorter = words.told_apart(names, _LETTERS * _LINES - 24)
+    found = [textwrap.wrap(name, _LETTERS) for name in shorter]
+    last = _LINES - 1
+    return [
+        [*lines[:last], *[words.clipped(" ".join(lines[last:]), _LETTERS)] * (len(lines) > last)]
+        for lines in found
+    ]
+
+
 def _draw(
-    results: Results, axes: Axes, rows: Sequence[tuple[WorkloadClass, list[Standing]]], several: bool
+    results: Results,
+    axes: Axes,
+    rows: Sequence[tuple[WorkloadClass, list[Standing]]],
+    several: bool,
+    labels: Sequence[Sequence[str]],
+    share: float,
 ) -> None:
+    """`share`: of a row's height, what a label of one line and the points below it have."""
     from matplotlib.lines import Line2D
 
     stacks = list(results.stacks)
@@ -92,19 +115,21 @@ def _draw(
     shape = style.shapes(stacks)
     edges = [1.0]
     shown: dict[str, None] = {}
-    for y, (found, points) in enumerate(rows):
+    for y, ((found, points), lines) in enumerate(zip(rows, labels, strict=True)):
         if y % 2 == 0:
             axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.045, linewidth=0)
+        foot = y + 0.5
+        middle = foot - 0.34 * share
         axes.text(
-            0.012, y - 0.24, words.clipped(found.name, _LABEL), transform=axes.get_yaxis_transform(),
-            va="center", fontsize=8.5,
+            0.012, foot - 0.6 * share, "\n".join(lines), transform=axes.get_yaxis_transform(), va="bottom",
+            fontsize=8.5,
         )  # fmt: skip
-        axes.plot([1, 1], [y - 0.04, y + 0.4], color=INK, linewidth=1.2, zorder=1)
+        axes.plot([1, 1], [foot - 0.54 * share, foot - 0.1 * share], color=INK, linewidth=1.2, zorder=1)
         if several:
             best = found.ranking.reference
             shown[best] = None
-            axes.plot(1, y + 0.16, shape[best], color=colours[best], markersize=6.5, zorder=4)
-        for standing, place in zip(points, _beside(y + 0.16, len(points)), strict=True):
+            axes.plot(1, middle, shape[best], color=colours[best], markersize=6.5, zorder=4)
+        for standing, place in zip(points, _beside(middle, len(points), share), strict=True):
             row, stack = standing.rows[0], standing.stack
             shown[stack] = None
             edges += [row["low"], row["high"]]
@@ -134,9 +159,9 @@ def _draw(
     )
 
 
-def _beside(middle: float, count: int) -> list[float]:
+def _beside(middle: float, count: int, share: float) -> list[float]:
     """Return a height for each point of a row, so that none hides another."""
-    step = min(0.12, 0.4 / max(count, 1))
+    step = min(0.12, 0.4 / max(count, 1)) * share
     return [middle + (i - (count - 1) / 2) * step for i in range(count)]
 
 

@@ -189,7 +189,11 @@ def _not_gained(found: Sequence[WorkloadClass]) -> str:
         return "No place is proven faster: there are too few repetitions to tell a difference from chance."
     if open_ones and all(reason == NO_PAIR for reason in open_ones):
         return "No place is proven faster: nothing was measured twice over, so the noise is not known."
-    return "No place is proven faster: the differences are no larger than those of one place with itself."
+    few = any(reason.startswith("too few") for reason in open_ones)
+    return (
+        "No place is proven faster: the differences are no larger than those of one place with itself"
+        f"{', or rest on too few repetitions' if few else ''}."
+    )
 
 
 def _range(rows: Sequence[tuple[WorkloadClass, Record]]) -> str:

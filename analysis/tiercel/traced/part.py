@@ -17,8 +17,6 @@ from tiercel.traces.analysis.common import IS_IO
 from tiercel.traces.engine import quoted
 from tiercel.traces.frame import IOFrame
 
-#: A call of a phase may begin this long after the phase's clock stopped: processes stop one after the other.
-_LATE_S = 1e-3
 #: Tracers cut their times to whole microseconds, and a time of day in float64 is good to a quarter of one.
 _CLOCK_S = 2e-6
 
@@ -68,7 +66,7 @@ class Part:
 
 def part_of(frame: IOFrame, raw: RawRun, measurements: Sequence[Measurement]) -> Part:
     """Return the part of a run's trace that its numbers are of."""
-    phases = _phases(frame, measurements)
+    phases = _phases(frame, measurements, raw.run["nodes"])
     if phases:
         frame = frame.where(" OR ".join(_during(phases)))
     folder = data_folder(frame, raw)
@@ -80,7 +78,12 @@ def part_of(frame: IOFrame, raw: RawRun, measurements: Sequence[Measurement]) ->
     return Part(frame, folder, phases, elsewhere if folder else 0)
 
 
-def _phases(frame: IOFrame, measurements: Sequence[Measurement]) -> tuple[Phase, ...]:
+def _phases(frame: IOFrame, measurements: Sequence[Measurement], nodes: int) -> tuple[Phase, ...]:
+    """Return the measured phases, each from the first process's start to the last one's end.
+
+    What begins later is the engine's own: it drops the next repeat's file from memory some microseconds after
+    a phase that may be as short. Only clocks of several nodes may say later of what was in time.
+    """
     if frame.began is None or not any(m.role == "measured" for m in measurements):
         return ()
     found = []
@@ -94,7 +97,8 @@ def _phases(frame: IOFrame, measurements: Sequence[Measurement]) -> tuple[Phase,
         for number, (began, seconds) in enumerate(pieces):
             start = began - frame.began - _CLOCK_S
             end = start + seconds
-            limit = min([end + _LATE_S, *(b for b in begins if b > start)])
+            late = (m.clock_skew or 0.0) if nodes > 1 else 0.0
+            limit = min([end + _CLOCK_S + late, *(b for b in begins if b > start)])
             calls, moved = (_share(whole, number, len(pieces)) for whole in (m.operations, m.bytes_moved))
             found.append(Phase(m.operation, start, end, limit, calls, moved, len(pieces)))
     return tuple(sorted(found, key=lambda phase: phase.start))

@@ -83,7 +83,8 @@ def numbers_of(row: dict[str, Any], frame: IOFrame, raw: RawRun, measurements: l
     row |= {f"{kind}_wall_s": wall for kind, wall in _walls(part.frame, layer)}
     row |= _sizes(part.frame, layer) | _overlap(part.frame, layer)
     row |= {"metadata_share": _metadata_share(row), "random_share": _random_share(part.frame, layer)}
-    findings = [_finding(f, part.folder) for f in explain(part.frame, only=_asked(part), api=layer)]
+    found = explain(part.frame, only=_asked(part, raw), api=layer, seconds=part.seconds)
+    findings = [_finding(f, part.folder) for f in found]
     row |= {"findings": json.dumps(findings), "timeline": _json(timeline_of(part, layer))}
     row["warnings"] = [*warnings, *row.pop("notes"), *_unseen(part, row, layer)]
     identity = identity_of(raw.run)
@@ -97,13 +98,16 @@ def _tracer(raw: RawRun) -> str:
     return "DFTracer" if any(w.startswith("DFTRACER_ENABLE=") for w in words) else str(raw.run["engine"])
 
 
-def _asked(part: Part) -> list[str]:
+def _asked(part: Part, raw: RawRun) -> list[str]:
     """Return the rules that can speak on what counts.
 
     Repeats are each of a new file of the same name, which was written in between: no read of it is another's
-    again, though its name and its bytes are.
+    again, though its name and its bytes are. Of a storage that is memory all reads are as fast as memory.
     """
-    return [name for name in rules.names() if name != "read-again" or not part.repeated]
+    silent = {"read-again"} if part.repeated else set()
+    if raw.run["storage"]["medium"] == "memory":
+        silent.add("cached-reads")
+    return [name for name in rules.names() if name not in silent]
 
 
 def _walls(frame: IOFrame, layer: str) -> Iterator[tuple[str, float]]:

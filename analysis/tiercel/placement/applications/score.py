@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 
 from tiercel.placement.applications.truth import load_samples
+from tiercel.placement.dataset import KEPT
 from tiercel.placement.model import PlacementModel
 from tiercel.placement.predict import predict_groups
 from tiercel.placement.score import differ, score
 from tiercel.results.raw import write_json
-
-#: The answer, beside the sweep whose model gave it; for the report.
-KEPT = "applications.json"
 
 
 def score_applications(

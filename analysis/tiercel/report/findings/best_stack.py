@@ -9,6 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Severity
 from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import both, rank, reverse, same, toward
 
 
@@ -68,6 +69,9 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         said = f"{prefix}: {ahead}, {over}; {few(row)}."
         return Finding("user", "hint", said, evidence)
     said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
+    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
+        seen = f"{words.times(row['ratio'])} ({within}) the {quantity} of {b}"
+        said = f"{prefix}: {a} gave {seen}, {over}; as the noise is unknown, that may be chance."
     return Finding("user", "open", said, evidence)
 
 

@@ -13,6 +13,7 @@ from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule, Severity
 from tiercel.report.findings.phrases import bare, few, is_hint, number_evidence, of_origin, row_evidence
 from tiercel.results.reasons import by_reason
+from tiercel.statistics.comparison import NO_PAIR
 from tiercel.units import format_latency
 
 #: Above this coefficient of variation a number is not steady.
@@ -73,6 +74,8 @@ def _gain(results: Results, row: Record) -> str:
     if is_hint(row):
         change = "gained" if row["ratio"] > 1 else "lost"
         return f"{change} in all repetitions on {name}, {ratio}, but {few(row)}"
+    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
+        return f"is undecided on {name}, {ratio}, as the noise is unknown"
     return f"is undecided on {name}, {ratio}: {bare(row['reason'])}"
 
 

@@ -43,7 +43,8 @@ def recommendations(
     `folder` is ``results/<site>``: the traces' groups and the models lie there.
     """
     classes = [c for c in found if c.origin == "measured"]
-    model, notes = _model(folder, site.site)
+    # A model learns anew as it is loaded: not where there is nothing to judge.
+    model, notes = _model(folder, site.site) if classes else (None, [])
     rates = rates_of(results)
     groups = groups_of(results, folder)
     made = [

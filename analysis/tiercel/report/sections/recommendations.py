@@ -47,7 +47,7 @@ def section(context: Context) -> Section | None:
     return Section(
         "recommendations",
         "Recommendations",
-        tuple(_texts(results, made, model)),
+        tuple(_texts(results, made, model, any(context.folder.glob("placement/*/model.json")))),
         tables=tuple(tables),
         notes=(
             "Copying is counted at the rates that this study measured on both storages, one step after the "
@@ -62,15 +62,16 @@ def section(context: Context) -> Section | None:
 
 #: How measurement and model go together, in words.
 _TOGETHER = {
-    "agree": "are decided alike by measurement and model",
-    "disagree": "otherwise by the model: trust the measurement",
+    "agree": "alike by measurement and model",
+    "disagree": "otherwise by the model (trust the measurement)",
     "the measurement alone decides": "by the measurement alone",
     "the model alone decides": "by the model alone (expected, not measured)",
     "both undecided": "by neither",
 }
 
 
-def _texts(results: Results, made: list[Recommendation], model: list[Judgement]) -> list[str]:
+def _texts(results: Results, made: list[Recommendation], model: list[Judgement], trained: bool) -> list[str]:
+    """`model`: what the placement model says; `trained`: whether the site has one at all."""
     texts = []
     uses: dict[int, list[str]] = {}
     never, own = [], []
@@ -103,12 +104,17 @@ def _texts(results: Results, made: list[Recommendation], model: list[Judgement])
         count = Counter(j.agreement for j in model)
         said = [f"{count[how]} {meaning}" for how, meaning in _TOGETHER.items() if count[how]]
         pairs = words.count(len(model), "pair")
-        texts.append(f"Of {pairs} of storages that the placement model knows, {words.listed(said)}.")
+        texts.append(f"{pairs} of storages that the placement model knows, decided: {words.listed(said)}.")
+    elif trained:
+        texts.append(
+            "All this rests on measurements of this study: the site's placement model knows none of its "
+            "workloads on these storages."
+        )
     else:
         texts.append(
             "All this rests on measurements of this study. A placement model of this site would judge files "
-            "of other sizes and patterns too: tiercel evaluate --study placement-quick, then tiercel "
-            "place train."
+            "of other sizes and patterns too: `tiercel evaluate --study placement-quick`, then "
+            "`tiercel place train`."
         )
     return texts
 

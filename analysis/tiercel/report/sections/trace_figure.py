@@ -29,12 +29,14 @@ _KINDS = {"read": "read", "write": "write", "metadata": "metadata", "sync": "syn
 _CALLS, _COMPUTES, _BETWEEN = 6, 2, 1
 #: Time that a bin spent in calls is seen from here on, however short.
 _FAINTEST = 0.15
-#: A kind that never takes so much of a bin, in percent, colours nothing and is not in the legend.
-_SEEN = 10
+#: A kind that never has so much of what colours a bin, of 1, is not in the legend.
+_SEEN = 0.1
 #: Beyond this ratio of times, each storage has an axis of its own.
 _ONE_AXIS = 25.0
 #: A phase is named where it is wider than this part of its axis.
 _NAMED = 0.11
+#: Of more phases (repeats of one) no beginning is marked: the lines hid the calls.
+_PHASES = 12
 
 Pixels = npt.NDArray[np.float64]
 
@@ -46,10 +48,8 @@ def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | Non
         return None
     lengths = [_length(timeline) for _, timeline in drawn]
     one_axis = max(lengths) <= _ONE_AXIS * min(lengths)
-    kinds = [
-        kind for kind in _KINDS
-        if any(lane["kind"] == kind and max(lane["busy"]) >= _SEEN for _, t in drawn for lane in t["lanes"])
-    ]  # fmt: skip
+    seen = set().union(*(_seen(timeline) for _, timeline in drawn))
+    kinds = [kind for kind in _KINDS if kind in seen]
     many = any(lane["lane"] == "all" for _, t in drawn for lane in t["lanes"])
     lines = "one line for all processes together" if many else "one line for each process"
     below = ", the thin line below it is its computation" if "compute" in kinds else ""
@@ -59,11 +59,25 @@ def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | Non
         name,
         f"What the processes did: {rows[0]['heading']}",
         f"Time in calls, {lines}{below}.{axis}",
-        (7.2, 0.85 + 0.62 * len(drawn) + (0 if one_axis else 0.25 * len(drawn))),
+        (6.2, 0.85 + 0.62 * len(drawn) + (0 if one_axis else 0.25 * len(drawn))),
         lambda figure: _draw(figure, drawn, max(lengths) if one_axis else None, kinds),
         rows[0]["experiment"],
     )
     return replace(made, data=[row for label, timeline in drawn for row in _times(label, timeline)])
+
+
+def _seen(timeline: dict[str, Any]) -> set[str]:
+    """Return the kinds that some bin has a colour of: bins are faint but seen where little goes on."""
+    found = set()
+    for name in {lane["lane"] for lane in timeline["lanes"]}:
+        lanes = [lane for lane in timeline["lanes"] if lane["lane"] == name]
+        total = np.sum([lane["busy"] for lane in lanes if lane["kind"] != "compute"] or [[0]], axis=0)
+        for lane in lanes:
+            busy = np.array(lane["busy"])
+            of = busy if lane["kind"] == "compute" else total
+            if (busy[of > 0] >= _SEEN * of[of > 0]).any():
+                found.add(lane["kind"])
+    return found
 
 
 def _times(label: str, timeline: dict[str, Any]) -> Iterator[Row]:
@@ -107,7 +121,7 @@ def _panel(axes: Axes, label: str, timeline: dict[str, Any], length: float | Non
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)
     axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=8.5)
-    for phase in timeline["phases"] if len(timeline["phases"]) > 1 else ():
+    for phase in timeline["phases"] if 1 < len(timeline["phases"]) <= _PHASES else ():
         start, end = phase["start"] - timeline["start"], phase["end"] - timeline["start"]
         axes.plot([start, start], [0, 1.2], linewidth=0.5, color="0.5")
         if end - start >= _NAMED * (length or own):

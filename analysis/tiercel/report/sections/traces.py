@@ -217,5 +217,5 @@ def _notes(rows: list[Row], context: Context) -> tuple[str, ...]:
         "untraced repetitions; in brackets, against the fastest and the slowest of them. It is one traced "
         "run: where the brackets hold 1, no cost can be told.",
         f"Traced by {tracers}. All numbers: traces.parquet, trace-groups.parquet and traces.nc in "
-        f"results/{context.folder.name}; a trace itself: tiercel trace summary on raw/RUN/trace.",
+        f"results/{context.folder.name}; a trace itself: `tiercel trace summary` on raw/RUN/trace.",
     )

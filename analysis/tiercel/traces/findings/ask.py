@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 
 
 def explain(
-    frame: IOFrame, storage: Storage | None = None, only: Iterable[str] | None = None, api: str | None = None
+    frame: IOFrame,
+    storage: Storage | None = None,
+    only: Iterable[str] | None = None,
+    api: str | None = None,
+    seconds: float | None = None,
 ) -> list[Finding]:
     """Return what the rules (all, or those named by `only`) find in a trace, the gravest first.
 
     `api` is the layer whose calls count; left out, it is the lowest one that moved bytes (POSIX and STDIO
-    together: a call is in one of them). UserError for a name that no rule has, or a layer that is none.
+    together: a call is in one of them). `seconds`: how long the frame's part of a job lasted, where that has
+    pauses. UserError for a name that no rule has, or a layer that is none.
     """
     names = rules.names() if only is None else list(only)
     for name in names:
         rules.get(name)
-    case = _case(frame, storage or Storage(), api)
+    case = _case(frame, storage or Storage(), api, seconds)
     if case is None:
         return []
     found = [finding for name in names for finding in rules.get(name)(case)]
@@ -86,7 +91,7 @@ def _no_ranks(frame: IOFrame) -> bool:
     return some or frame.metadata.get("format") == "strace"
 
 
-def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
+def _case(frame: IOFrame, storage: Storage, api: str | None, seconds: float | None) -> Case | None:
     """Return what the rules look at; None for a trace that tells nothing."""
     if api is not None and api not in LAYERS:
         raise UserError(f"no layer named {api!r}: {suggest(api, LAYERS)}")
@@ -96,6 +101,8 @@ def _case(frame: IOFrame, storage: Storage, api: str | None) -> Case | None:
     low = lowest(table) if api is None else table[table["api"] == api]
     layer = api or _lowest_name(low)
     took, ranks = processes_time(frame) or (None, None)
+    if seconds and ranks:
+        took = seconds * ranks
     if _no_ranks(frame):
         ranks = None
     numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)

@@ -34,7 +34,9 @@ def ranks_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None) -> P
         return Part(anchor, heading, ("The trace holds no I/O call.",))
     hosts = frame.load_imbalance(by="host", api=api)
     most = float(table.attrs["imbalance"])
-    said = [f"The busiest of {count(len(table), 'rank')} is in calls {most:.3g} times as long as the mean."]
+    alone = len(table) == 1  # then there is nothing to hold it against
+    busiest = f"The busiest of {count(len(table), 'rank')} is in calls {most:.3g} times as long as the mean."
+    said = ["One rank does all I/O." if alone else busiest]
     for by, found in (("Host", hosts), ("Rank", table)):
         for verdict in ("slow", "fast"):
             names = [name(n) for n in found.attrs[verdict]]
@@ -44,9 +46,11 @@ def ranks_part(frame: IOFrame, numbers: Mapping[str, Any], api: str | None) -> P
                 said.append(
                     f"{word} {listed([*names[:_NAMED], *more])}: {verdict}, compared with the others."
                 )
-    columns = ["calls", "bytes", "io_time", "data_time", "metadata_time", "ratio", "verdict"]
+    columns = ["calls", "bytes", "io_time", "data_time", "metadata_time"]
+    columns += [] if alone else ["ratio", "verdict"]
     top = table.sort_values("io_time", ascending=False, kind="stable").head(TOP).reset_index()
     which = f"The {count(len(top), 'rank')} with most time in calls; ratio: to the median of the others."
+    which = "Times are sums over its calls." if alone else which
     by_rank = frame_table(which, top, ["rank", "host", *columns])
     tables = [by_rank]
     if len(hosts) > 1:
