@@ -115,7 +115,7 @@ def test_without_mpi_parallel_programs_are_left_out_and_so_are_parallel_variants
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Lammps, "missing", lambda _self: None)
-    monkeypatch.setattr("tiercel.placement.applications.measure._lacks_tracer", lambda _application: None)
+    monkeypatch.setattr("tiercel.placement.applications.measure.lacks_tracer", lambda _application: None)
     found, notes = available(["lammps", "hacc"], resolve("fork"))
     assert list(found) == ["lammps"]
     assert notes == [
