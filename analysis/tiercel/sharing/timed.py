@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,11 +13,13 @@ from threading import Thread
 
 from tiercel.children import ending, killed_with_parent
 from tiercel.errors import RunFailed
-from tiercel.runs.execute import last_line
+from tiercel.runs.execute import last_line, wait
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 
 #: Bytes of what an application printed last that are kept.
 _WORDS = 4096
+#: Bytes that it may be ahead of whoever reads what it prints: with the kernel's 64 KiB it would wait often.
+_AHEAD = 1 << 20
 
 
 def timed(
@@ -41,18 +44,18 @@ def timed(
         raise RunFailed(f"{name}{command[0]}: {error.strerror}") from None
     words = _Words(process)
     try:
-        code = process.wait(workload.longest)
+        ended = wait(process, workload.longest)
         seconds = time.monotonic() - began
-    except subprocess.TimeoutExpired:
-        raise RunFailed(
-            f"{name}not done after {workload.longest:g} s: give it more time (`longest`) or less to do"
-        ) from None
     finally:
         with suppress(ProcessLookupError, PermissionError):  # nobody is left, or only who became another user
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    if code:
-        raise RunFailed(f"{name}{last_line(words.last()) or ending(code)}")
+    if not ended:
+        raise RunFailed(
+            f"{name}not done after {workload.longest:g} s: give it more time (`longest`) or less to do"
+        )
+    if process.returncode:
+        raise RunFailed(f"{name}{last_line(words.last()) or ending(process.returncode)}")
     return seconds
 
 
@@ -68,9 +71,12 @@ class _Words:
 
     def _read(self) -> None:
         with self._from:
-            while piece := os.read(self._from.fileno(), 1 << 16):
-                self._kept = (self._kept + piece)[-_WORDS:]
+            with suppress(OSError):  # more than this user's pipes may have in all
+                fcntl.fcntl(self._from, fcntl.F_SETPIPE_SZ, _AHEAD)
+            room = bytearray(_AHEAD)
+            while count := os.readv(self._from.fileno(), [room]):
+                self._kept = self._kept[-_WORDS:] + bytes(room[max(0, count - _WORDS) : count])
 
     def last(self) -> str:
         self._thread.join(1.0)  # who left its session may hold the other end for ever
-        return self._kept.decode(errors="replace")
+        return self._kept[-_WORDS:].decode(errors="replace")
