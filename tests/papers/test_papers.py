@@ -18,7 +18,9 @@ from tiercel.errors import UserError
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item
 from tiercel.runs.planning import make_plan
+from tiercel.site.load import load_site
 from tiercel.site.simulated import simulated_name
+from tiercel.study.load import load_study
 
 from ..cli.test_bad_input import COMMAND, asked
 
@@ -227,3 +229,13 @@ def test_prose_is_as_wide_as_the_terminal_and_commands_stay_whole(monkeypatch: p
         assert long and all(re.match(r"  [a-z ]+ tiercel ", line) for line in long), long
         starts = [re.match(r" +(tiercel .*)", line) for line in out.splitlines()]
         assert not any(starts)  # no command is broken at its name
+
+
+def test_a_study_is_on_the_file_system_that_its_paper_measured(checkout: Path) -> None:
+    """Theta had several: DLIO's peak of 240 GB/s is theta-fs0's, Cache VOL's 650 GB/s are Eagle's."""
+    theta = load_site("theta", checkout)
+    peaks = {name: storage.topology[0].bandwidth for name, storage in theta.storages.items() if name != "ssd"}
+    assert peaks == {"fs0": 240e9, "lustre": 650e9}
+    for name in ("dlio-2021", "dlio-2021-optimise", "dlio-2021-scaling"):
+        study = load_study(name, checkout)
+        assert {str(s) for each in study.experiments for s in study.stacks_of(each)} == {"fs0"}, name
