@@ -116,7 +116,7 @@ def _picture(
     )  # fmt: skip
     return replace(made, data=[
         {**({"workload": panel} if panel else {}), "storage": context.results.name(stack), over: place,
-         "repetition": number, "bandwidth, MiB/s": value}
+         "repetition": number, "bandwidth": _MIB * value}
         for panel, lines in panels for stack, places in lines.items()
         for place, values in sorted(places.items()) for number, value in enumerate(values, 1)
     ])  # fmt: skip
