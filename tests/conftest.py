@@ -139,10 +139,14 @@ class Project:
 
 
 @pytest.fixture
-def new_project(tmp_path: Path) -> Callable[[str], Project]:
-    """Return a function that makes a project whose one storage, `main`, is a folder of the test's."""
+def new_project(tmp_path: Path) -> Callable[..., Project]:
+    """Return a function that makes a project whose one storage, `main`, is a folder of the test's.
 
-    def make(scratch_name: str = "scratch") -> Project:
+    Its runs go without MPI unless a test asks for it: MPI's processes wait for each other by looking again
+    and again, and a run takes ten times the processor time, more the busier the machine is.
+    """
+
+    def make(scratch_name: str = "scratch", launcher: str = "fork") -> Project:
         root = tmp_path / "project"
         root.mkdir()
         project = Project(root)
@@ -153,7 +157,7 @@ def new_project(tmp_path: Path) -> Callable[[str], Project]:
         quoted = str(scratch).replace("$", "$$").replace('"', '\\"').replace("\n", "\\n")
         project.site(f"""
             site: local
-            launcher: auto
+            launcher: {launcher}
             processes_per_node: 4
             storages:
               main:

@@ -12,8 +12,9 @@ import pytest
 
 #: Folders whose tests wait more than they compute.
 WAITING = ("schedulers", "slurm")
-#: Folders with the longest files: the last one that begins must not be long.
-LONG = ("workflow", "docs", "artifact")
+#: The last file that begins must not be long. Folders with the longest files, the longest first, and those
+#: with long files that would come last.
+LONG = ("workflow", "docs", "artifact", "traced", "traces", "tests")
 #: Files that follow a waiting one: it is for one of `make test`'s workers, they are for the others.
 BETWEEN = 4
 
@@ -25,7 +26,7 @@ def spread(items: Iterable[pytest.Item]) -> list[pytest.Item]:
         files.setdefault(str(item.path), []).append(item)
     waiting = [file for file in files.values() if file[0].path.parent.name in WAITING]
     others = [file for file in files.values() if file[0].path.parent.name not in WAITING]
-    others.sort(key=lambda file: file[0].path.parent.name not in LONG)
+    others.sort(key=lambda file: [*LONG, file[0].path.parent.name].index(file[0].path.parent.name))
     for place, file in enumerate(waiting):
         others.insert(place * (BETWEEN + 1), file)
     return [item for file in others for item in file]

@@ -1,4 +1,4 @@
-"""A single run of the real iokernel on a folder of the test's."""
+"""A single run of the real iokernel on a folder of the test's; without MPI where a test asks for none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stack_on(folder: Path, **keys: Any) -> Stack:
 
 @pytest.fixture
 def new_run(stack: Stack) -> Callable[..., Run]:
-    def make(on: Stack | None = None, launcher: str = "auto", processes: int = 2, **workload: Any) -> Run:
+    def make(on: Stack | None = None, launcher: str = "fork", processes: int = 2, **workload: Any) -> Run:
         content = {"operation": "write", "transfer_size": "64KiB", "data_per_process": "1MiB", **workload}
         kind = MetadataWorkload if content["operation"] == "metadata" else DataWorkload
         if kind is MetadataWorkload:
@@ -52,7 +52,7 @@ def new_run(stack: Stack) -> Callable[..., Run]:
 
 @pytest.fixture
 def equipment(tmp_path: Path) -> Callable[..., Equipment]:
-    def make(launcher: str = "auto", timeout: float = 60.0) -> Equipment:
+    def make(launcher: str = "fork", timeout: float = 60.0) -> Equipment:
         engine = engines.get("iokernel")()
         installation = engine.find()
         if installation is None:

@@ -37,7 +37,7 @@ LAYERS = {
         "processes": "job.* layout.* collect.* comm_*.c residency.*",
         "interfaces": "backend*.* hdf5_library.* transfer.* options_*.*",
         "document": "document.*",
-        "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.*",
+        "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.* steps*.*",
         "program": "main.c",
     },
     "cachevol/src": {

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+from typing import Any
 
 from tiercel.errors import Interrupted
 
@@ -41,6 +43,21 @@ def killed_with(parent: int) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def followed(process: subprocess.Popen[Any]) -> int:
+    """Wait for a program of the user's that has his terminal; its exit code, as subprocess has it.
+
+    Ctrl-C reaches it by itself, and what asks tiercel to end is passed on: when it ends is its own to say,
+    since it may have something to save.
+    """
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+        except Interrupted:
+            process.terminate()
 
 
 def ending(code: int) -> str:

@@ -29,8 +29,8 @@ from tiercel.errors import UserError
 _GROUP = "tiercel.subjects"
 
 Part = Literal[
-    "workloads", "engines", "launchers", "schedulers", "layers", "readers", "rules", "sections", "findings",
-    "commands",
+    "workloads", "engines", "launchers", "schedulers", "layers", "readers", "rules", "applications",
+    "sections", "findings", "commands",
 ]  # fmt: skip
 
 
@@ -52,6 +52,8 @@ class Subject:
     """Trace formats (`traces.readers.base.readers`)."""
     rules: tuple[str, ...] = ()
     """Rules that make findings of traces (`traces.findings.base.rules`)."""
+    applications: tuple[str, ...] = ()
+    """Programs that placement is tested on (`placement.applications.base.applications`)."""
     sections: tuple[str, ...] = ()
     """Sections of the report (`report.sections.base.sections`)."""
     findings: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ def two(new_project: Callable[[str], Project], tmp_path: Path) -> Iterator[Proje
     memory = f"/dev/shm/{tmp_path.parent.name}-{tmp_path.name}"
     project.site(f"""
         site: local
-        launcher: auto
+        launcher: fork
         processes_per_node: 2
         storages:
           main:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tiercel.advice.answer import Advice, IoCost
 from tiercel.advice.document import document, moves_of
@@ -13,6 +15,7 @@ from tiercel.advice.measured import Measured
 from tiercel.advice.trial import Trial
 from tiercel.advice.units import Unit
 from tiercel.advice.ways import AGAIN, HOME, Way
+from tiercel.report.advice.terminal import print_advice
 from tiercel.site.model import Site, Storage
 
 
@@ -70,3 +73,14 @@ def test_a_gain_that_copying_eats_is_told_with_the_runs_that_it_takes() -> None:
     # Where it is advised, or lives there at no cost, there is nothing to add.
     advised = document(advice(Unit("/in", Path("/in"), True, ("/in/f",), "disk", size=9)))
     assert advised["verdict"]["but_for_copying"] is None and "copying, " not in " ".join(advised["answer"])
+
+
+def test_the_plan_s_commands_are_words_of_a_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    """A project's folder may have a space in its name; the line is there to be pasted."""
+    print_advice(
+        advice(Unit("/w", Path("/w"), True, ("/w/f",), "disk", size=9)), Path("p"), Path("/my own/a.json")
+    )
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Plan: ")]
+    first, last = line.removeprefix("Plan: ").split(", run the program, ")
+    assert shlex.split(first) == ["sh", "/my own/plan/stage.sh", "in"]
+    assert shlex.split(last) == ["sh", "/my own/plan/stage.sh", "out"]

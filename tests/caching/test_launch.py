@@ -11,6 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
+from tiercel.caching.launch import environment_for
+
 from ..cli.test_bad_input import asked
 from .conftest import Node, needs_connector
 
@@ -98,3 +100,56 @@ def test_counts_need_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     code, out, err = asked(["cache", "run", "--stats", "--", "true"])
     assert (code, out) == (2, "") and "--stats: needs a file" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_asked_for_comes_before_variables_and_these_before_the_default(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--size had no effect where HDF5_CACHE_STORAGE_SIZE was set, nor --write beside HDF5_CACHE_WR."""
+    monkeypatch.setenv("HDF5_CACHE_STORAGE_SIZE", "1GiB")
+    monkeypatch.setenv("HDF5_CACHE_WR", "no")
+    monkeypatch.delenv("HDF5_VOL_CONNECTOR", raising=False)
+    asked = environment_for(node.local, {"size": 2 << 30, "write": True})
+    assert (asked["HDF5_CACHE_STORAGE_SIZE"], asked["HDF5_CACHE_WR"]) == (str(2 << 30), "yes")
+    left = environment_for(node.local, {})
+    assert (left["HDF5_CACHE_STORAGE_SIZE"], left["HDF5_CACHE_WR"], left["HDF5_CACHE_RD"]) == (
+        "1GiB",
+        "no",
+        "yes",
+    )
+
+
+def test_a_connector_that_the_user_set_up_is_kept(node: Node) -> None:
+    """As the message on another connector says; its file counts, but for what is asked."""
+    settings = node.base / "SSD.cfg"
+    settings.write_text("HDF5_CACHE_WR: no\nHDF5_CACHE_RD: no\n")
+    env = {"HDF5_VOL_CONNECTOR": f"tiercel_cachevol config={settings}"}
+    run = ("run", "--storage", str(node.local), "--stats", str(node.stats_file))
+    assert cache(*run, "--", sys.executable, "-c", PROGRAM, folder=node.base, env=env).returncode == 0
+    assert node.counts()["staged_writes"] + node.counts()["direct_bytes"] == 0
+    node.stats_file.unlink()
+    assert (
+        cache(*run, "--write", "--", sys.executable, "-c", PROGRAM, folder=node.base, env=env).returncode == 0
+    )
+    assert node.counts()["staged_bytes"] + node.counts()["direct_bytes"] >= 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("print('no HDF5 at all')", False),
+        (PROGRAM, True),
+        (f"import os; {PROGRAM}; os._exit(0)", True),  # past the end of HDF5, which writes the counts
+    ],
+)
+def test_a_program_that_never_loaded_the_connector_is_told(node: Node, code: str, loaded: bool) -> None:
+    done = cache("run", "--storage", str(node.local), "--", sys.executable, "-c", code, folder=node.base)
+    assert done.returncode == 0
+    assert ("no process on this node loaded the connector" in done.stderr) is not loaded
+
+
+def test_counts_that_cannot_be_written_are_no_sign_of_a_program_without_the_connector(node: Node) -> None:
+    env = {"HDF5_CACHE_STATS": str(node.base / "nowhere" / "counts")}
+    done = cache("run", "--storage", str(node.local), "--", "true", folder=node.base, env=env)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "nowhere/counts" in done.stderr

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pandas as pd
+import pytest
 
 from tests.conftest import Project
+from tiercel.engines.hdf5_library import HOW, hdf5_library
 
 from .conftest import needs_connector
 
@@ -67,6 +69,91 @@ def test_a_study_with_and_without_the_layer(project: Project) -> None:
     assert list(pd.read_csv(figures / "caching-epochs-stream-1.csv")["epoch"]) == [1, 2, 3, 1, 2, 3]
     left = list(project.results.rglob("cachevol-stats.jsonl"))
     assert len(left) == 4  # the layer's counts lie in the raw folder of each run through it
+
+
+TOGETHER = """
+study: together
+title: One file of all processes
+engines: [h5kernel]
+stacks:
+  - storage: all
+  - {storage: all, layers: [{layer: cachevol, options: {adaptive: false, quiet: 0}}]}
+repetitions: {minimum: 1, maximum: 1, target: 0.5}
+twins: false
+timeout: 120s
+experiments:
+  checkpoint:
+    processes_per_node: [1, 2]
+    workloads:
+      write:
+        operation: hdf5-checkpoint
+        layout: shared
+        collective: true
+        steps: 2
+        datasets: 2
+        dataset_size: 1MiB
+        compute: 50ms
+  stream:
+    processes_per_node: [2]
+    workloads:
+      read:
+        operation: hdf5-stream
+        divided: true
+        samples: 100
+        sample_size: 64KiB
+        batch: 7
+        epochs: 3
+        pattern: random
+"""
+
+
+def test_processes_that_share_a_file_with_and_without_the_layer(project: Project) -> None:
+    """Each has a part of each dataset; together they read all samples once. What they write is staged."""
+    library = hdf5_library()
+    if library is None or not library.parallel:
+        pytest.skip(f"no HDF5 with MPI: {HOW}")
+    project.study("together", TOGETHER)
+    done = project.tiercel("evaluate", "--study", "together")
+    assert done.returncode == 0, done.stderr
+    rows = pd.read_parquet(project.results / "observations.parquet")
+    assert set(rows["layer"].str.split().str[0]) == {"none", "cachevol"}
+    assert set(rows["launcher"]) != {"fork"} and set(rows["layout"]) == {"shared"}
+    for _, group in rows.groupby("layer"):
+        moved = {(r.operation, r.processes): r.bytes_moved for r in group.itertuples()}
+        part, samples = 2 * 2 * 1024**2, 100 * 65536  # steps, datasets; all samples
+        assert moved == {
+            ("hdf5-write", 1): part, ("hdf5-write", 2): 2 * part,
+            ("hdf5-read-first", 2): samples, ("hdf5-read-later", 2): 2 * samples,
+        }  # fmt: skip
+    staged, hits = 0, 0
+    for stats in project.results.rglob("cachevol-stats.jsonl"):
+        counts = [json.loads(line) for line in stats.read_text().splitlines()]
+        staged += sum(each["staged_together"] for each in counts)
+        hits += sum(each["hit_bytes"] for each in counts)
+    assert staged > 0 and hits > 0
+    figures = project.results / "report" / "figures"
+    over = pd.read_csv(figures / "caching-processes-checkpoint.csv")
+    assert sorted(over["processes"]) == [1, 1, 2, 2]
+    assert list(pd.read_csv(figures / "caching-epochs-stream-2.csv")["epoch"]) == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "says"),
+    [
+        (
+            "processes_per_node: [1, 2]",
+            "launcher: fork",
+            "checkpoint.launcher: fork has no MPI, which write needs",
+        ),
+        ("layout: shared", "layout: file-per-process", "collective needs layout: shared"),
+        ("batch: 7", "batch: 100", "1 batches are fewer than 2 processes"),
+    ],
+)
+def test_what_processes_cannot_share(project: Project, was: str, becomes: str, says: str) -> None:
+    project.study("together", TOGETHER.replace(was, becomes))
+    done = project.tiercel("plan", "--study", "together")
+    assert says in " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == (0 if "fewer" in says else 2)
 
 
 TRAINING = """

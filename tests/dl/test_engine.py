@@ -173,3 +173,15 @@ def test_the_trace_gives_the_same_overlap(tmp_path: Path, name: str) -> None:
         assert {"TorchFramework.compute", "TorchDataset.__getitem__", "ImageReader.read_index"} <= names
     summary = json.loads((output / "summary.json").read_text())
     assert summary["scale"]["asked"] == 0.02
+
+
+def test_a_trace_is_of_one_run(tmp_path: Path) -> None:
+    """A second run into the same folder, of fewer processes: what the first one left is not in its trace."""
+    workload = DeepLearningWorkload.model_validate({
+        "operation": "deep-learning", "workload": "cosmoflow-vast", "scale": 0.005,
+        "overrides": {"train.epochs": 1, "train.computation_time": 0},
+    })  # fmt: skip
+    for processes in (2, 1):
+        run_once(workload, "dlkernel", tmp_path, tmp_path, processes=processes, trace=True)
+        ranks = IOFrame.from_dftracer(tmp_path / "trace").overlap().index.tolist()
+        assert ranks[:-1] == list(range(processes))  # and "all"

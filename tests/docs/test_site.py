@@ -113,7 +113,7 @@ def _samples() -> Iterator[tuple[Path, list[str]]]:
     ("page", "words"), list(_samples()), ids=lambda v: v.name if isinstance(v, Path) else " ".join(v)
 )
 def test_samples_name_commands_and_options_that_there_are(page: Path, words: list[str]) -> None:
-    command: Any = typer.main.get_command(app)
+    command = _whole_command()
     rest = words[1:]
     while rest and rest[0] in getattr(command, "commands", {}):
         command = command.commands[rest.pop(0)]

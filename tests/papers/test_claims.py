@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -14,8 +15,8 @@ from tiercel.papers import measure as measuring
 from tiercel.papers.book import Found, digest_of, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Answer, Statement
-from tiercel.papers.readings import Figure, reading_of
-from tiercel.papers.verdicts import decided, is_stale, row, told_ours, verdict_of
+from tiercel.papers.readings import Figure, digest_of_reading, reading_of
+from tiercel.papers.verdicts import decided, is_stale, row, told, told_ours, verdict_of
 
 from ..cli.test_bad_input import asked
 
@@ -48,6 +49,8 @@ def test_an_interval_decides_where_all_of_it_holds_or_fails() -> None:
     assert decided(answer(), 3.9, 4.1) and decided(answer(), 4.3, 9) and decided(answer(), 3.8, 4.2)
     assert not decided(answer(), 3.7, 4.1) and not decided(answer(), 3.9, 4.3)
     assert not decided(answer(at_most=None), 3.7, 9) and decided(answer(at_most=None), 3.9, 9)
+    assert told("1.0 (10.85 to 10.80 GB/s)", "x") == "1.0 x (10.85 to 10.80 GB/s)"
+    assert told("above 1", "x") == "above 1 x" and told("2 (5 for 10 ms)", "none") == "2 (5 for 10 ms)"
     assert told_ours({"ours": 4.0, "low": 3.9, "high": 4.123, "unit": "x"}) == "4 x (3.9–4.12)"
     assert told_ours({"ours": 4.0, "low": None, "high": None, "unit": "x"}) == "4 x"
 
@@ -95,6 +98,29 @@ def test_a_figure_is_stale_when_its_sources_or_its_command_change(tmp_path: Path
     assert is_stale(answer(rests_on=["gone"]), mine, tmp_path) is None
 
 
+def test_a_figure_is_stale_when_it_is_read_in_another_way(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    mine = found(4, digest_of(["src"], tmp_path) or "")
+    assert is_stale(answer(), mine, tmp_path, "now") is False  # of a book that did not keep it
+    mine = mine.model_copy(update={"reading": "then"})
+    assert is_stale(answer(), mine, tmp_path, "then") is False
+    assert is_stale(answer(), mine, tmp_path, "now") is True
+
+
+def test_the_digest_of_a_reading_is_of_its_code_and_of_what_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: digest_of_reading(name) for name in ("themis-01", "themis-21", "cache-21")}
+    assert len(set(before.values())) == 3 and digest_of_reading("vast-01") is None
+    source = inspect.getsource
+
+    def changed(old: str, new: str) -> list[str]:
+        monkeypatch.setattr(inspect, "getsource", lambda thing: source(thing).replace(old, new))
+        return [name for name, digest in before.items() if digest_of_reading(name) != digest]
+
+    assert changed('c["contest"] == name', 'c["contest"] != name') == ["themis-01"]  # in what it calls
+    assert changed("0.8 <= found", "0.7 <= found") == ["cache-21"]
+    assert changed("The lower throughput of", "The least of") == []  # words
+
+
 def test_every_statement_has_an_answer_or_a_reason(checkout: Path) -> None:
     for paper in load_papers():
         for statement in paper.statements:
@@ -105,9 +131,15 @@ def test_every_statement_has_an_answer_or_a_reason(checkout: Path) -> None:
                 assert digest_of(statement.answer.rests_on, checkout), statement.id
 
 
-def test_the_book_has_answers_of_statements_alone() -> None:
-    asked_for = {s.id for p in load_papers() for s in p.statements if s.answer.command}
-    assert set(read_book()) <= asked_for
+def test_the_book_has_answers_of_statements_alone(checkout: Path) -> None:
+    """What a command no longer answers counts for nothing, and goes when next something is measured."""
+    every = {s.id: (p, s) for p in load_papers() for s in p.statements}
+    book = read_book()
+    assert set(book) <= set(every)
+    paper, statement = every["vast-20"]  # of a formula
+    assert not statement.answer.command
+    told = row(paper, statement, {"vast-20": found(99)}, checkout)
+    assert told["ours"] == pytest.approx(1 / 14.5) and told["date"] is None
 
 
 def test_readings_by_hand() -> None:
@@ -125,18 +157,29 @@ def test_readings_by_hand() -> None:
     assert read("themis-03", bench) == pytest.approx(0.48 / 0.52)
     assert read("themis-04", bench) == pytest.approx(3)
 
-    def simulated(scheduler: str, throughput: float, deviation: float) -> dict[str, object]:
-        jobs = [
-            {"name": "first", "standard_deviation": 9},
-            {"name": "second", "standard_deviation": deviation},
-        ]
-        return {"scheduler": scheduler, "throughput": throughput, "phases": [{}, {"jobs": jobs}]}
+
+def test_readings_of_simulations() -> None:
+    def simulated(scheduler: str, alone: float, deviation: float) -> dict[str, object]:
+        """Return three phases: one job alone, 10 more in all beside the second, which deviates, and alone."""
+        first = {"name": "first", "standard_deviation": 9}
+        both = [first, {"name": "second", "standard_deviation": deviation}]
+        phases = [{"throughput": total, "jobs": jobs}
+                  for total, jobs in ((alone, [first]), (alone + 10, both), (alone, [first]))]  # fmt: skip
+        return {"scheduler": scheduler, "phases": phases}
 
     three = {"simulations": [
-        simulated("token", 110, 3), simulated("gift-published", 100, 4), simulated("tbf-published", 88, 6),
+        simulated("token", 100, 3), simulated("gift-published", 90, 4), simulated("tbf-published", 20, 6),
     ]}  # fmt: skip
-    assert read("themis-06", three) == pytest.approx(10)  # against 100, the better of the others
+    assert read("themis-06", three) == pytest.approx(10)  # 110 against GIFT's 100; TBF's cap is an input
     assert read("themis-07", three) == pytest.approx(25)  # 3 of 4, and 3 of 6
+
+    def servers(interval: float, fair_at: float | None) -> dict[str, object]:
+        series = [{"time_s": n * interval, "job": job} for job in (1, 2) for n in range(4)]
+        return {"simulations": [{"series": series, "phases": [{"time_to_fairness_s": fair_at}]}]}
+
+    assert read("themis-12", [servers(0.05, 0.15), servers(0.5, 0.5)]) == pytest.approx(3)
+    with pytest.raises(TypeError):  # no figure, which `measure` says
+        read("themis-12", [servers(0.05, 0.05), servers(0.5, None)])
 
 
 def read(name: str, printed: object) -> float:
@@ -184,18 +227,33 @@ def test_what_is_felt_of_a_difference_is_of_many_epochs() -> None:
 
 
 def test_readings_of_settings_tried() -> None:
+    def gain(settings: dict[str, object], ratio: float) -> dict[str, object]:
+        return {"settings": settings, "ratio": ratio, "low": 0.9 * ratio, "high": 1.1 * ratio}
+
     def tried(buffer: float, readers: float, gzip: float) -> dict[str, object]:
         return {"tried": [
-            {"settings": {"reader.transfer_size": 65536}, "ratio": 0.1},
-            {"settings": {"reader.transfer_size": 1048576}, "ratio": buffer},
-            {"settings": {"reader.read_threads": 8}, "ratio": readers},
-            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 9}, "ratio": 0.2},
-            {"settings": {"dataset.compression": "gzip", "dataset.compression_level": 4}, "ratio": gzip},
+            gain({"reader.transfer_size": 65536}, 0.1),
+            gain({"reader.transfer_size": 1048576}, buffer),
+            gain({"reader.read_threads": 8}, readers),
+            gain({"dataset.chunk_size": 4096}, 2 * gzip),
+            gain({"dataset.chunk_size": 65536}, 3 * gzip),
+            gain({"dataset.compression": "gzip", "dataset.compression_level": 9}, 0.2),
+            gain({"dataset.compression": "gzip", "dataset.compression_level": 4}, gzip),
         ]}  # fmt: skip
 
     both = [tried(1.3, 1.0, 0), tried(1.2, 1.4, 0)]
-    assert read("dlio-02", both) == 1.2 and read("dlio-03", both) == 1.0
-    assert read("dlio-07", tried(0, 0, 0.9)) == 0.9
+    assert figure("dlio-02", both) == Figure(1.2, 0.9 * 1.2, 1.1 * 1.2)
+    assert figure("dlio-03", both).value == 1.0
+    assert figure("dlio-07", tried(0, 0, 0.9)).value == 0.9
+    assert figure("dlio-05", tried(0, 0, 2)).value == 6  # the best of two
+
+
+def figure(name: str, printed: object) -> Figure:
+    reading = reading_of(name)
+    assert reading is not None
+    found = reading(printed)
+    assert isinstance(found, Figure)
+    return found
 
 
 def test_readings_of_ceilings() -> None:
@@ -208,11 +266,8 @@ def test_readings_of_ceilings() -> None:
         ]
 
     vast = rows("vast", "ml", (1, 1), (16, 16), (32, 25), (64, 25)) + rows("gpfs", "ml", (1, 50))
+    vast += rows("vast", "ml", (1, 99), experiment="fsync")
     assert read("vast-04", {"ceilings": [{"before": None, "after": row} for row in vast]}) == 32
-    links = rows("vast", "analytics", (1, 12.5), experiment="fsync") + rows(
-        "gpfs", "analytics", (1, 25), experiment="fsync"
-    )
-    assert read("vast-20", {"ceilings": links}) == 0.5
     summit = rows("nvme", "scientific", (128, 256)) + rows("gpfs", "scientific", (128, 512))
     assert read("cache-07", {"ceilings": summit}) == 256  # 2 of each node's own, 512 of all
 
@@ -236,9 +291,69 @@ def test_readings_of_placement() -> None:
     ]
     assert read("prism-03", {"importances": ranks}) == 2
     tree = {"decision-tree": {"random": {"accuracy": 0.9}}}
-    applications = {"total": {"chosen": {"accuracy_where_differ": 1.0}}}
+    groups = [{"best": best, "differ": differ} for best, differ in (("disk", True), ("memory", True))]
+    applications = {"total": {"chosen": {"accuracy_where_differ": 1.0}}, "rows": groups}
     evaluated = {"sweep": {"models": tree}, "applications": applications}
     assert read("prism-01", evaluated) == 90 and read("prism-02", evaluated) == 100
+    groups[0]["differ"] = False  # now memory is the faster one wherever they differ
+    with pytest.raises(ValueError, match="any guess gets right"):
+        read("prism-02", evaluated)
+
+
+def test_readings_of_caching() -> None:
+    def row(ratio: float, cached: float, plain: float, noise: float) -> dict[str, object]:
+        of_plain = cached / plain
+        return {
+            "compute_ratio": ratio, "cached": cached, "of_plain": of_plain, "noise": noise,
+            "of_plain_interval": [of_plain - 0.02, of_plain + 0.01],
+        }  # fmt: skip
+
+    def stream(order: str, kept: bool, later: float, first: float) -> dict[str, object]:
+        return {
+            "order": order, "base_page_cache": kept, "later_of_plain": later, "noise": 1.0,
+            "first_epoch_of_plain": first, "first_epoch_of_plain_interval": [first - 0.1, first + 0.2],
+        }  # fmt: skip
+
+    def bench(*cached: float, without: float = 30.0, noise: float = 1.0) -> dict[str, object]:
+        rows = [row(n / 2, rate, 100, noise) for n, rate in enumerate(cached)]
+        streams = [
+            stream("shuffled", True, 9, 1.0),
+            stream("sequential", False, without, 0.7),
+            stream("sequential", True, 1.2, 0.8),
+        ]
+        return {"checkpoint": {"rows": rows[::-1]}, "stream": streams}
+
+    assert read("cache-02", bench(95, 200, 380)) == 0.25
+    assert read("cache-02", bench(100, 100, 100)) == 1  # nothing is ever hidden: as without the connector
+    assert read("cache-21", bench(95, 200)) == 1.2
+    direct, first = figure("cache-20", bench(95, 200, 380)), figure("cache-06", bench(95, 200))
+    assert (direct.value, direct.low, direct.high) == pytest.approx((0.95, 0.93, 0.96))
+    assert (first.value, first.low, first.high) == pytest.approx((0.8, 0.7, 1.0))  # the middle of three
+    for name in ("cache-06", "cache-20"):
+        with pytest.raises(ValueError, match="too busy"):
+            figure(name, bench(95, 200, noise=0.6))
+    with pytest.raises(ValueError, match="served nothing"):
+        read("cache-21", bench(95, 200, without=1.0))
+
+
+def test_nothing_holds_that_would_without_what_it_is_about() -> None:
+    """What these figures are where the connector does nothing, all is computation, or nothing is hidden."""
+    nothing = {
+        **dict.fromkeys(("cache-02", "cache-06", "cache-20", "vast-17"), 1),
+        **dict.fromkeys(("dlio-02", "dlio-03", "dlio-05", "dlio-06", "dlio-07"), 1),
+        **dict.fromkeys(("themis-10", "vast-16"), 1),
+        **dict.fromkeys(("themis-06", "themis-07", "themis-20", "vast-15", "prism-04"), 0),
+        **dict.fromkeys(("themis-01", "themis-02", "themis-03"), 2),  # twice as many processes
+        "cache-01": 0.05,
+        "vast-14": 100,
+        "themis-04": 100 / 3 - 25,  # a quarter each
+        "themis-05": 100 * 4 / 13,  # by processes
+        "themis-11": 100,
+        "themis-13": 25,
+    }
+    statements = {s.id: s for p in load_papers() for s in p.statements}
+    for name, ours in nothing.items():
+        assert verdict_of(statements[name].answer, found(ours)) == "fails", name
 
 
 def test_readings_of_programs_beside_others() -> None:
@@ -315,15 +430,18 @@ def measured(
 
 
 def test_measuring_enters_what_the_command_gave(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write_book({name: found(1) for name in ("themis-02", "vast-20", "gone-01")}, tmp_path / "answers.json")
     jobs = [{"job": "big", "measured": 0.8}, {"job": "small", "measured": 0.2}]
     printed = json.dumps({"sharing": [{"contest": "size-fair 4:1", "jobs": jobs}]})
     # 1 is bench's code where a target of its own was missed: the figure is one all the same.
     statement, book, failed = measured(monkeypatch, tmp_path, f"print({printed!r}); raise SystemExit(1)")
     assert failed == []
+    assert set(read_book(book)) == {"themis-01", "themis-02"}  # no command answers the others
     mine = read_book(book)["themis-01"]
     assert mine.ours == pytest.approx(4) and mine.command == COMMAND
+    assert mine.reading == digest_of_reading("themis-01")
     assert verdict_of(statement.answer, mine) == "holds"
-    assert is_stale(statement.answer, mine, tmp_path) is False
+    assert is_stale(statement.answer, mine, tmp_path, mine.reading) is False
 
 
 @pytest.mark.parametrize(
@@ -368,6 +486,12 @@ def test_the_command() -> None:
         assert set(by_how) <= {"measured", "simulated", "topology", "published"}
     code, out, _ = asked(["claims", "themis-01"])
     assert code == 0 and "at least 3.8 and at most 4.2" in out and COMMAND in out
+    for word in ("vast", "VAST", "004"):
+        code, out, _ = asked(["claims", word, "vast-01", "--json"])
+        names = [r["id"] for r in json.loads(out)["statements"]]
+        assert code == 0 and len(names) == 18 and all(name.startswith("vast-") for name in names)
+    _, _, err = asked(["claims", "themis-99"])
+    assert "did you mean themis-" in err and len(err) < 100  # and not the names of all
     for words in (["claims", "themis-99"], ["claims", "--measure", "vast-01"]):
         code, out, err = asked(words)
         assert code == 2 and out == "" and err.count("\n") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,17 +18,20 @@ from tiercel.errors import UserError
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item
 from tiercel.runs.planning import make_plan
+from tiercel.site.load import load_site
 from tiercel.site.simulated import simulated_name
+from tiercel.study.load import load_study
 
 from ..cli.test_bad_input import COMMAND, asked
 
-#: Counted in the papers from their first to their last page: figures, tables, listings, numbered equations.
+#: Counted in the papers from their first to their last page: figures, numbered listings and equations; tables
+#: and what has no number: a formula, applications measured without a figure, listings outside of figures.
 COUNTED = {
-    "000": (15, [], 0, 0),
-    "001": (14, [], 1, 1),
-    "002": (5, ["Table I", "Table II", "Table III"], 0, 1),
-    "003": (17, ["Table I"], 0, 0),
-    "004": (6, ["Table I"], 0, 0),
+    "000": (15, 0, 0, ["Equation of V.B", "Application 7", "Application 8"]),
+    "001": (14, 1, 1, []),
+    "002": (5, 0, 1, ["Table I", "Table II", "Table III", "Listings of III.D"]),
+    "003": (17, 0, 0, ["Table I"]),
+    "004": (6, 0, 0, ["Table I"]),
 }
 #: Statements of each paper: 69 in all.
 STATEMENTS = {"000": 12, "001": 17, "002": 12, "003": 10, "004": 18}
@@ -74,8 +78,8 @@ def parsed(command: str) -> tuple[list[str], dict[str, Any]] | None:
 
 def test_no_item_of_a_paper_is_missing() -> None:
     for paper in load_papers():
-        figures, tables, listings, equations = COUNTED[paper.paper]
-        wanted = {f"Figure {n}" for n in range(1, figures + 1)} | set(tables)
+        figures, listings, equations, named = COUNTED[paper.paper]
+        wanted = {f"Figure {n}" for n in range(1, figures + 1)} | set(named)
         wanted |= {f"Listing {n}" for n in range(1, listings + 1)}
         wanted |= {f"Equation {n}" for n in range(1, equations + 1)}
         assert {i.item for i in paper.items} == wanted, paper.paper
@@ -201,3 +205,37 @@ def test_the_command_prints_one_paper_all_of_them_and_no_other() -> None:
     assert "2 of the measured ones can be simulated" in out
     code, out, err = asked(["papers", "005"])
     assert code == 2 and out == "" and err.count("\n") == 1 and "004" in err
+
+
+def test_commands_within_words_are_tiercels_too() -> None:
+    """Those in backquotes: where an item is drawn, what it lacks, and why a statement has its answer."""
+    texts = [text for _, item in items() for text in (item.figure, item.lacks)]
+    texts += [s.answer.why for p in load_papers() for s in p.statements]
+    found = sorted({c for text in texts for c in re.findall(r"`(tiercel [^`]+)`", text)})
+    assert len(found) > 10
+    for command in found:
+        stated = command.replace("--real", "imagenet --real")  # an option is named, not a whole command
+        known = parsed(stated) or parsed(f"{stated} -- true")
+        assert known is not None, command
+
+
+def test_prose_is_as_wide_as_the_terminal_and_commands_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    _, out, _ = asked(["claims"])
+    assert all(len(line) <= 72 for line in out.splitlines()[:-2])  # what is counted ends it
+    for words in (["papers", "dlio"], ["claims", "dlio-06", "vast-20"]):
+        _, out, _ = asked(words)
+        long = [line for line in out.splitlines() if len(line) > 72]
+        assert long and all(re.match(r"  [a-z ]+ tiercel ", line) for line in long), long
+        starts = [re.match(r" +(tiercel .*)", line) for line in out.splitlines()]
+        assert not any(starts)  # no command is broken at its name
+
+
+def test_a_study_is_on_the_file_system_that_its_paper_measured(checkout: Path) -> None:
+    """Theta had several: DLIO's peak of 240 GB/s is theta-fs0's, Cache VOL's 650 GB/s are Eagle's."""
+    theta = load_site("theta", checkout)
+    peaks = {name: storage.topology[0].bandwidth for name, storage in theta.storages.items() if name != "ssd"}
+    assert peaks == {"fs0": 240e9, "lustre": 650e9}
+    for name in ("dlio-2021", "dlio-2021-optimise", "dlio-2021-scaling"):
+        study = load_study(name, checkout)
+        assert {str(s) for each in study.experiments for s in study.stacks_of(each)} == {"fs0"}, name

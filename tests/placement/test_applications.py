@@ -3,14 +3,19 @@ real engine."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tiercel.errors import UserError
 from tiercel.launchers import resolve
+from tiercel.placement.applications import applications, base
 from tiercel.placement.applications.lammps import Lammps
 from tiercel.placement.applications.measure import available, measure
+from tiercel.placement.applications.own import OwnCommand
 from tiercel.placement.applications.parallel import HaccIO, Stencil
 from tiercel.placement.applications.truth import load_samples
 from tiercel.programs import program
@@ -20,6 +25,7 @@ from tiercel.runs.tracing import preload_library
 from tiercel.site.model import Site, Storage
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.plan import Run
+from tiercel.subjects import Subject, fill
 
 from ..conftest import needs_iokernel
 
@@ -57,6 +63,57 @@ def test_applications_run_once_and_give_samples_on_every_system(tmp_path: Path, 
     assert unpacked["files"] == 400
     assert unpacked["repetitions:one"] == unpacked["repetitions:two"] == 2
     assert more["notes"] == []
+
+
+SCRIPT = 'head -c 100000 "$0/in put" > "$0/out\n1"; cat "$0/in put" > /dev/null'
+PREPARE = ["dd", "if=/dev/zero", "of={folder}/in put", "bs=300000", "count=1", "status=none"]
+
+
+@needs_tools
+def test_a_program_of_ones_own_is_an_application(tmp_path: Path, site: Site) -> None:
+    """It writes 100,000 bytes and reads them (head: a little more) and then 300,000."""
+    results = tmp_path / "results"
+    own = OwnCommand(["sh", "-c", SCRIPT, "{folder}"], PREPARE, "mine")
+    ran = list(measure(site, results, repetitions=1, own=own))
+    assert [reason for *_, reason in ran] == ["", ""]
+    assert list(measure(site, results, repetitions=1, own=own)) == []
+    table, more = load_samples(results, ["one", "two"], tmp_path / "cache")
+    assert more["notes"] == [] and set(table["application"]) == {"mine"}
+    by_file = {str(name).partition("/")[2]: row for name, row in table.iterrows()}
+    assert by_file["out\n1"]["bytes"] == 100_000
+    assert 400_000 <= by_file["in put"]["bytes"] < 500_000  # head reads whole buffers
+    again = OwnCommand(["sh", "-c", "exit 3", "{folder}"], PREPARE, "mine")
+    failed = [reason for *_, reason in measure(site, results, repetitions=1, own=again)]
+    assert failed == ["exit code 3: "] * 2  # another command: what was measured is not its own
+    broken = OwnCommand(["true", "{folder}"], ["sh", "-c", "echo no input; exit 1"], "mine")
+    failed = [reason for *_, reason in measure(site, results, repetitions=1, own=broken)]
+    assert failed == ["its preparation: exit code 1: no input"] * 2
+
+
+def test_names_of_ones_own_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "my prog.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert OwnCommand(["./my prog.sh", "{folder}"]).name == "my-prog-sh"
+    for words, name, said in (
+        (["tar", "{folder}"], "", "an application is called tar already"),
+        (["true", "{folder}"], "a/b", "letters, digits"),
+        (["true"], "", "no word of the command is or has {folder}"),
+        (["no-such-program", "{folder}"], "x", "no such program on PATH"),
+    ):
+        with pytest.raises(UserError, match=said):
+            OwnCommand(words, name=name)
+
+
+def test_applications_are_found_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this folder, as the page says; and in packages whose subject names them."""
+    found = applications.names()
+    assert {"git", "hacc", "lammps", "sort", "sqlite", "stencil", "tar"} <= set(found)
+    module = ModuleType("their_application")
+    monkeypatch.setitem(sys.modules, "their_application", module)
+    monkeypatch.setattr("tiercel.subjects.subjects", lambda: (Subject(applications=("their_application",)),))
+    assert module in fill("applications", base.__name__)
 
 
 def test_what_is_not_installed_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +172,7 @@ def test_without_mpi_parallel_programs_are_left_out_and_so_are_parallel_variants
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Lammps, "missing", lambda _self: None)
-    monkeypatch.setattr("tiercel.placement.applications.measure._lacks_tracer", lambda _application: None)
+    monkeypatch.setattr("tiercel.placement.applications.measure.lacks_tracer", lambda _application: None)
     found, notes = available(["lammps", "hacc"], resolve("fork"))
     assert list(found) == ["lammps"]
     assert notes == [

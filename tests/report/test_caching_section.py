@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from tiercel.caching.section import Pair, _advice, _pairs, pays_from
+from tiercel.caching.section import Pair, _advice, _pairs, pays_from, told_apart
 from tiercel.caching.section_figures import epochs_of
 
 
@@ -49,12 +49,25 @@ def test_what_could_be_chance_is_no_advice() -> None:
     write = replace(pair("hdf5-write", 100, 300), sure=False)
     first, later = replace(pair("hdf5-read-first", 100, 50), sure=False), pair("hdf5-read-later", 100, 400)
     assert list(_advice([write, first, later])) == [
-        "Disk, Shuffled: undecided; writes at 3.00 of plain HDF5's bandwidth could be chance.",
         "Disk, Shuffled: worth turning on for many epochs, later ones 4.0 times plain HDF5; "
         "what the first one costs is undecided, so from which epoch it pays, too.",
+        "Disk: undecided, as what was measured could be chance (times the bandwidth of plain HDF5): "
+        "Shuffled (writes 3.00).",
     ]
     (said,) = _advice([replace(first, sure=True), replace(later, sure=False)])
-    assert said.startswith("Disk, Shuffled: undecided; later epochs at 4.00")
+    assert said.endswith(": Shuffled (later epochs 4.00).")
+
+
+def test_titles_tell_pairs_apart() -> None:
+    """Two experiments have one of the same title, one of them at two scales; another title stands alone."""
+    one = replace(pair("hdf5-write", 100, 300), workload="own/write/1/", title="Write")
+    two = replace(one, workload="together/write/1/")
+    four = replace(one, workload="together/write/4/")
+    other = replace(one, workload="own/read/1/", title="Other")
+    found = told_apart(iter([one, two, four, other]), str.capitalize)
+    assert [p.title for p in found] == [
+        "Own: Write", "Together: Write (1 process)", "Together: Write (4 processes)", "Other",
+    ]  # fmt: skip
 
 
 def test_an_epoch_takes_as_long_as_its_slowest_process(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,8 @@ from tiercel.sharing.own_command import own_command
 from tiercel.sharing.servers_experiment import global_shares, servers_experiment
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 from tiercel.sharing.workload_servers import SharingServersWorkload
+
+from ..cli.test_bad_input import asked
 
 NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
 built = pytest.mark.skipif(find_programs() is None, reason=NOT_BUILT)
@@ -241,6 +245,109 @@ def test_a_command_of_ones_own_under_two_policies(tmp_path: Path) -> None:
     assert fifo["entitled"] is None  # first come, first served entitles nobody
     assert fair["entitled"] == pytest.approx(0.75)  # 3 nodes and 1
     assert list(tmp_path.iterdir()) == []  # nothing is left on the storage
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and goes on: one that nobody waited for is neither."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def through_the_layer(tmp_path: Path, script: str, **keys: object) -> dict[str, object]:
+    """A shell's script under one policy; {folder} in it."""
+    document = {**OWN, "prepare": [], "command": ["sh", "-c", script], **keys}
+    workload = SharingApplicationWorkload.model_validate(document)
+    row: dict[str, object] = own_command(workload, ["job-fair"], tmp_path, repetitions=1)["policies"][0]
+    assert list(tmp_path.iterdir()) == []
+    return row
+
+
+@built
+def test_each_run_finds_its_folder_as_the_first_one_did(tmp_path: Path) -> None:
+    """The second run of what makes a folder, or uses its input up, failed."""
+    row = through_the_layer(
+        tmp_path, "mkdir {folder}/made && mv {folder}/in {folder}/made/", prepare=["touch", "{folder}/in"]
+    )
+    assert row["bytes"] == 0 and row["operations"] > 0  # type: ignore[operator]
+
+
+@built
+def test_what_a_command_leaves_running_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+    """It holds the program's output open, so it was waited for, and counted: 3 s in place of none."""
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    storage = tmp_path / "storage"
+    storage.mkdir()
+    row = through_the_layer(storage, f"sleep 1000 & echo $! >> {pids}/all; echo x > {{folder}}/x", longest=20)
+    assert row["beside_s"] < 10  # type: ignore[operator]
+    left = [int(pid) for pid in (pids / "all").read_text().split()]
+    assert len(left) == 3 and not any(map(runs, left))
+
+
+@built
+def test_a_command_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    pid, storage = tmp_path / "pid", tmp_path / "storage"
+    storage.mkdir()
+    with pytest.raises(UserError, match=r"not done after 1 s: give it more time \(`longest`\)"):
+        through_the_layer(storage, f"sleep 1000 & echo $! > {pid}; wait", longest=1)
+    assert not runs(int(pid.read_text()))
+    assert list(storage.iterdir()) == []
+
+
+@built
+def test_what_a_command_prints_is_not_kept(tmp_path: Path) -> None:
+    """Its last line is, of whichever of both: IOR tells its mistakes on standard output."""
+    with pytest.raises(UserError, match=r"application command: cannot write to data set$"):
+        through_the_layer(tmp_path, "head -c 30000000 /dev/zero; echo; echo cannot write to data set; exit 1")
+    with pytest.raises(UserError, match="application command: was ended by SIGSEGV"):
+        through_the_layer(tmp_path, "kill -SEGV $$")
+    with pytest.raises(UserError, match=r"application command: its preparation: no input$"):
+        through_the_layer(tmp_path, "true", prepare=["sh", "-c", "echo no input; exit 1"])
+
+
+@built
+@pytest.mark.parametrize("ask", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_experiment_leaves_nothing(tmp_path: Path, ask: signal.Signals) -> None:
+    pid, storage = tmp_path / "pid", tmp_path / "storage"
+    storage.mkdir()
+    script = f"echo x > {{folder}}/x; sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait"
+    words = ["share", "experiment", "--data", str(storage), "--", "sh", "-c", script]
+    experiment = subprocess.Popen(
+        [sys.executable, "-m", "tiercel", *words],
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not pid.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    os.killpg(experiment.pid, ask)  # as a terminal does
+    _, said = experiment.communicate(timeout=60)
+    assert experiment.returncode == 130 and "Traceback" not in said
+    assert not runs(int(pid.read_text()))
+    assert list(storage.iterdir()) == []
+
+
+@built
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "true"], "no word of the command is or has {folder}"),
+        (
+            ["--", "go-program", "{folder}"],
+            "is a Go program, which calls the kernel by itself, and jobs are told",
+        ),
+    ],
+)
+def test_what_an_experiment_cannot_measure_is_refused(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go-program"
+    go.write_bytes(Path(sys.executable).resolve().read_bytes()[:4096] + b"\x04\0\0\0Go\0\0")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    code, out, err = asked(["share", "experiment", *words])
+    assert (code, out) == (2, "") and said in err
 
 
 @built

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -193,6 +194,50 @@ def test_a_killed_run_leaves_no_mount(tmp_path: Path) -> None:
     assert list(place.iterdir()) == []  # an ordinary, empty folder
     done = run("--prefix", str(place), "--", "sh", "-c", f"ls {place}; echo again")
     assert (done.returncode, done.stdout) == (0, "again\n"), done.stderr
+
+
+@built
+@pytest.mark.parametrize("front", ["library", pytest.param("mount", marks=mounts)])
+@pytest.mark.parametrize("ask", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_is_asked_to_end_saves_what_it_has(
+    front: str, ask: signal.Signals, tmp_path: Path
+) -> None:
+    """It was killed a quarter of a second after Ctrl-C, and its server ended before it."""
+    place, data = tmp_path / "place", tmp_path / "data"
+    code = (
+        "import signal, sys, time, pathlib\n"
+        f"place = pathlib.Path({str(place)!r})\n"
+        "def save(*_):\n"
+        "    time.sleep(1); place.joinpath('saved').write_text('all'); sys.exit(5)\n"
+        "signal.signal(signal.SIGINT, save); signal.signal(signal.SIGTERM, save)\n"
+        "place.joinpath('begun').write_text('x')\n"
+        "time.sleep(60)"
+    )
+    argv = [*TIERCEL, "share", "run", "--front", front, "--prefix", str(place), "--data", str(data)]
+    child = subprocess.Popen([*argv, "--", sys.executable, "-c", code], start_new_session=True)
+    until = time.monotonic() + 30
+    while not (data / "tree" / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    # A terminal asks all of its group, a scheduler often the first process alone.
+    (os.killpg if ask == signal.SIGINT else os.kill)(child.pid, ask)
+    assert child.wait(30) == 5
+    assert (data / "tree" / "saved").read_text() == "all"
+
+
+@built
+def test_what_the_user_preloads_stays(tmp_path: Path) -> None:
+    gcc = shutil.which("gcc") or shutil.which("cc")
+    if gcc is None:
+        pytest.skip("no C compiler")
+    source, library = tmp_path / "mine.c", tmp_path / "mine.so"
+    source.write_text("int mine = 7;")
+    subprocess.run([gcc, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    script = "import ctypes; print(ctypes.c_int.in_dll(ctypes.CDLL(None), 'mine').value)"
+    done = subprocess.run(
+        [*TIERCEL, "share", "run", "--front", "library", "--", sys.executable, "-c", script],
+        capture_output=True, text=True, env={**os.environ, "LD_PRELOAD": str(library)}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 
 
 @built

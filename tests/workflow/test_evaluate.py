@@ -56,7 +56,8 @@ def started(project: Project) -> dict[str, float]:
     return {raw.run["run"]: raw.record["started"] for raw in RawStore(project.results)}
 
 
-def test_whole_again_and_with_a_further_look(project: Project) -> None:
+def test_whole_again_and_with_a_further_look(new_project: Callable[..., Project]) -> None:
+    project = new_project("scratch", "auto")  # as this machine would have it: by MPI
     first = project.tiercel("evaluate", "--study", "tiny")
     assert first.returncode == 0, first.stderr
     report = project.results / "report" / "index.html"
@@ -234,7 +235,7 @@ def test_failed_runs_are_reported_and_can_be_retried(project: Project) -> None:
 BAD = [
     (
         "site.yaml",
-        "launcher: auto",
+        "launcher: fork",
         "launcher: mpirun9",
         "no launcher named 'mpirun9': did you mean ibrun? (allowed: aprun,",
     ),
@@ -284,7 +285,7 @@ def test_an_mpi_that_does_not_start(project: Project, tmp_path: Path) -> None:
         "from tiercel.cli.main import main; sys.argv = ['tiercel', 'check', '--study', 'tiny']; main()"
     )
     path = project.root / "site-configs" / "local" / "site.yaml"
-    path.write_text(path.read_text().replace("launcher: auto", "launcher: mpiexec"))
+    path.write_text(path.read_text().replace("launcher: fork", "launcher: mpiexec"))
     answer = subprocess.run(
         [sys.executable, "-c", code], cwd=project.root, capture_output=True, text=True, check=False,
         env={**os.environ, "PATH": f"{broken}:{os.environ['PATH']}"},

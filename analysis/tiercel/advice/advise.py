@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 import numpy as np
 import pandas as pd
@@ -98,7 +99,8 @@ def advise(
         except RunFailed as failure:
             why = f"its I/O could not be replayed where its files are: {failure}"
         except KeyboardInterrupt:
-            why = f"interrupted during its first replays; its trace is kept: `tiercel advise {trace}` goes on"
+            kept = quote(str(trace))
+            why = f"interrupted during its first replays; its trace is kept: `tiercel advise {kept}` goes on"
         else:
             told = seen(frame, made.recipe, capture)
             warm, found = _tried(bench, prepared, told, options, capture, trials, began, progress)

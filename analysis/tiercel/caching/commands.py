@@ -41,26 +41,27 @@ def run_program(
     command: Annotated[list[str], typer.Argument(metavar="PROGRAM...", help="After `--`.")],
     storage: Storage = None,
     size: Annotated[str | None, typer.Option(help="Most that may lie there, as 20GiB.")] = None,
-    write: Annotated[bool, typer.Option("--write/--no-write", help="Stage writes.")] = True,
-    read: Annotated[bool, typer.Option("--read/--no-read", help="Cache reads.")] = True,
-    prefetch: Annotated[bool, typer.Option("--prefetch", help="Copy whole files in the background.")] = False,
+    write: Annotated[bool | None, typer.Option("--write/--no-write", help="Stage writes [yes].")] = None,
+    read: Annotated[bool | None, typer.Option("--read/--no-read", help="Cache reads [yes].")] = None,
+    prefetch: Annotated[
+        bool | None, typer.Option("--prefetch/--no-prefetch", help="Copy whole files in the background [no].")
+    ] = None,
     stats: Annotated[Path | None, typer.Option(help="File that gets a line of counts.")] = None,
 ) -> None:
     """Run an unmodified HDF5 program with the connector on.
 
     Example: tiercel cache run --storage /local/scratch -- python train.py
     """
-    from tiercel.caching.launch import node_local, run
+    from tiercel.caching.launch import run
 
-    options: dict[str, bool | int | str] = {"write": write, "read": read, "prefetch": prefetch}
-    limit = size_of("--size", size or None)
-    options |= {} if limit is None else {"size": limit}
+    asked = {"write": write, "read": read, "prefetch": prefetch, "size": size_of("--size", size or None)}
+    options: dict[str, bool | int | str] = {name: value for name, value in asked.items() if value is not None}
     if str(stats) == "--":  # taken for the file's name, and made
         raise UserError("--stats: needs a file, before the -- of the program")
     if stats and not stats.resolve().parent.is_dir():  # the connector could only keep silent about it
         raise UserError(f"--stats {stats}: there is no folder {stats.resolve().parent}")
     options |= {"stats": str(stats.resolve())} if stats else {}
-    raise typer.Exit(run(command, node_local(storage), options))
+    raise typer.Exit(run(command, storage, options))
 
 
 def _show(verb: Verb, found: list[dict[str, Any]], as_json: bool) -> None:

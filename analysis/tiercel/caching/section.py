@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from tiercel.pages.tables import table
+from tiercel.pages.words import count
 from tiercel.report.data import over_scales, stack_key
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.units import format_bandwidth
@@ -26,6 +27,7 @@ class Pair:
 
     storage: str
     workload: str
+    """Experiment, workload, processes and the layer's options, with slashes between them."""
     title: str
     operation: str
     plain: float
@@ -49,7 +51,7 @@ def caching(context: Context) -> Section | None:
         for row in over_scales(context.results.comparisons)
         if row["origin"] == "measured" and row["verdict"] != "undecided"
     }
-    pairs = list(_pairs(rows, decided))
+    pairs = told_apart(_pairs(rows, decided), context.results.experiment_title)
     if not pairs:
         return None
     stacks = [stack_key(s, layer) for s, layer in zip(rows["storage"], rows["layer"], strict=True)]
@@ -95,6 +97,26 @@ def _pairs(rows: pd.DataFrame, decided: set[Any]) -> Iterator[Pair]:
                 yield Pair(label, where, shown, str(key[3]), plain, cached, sure)
 
 
+def told_apart(pairs: Iterator[Pair], heading: Callable[[str], str]) -> list[Pair]:
+    """Return the pairs with titles that tell them apart: by what experiments are called, and by processes."""
+
+    def by_experiment(p: Pair) -> str:
+        return f"{heading(p.workload.split('/')[0])}: {p.title}"
+
+    def by_processes(p: Pair) -> str:
+        return f"{p.title} ({count(int(p.workload.split('/')[2]), 'process', 'processes')})"
+
+    found = list(pairs)
+    for told, part in ((by_experiment, 0), (by_processes, 2)):
+        parts: dict[tuple[str, str, str], set[str]] = {}
+        for p in found:
+            parts.setdefault((p.storage, p.operation, p.title), set()).add(p.workload.split("/")[part])
+        found = [
+            replace(p, title=told(p)) if len(parts[p.storage, p.operation, p.title]) > 1 else p for p in found
+        ]
+    return found
+
+
 def pays_from(first: Pair, later: Pair) -> int | None:
     """Return the first epoch by whose end the layer has saved time, or None where there is none.
 
@@ -111,11 +133,12 @@ def pays_from(first: Pair, later: Pair) -> int | None:
 
 def _advice(pairs: list[Pair]) -> Iterator[str]:
     reads = {(p.storage, p.workload, p.operation): p for p in pairs}
+    chance: dict[str, list[str]] = {}
     for p in pairs:
         who = f"{p.storage}, {p.title}"
         if not p.sure and p.operation != "hdf5-read-first":
             what = "later epochs" if p.operation == "hdf5-read-later" else "writes"
-            yield f"{who}: undecided; {what} at {p.ratio:.2f} of plain HDF5's bandwidth could be chance."
+            chance.setdefault(p.storage, []).append(f"{p.title} ({what} {p.ratio:.2f})")
         elif p.operation == "hdf5-write":
             if p.ratio >= WORTH:
                 yield f"{who}: worth turning on, {p.ratio:.1f} times the bandwidth of plain HDF5."
@@ -136,3 +159,8 @@ def _advice(pairs: list[Pair]) -> Iterator[str]:
                     f"{who}: worth turning on, and it pays from epoch {epoch}; "
                     f"later epochs {p.ratio:.1f} times plain HDF5."
                 )
+    for storage, cases in chance.items():
+        yield (
+            f"{storage}: undecided, as what was measured could be chance (times the bandwidth of plain "
+            f"HDF5): {'; '.join(cases)}."
+        )

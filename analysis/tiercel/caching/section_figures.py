@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
+from tiercel.caching.engine_answers import answers_of
+from tiercel.errors import RunFailed
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture_of
 from tiercel.report.sections.base import Context
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 #: Of a stack, the bandwidths in MiB/s at each place of the axis.
 Lines = dict[str, dict[float, list[float]]]
 _MIB = 1024.0**2
+_COUNTED = ("epoch", "nodes", "processes")
 
 
 def caching_pictures(context: Context, rows: pd.DataFrame) -> Iterator[Picture]:
-    """Yield checkpoints over the computation beside them, and repeated reads by epoch.
+    """Yield checkpoints over the computation beside them and over nodes, and repeated reads by epoch.
 
     `rows`: measured rows of HDF5 checkpoints and streams, with ``stack``.
     """
@@ -38,7 +40,22 @@ def caching_pictures(context: Context, rows: pd.DataFrame) -> Iterator[Picture]:
                 f"{_named(context, experiment)}: observed bandwidth over computation",
                 "Bytes over the time from creating to closing the file, without the emulated computation "
                 "(HDF5 Cache VOL, table II).",
-                [("", _over_computation(some))], "computation of all steps, s",
+                [("", _over(some, "compute_time"))], "computation of all steps, s",
+            )  # fmt: skip
+    for experiment, some in writes.groupby("experiment", sort=False):
+        over = "nodes" if some["nodes"].nunique() > 1 else "processes"
+        panels = [
+            (context.results.title(str(experiment), str(workload)), _over(part, over))
+            for workload, part in some.groupby("workload", sort=False)
+            if part[over].nunique() > 1
+        ]
+        if panels:
+            yield _picture(
+                context, str(experiment), f"caching-{over}-{experiment!s}",
+                f"{_named(context, experiment)}: observed bandwidth over {over}",
+                "Bytes of all processes over the time from creating to closing the file, without the "
+                "emulated computation (HDF5 Cache VOL, figure 4).",
+                panels, over,
             )  # fmt: skip
     reads = rows[rows["operation"] == "hdf5-read-first"]
     for (experiment, processes), some in reads.groupby(["experiment", "processes"], sort=False):
@@ -60,11 +77,11 @@ def _named(context: Context, experiment: object) -> str:
     return context.results.experiment_title(str(experiment))
 
 
-def _over_computation(rows: pd.DataFrame) -> Lines:
+def _over(rows: pd.DataFrame, column: str) -> Lines:
     found: Lines = {}
-    for key, part in rows.groupby(["stack", "compute_time"]):
-        stack, computed = cast(tuple[str, float], key)
-        found.setdefault(str(stack), {})[float(computed)] = [float(b) / _MIB for b in part["bandwidth"]]
+    for key, part in rows.groupby(["stack", column]):
+        stack, place = cast(tuple[str, float], key)
+        found.setdefault(str(stack), {})[float(place)] = [float(b) / _MIB for b in part["bandwidth"]]
     return found
 
 
@@ -79,12 +96,12 @@ def _by_epoch(context: Context, rows: pd.DataFrame) -> Lines:
 def epochs_of(folder: Path) -> list[float]:
     """Return the bandwidth of each epoch of a run, as long as its slowest process, in bytes a second."""
     try:
-        answers = json.loads((folder / "h5kernel.json").read_text())
+        answers, _ = answers_of(folder)
         return [
             sum(r["bytes"] for r in runs) / max(r["seconds"] for r in runs)
             for runs in zip(*answers, strict=True)
         ]
-    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+    except (RunFailed, ValueError, KeyError, TypeError, ZeroDivisionError):
         return []
 
 
@@ -99,7 +116,7 @@ def _picture(
     )  # fmt: skip
     return replace(made, data=[
         {**({"workload": panel} if panel else {}), "storage": context.results.name(stack), over: place,
-         "repetition": number, "bandwidth, MiB/s": value}
+         "repetition": number, "bandwidth": _MIB * value}
         for panel, lines in panels for stack, places in lines.items()
         for place, values in sorted(places.items()) for number, value in enumerate(values, 1)
     ])  # fmt: skip
@@ -108,7 +125,7 @@ def _picture(
 def _draw(context: Context, panels: Sequence[tuple[str, Lines]], over: str, figure: Figure) -> None:
     row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, lines) in zip(row, panels, strict=True):
-        _panel(context, axes, lines, whole=over == "epoch")
+        _panel(context, axes, lines, whole=over in _COUNTED)
         axes.set_title(title, fontsize=9, loc="left")
         axes.set_xlabel(over)
     row[0].set_ylabel("MiB/s")

@@ -72,7 +72,9 @@ class _Values:
     def get_params(self, ctx: Context) -> list[Parameter]:
         parameters: list[Parameter] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
-            if isinstance(parameter, TyperOption) and parameter.is_flag and parameter.default is None:
+            # One that has a word for no, too (--write/--no-write), says neither where it is not given.
+            switch = isinstance(parameter, TyperOption) and parameter.is_flag and not parameter.secondary_opts
+            if switch and parameter.default is None:
                 parameter.default = False
             if "process_value" not in vars(parameter):
                 parameter.process_value = partial(_process, parameter)  # type: ignore[method-assign]

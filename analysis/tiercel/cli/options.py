@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, overload
 
@@ -17,6 +18,14 @@ def on_files(folder: Path | None) -> Path | None:
     if folder is not None and folder.parts[:1] == ("s3:",):
         raise UserError(f"{folder}: a folder is needed here, and no prefix of objects")
     return folder
+
+
+def split_words(option: str, text: str | None) -> list[str]:
+    """Return the words of a command that an option gives as one, as a shell splits them; none without it."""
+    try:
+        return shlex.split(text or "")
+    except ValueError as error:
+        raise UserError(f"{option}: {error}") from None
 
 
 Site = Annotated[str, typer.Option("--site", "-s", help="A site under site-configs/.")]

@@ -17,6 +17,8 @@ from tiercel.project import project_root
 
 #: What `tiercel papers` says for `how`.
 _HOW = {"none": "not here"}
+#: Columns of a terminal from which on a table of all statements has room for their texts.
+_ROOM = 110
 
 
 def register(app: typer.Typer) -> None:
@@ -52,13 +54,16 @@ def papers(
 
 
 def claims(
-    ids: Annotated[list[str] | None, typer.Argument(help="Statements, as themis-01; default: all.")] = None,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Statements, as themis-01, or papers, as vast; default: all.")
+    ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Carry out their commands, keep what they give.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Say which statements of the five papers hold here, fail, were input, or cannot be answered, and why."""
+    from tiercel.pages.words import count
     from tiercel.papers.book import read_book
     from tiercel.papers.load import find_statements
     from tiercel.papers.measure import measure as carry_out
@@ -80,7 +85,11 @@ def claims(
         _print_claims(rows)
         ways = {v: f" ({_counted(Counter(by))})" for v, by in counts["by_how"].items() if by}
         said = ", ".join(f"{counts[v]} {v}{ways.get(v, '')}" for v in VERDICTS if counts[v])
-        print(f"{len(rows)} statements: {said}" + (f"; {counts['stale']} stale" if counts["stale"] else ""))
+        print(
+            count(len(rows), "statement")
+            + f": {said}"
+            + (f"; {counts['stale']} stale" if counts["stale"] else "")
+        )
         if not ids:
             print(
                 "`tiercel claims ID` has bounds, command, date and machine; --measure finds the figures anew"
@@ -119,33 +128,60 @@ def _print_items(paper: Any, all_of_it: bool) -> None:
             ("drawn", i.figure),
             ("lacks", i.lacks),
         ]
-        for word, text in lines:
-            if text and text != "none":
-                # Commands stay on one line, to be copied.
-                print(f"  {word:<11} {text}")
+        _print_lines(console, 11, [(word, text) for word, text in lines if text and text != "none"])
     print()
+
+
+def _filled(console: Any, text: str, start: str, indent: int) -> str:
+    """Return a text behind `start` as lines of the terminal's width, all but the first with an indent."""
+    from textwrap import fill
+
+    return fill(text, console.width - 1, initial_indent=start, subsequent_indent=" " * indent,
+                break_long_words=False, break_on_hyphens=False)  # fmt: skip
+
+
+def _print_lines(console: Any, width: int, lines: list[tuple[str, str]]) -> None:
+    """Print words with their texts: commands in one line, to be copied, and prose as wide as it is read."""
+    for word, text in lines:
+        start = f"  {word:<{width}} "
+        if text.startswith("tiercel "):
+            print(start + text)
+        else:
+            print(_filled(console, text, start, len(start)))
 
 
 def _print_claims(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tiercel.papers.verdicts import told, told_ours
-
     console = Console()
     if len(rows) <= 3:
         for r in rows:
-            _print_claim(r)
+            _print_claim(console, r)
+        return
+    cells = [_cells(r) for r in rows]
+    if console.width < _ROOM:
+        for name, paper, ours, verdict, text in cells:
+            figures = ", ".join(filter(None, [paper and f"paper {paper}", ours and f"ours {ours}"]))
+            print(_filled(console, "; ".join(filter(None, [verdict, figures])), f"{name:<9}  ", 11))
+            print(_filled(console, text, " " * 11, 11))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("statement", "paper says", "ours", "verdict", "why, or what it says"):
+    for heading in ("statement", "paper says", "ours", "verdict", "what it says, or why"):
         table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
-    for r in rows:
-        ours = told_ours(r) + ("" if r["ours"] is None else _mark(r))
-        verdict = r["verdict"] + (", stale" if r["stale"] else "")
-        text = r["says"] if r["verdict"] in ("holds", "fails") else r["why"]
-        table.add_row(r["id"], told(r["value"], r["unit"]), ours, verdict, text)
+    for row in cells:
+        table.add_row(*row)
     console.print(table)
+
+
+def _cells(r: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """Return a statement's name, the paper's figure, ours, the verdict, and what it says or why it is so."""
+    from tiercel.papers.verdicts import told, told_ours
+
+    ours = "" if r["ours"] is None else told_ours(r) + _mark(r)
+    verdict = r["verdict"] + (", stale" if r["stale"] else "")
+    text = {"holds": r["says"], "fails": f"{r['says']}. Why not: {r['why']}"}.get(r["verdict"], r["why"])
+    return r["id"], told(r["value"], r["unit"]), ours, verdict, text
 
 
 def _worked_out(r: dict[str, Any]) -> str | None:
@@ -159,7 +195,7 @@ def _mark(r: dict[str, Any]) -> str:
     return "" if r["how"] == "measured" else f", {r['how']}"
 
 
-def _print_claim(r: dict[str, Any]) -> None:
+def _print_claim(console: Any, r: dict[str, Any]) -> None:
     from tiercel.papers.verdicts import told, told_ours
 
     low, high = r["at_least"], r["at_most"]
@@ -167,7 +203,9 @@ def _print_claim(r: dict[str, Any]) -> None:
         f"{word} {value:g}" for word, value in (("at least", low), ("at most", high)) if value is not None
     )
     lines = [
-        ("paper", f"{r['paper']}, {r['where']}: {told(r['value'], r['unit'])} ({r['quantity']})"),
+        ("where", f"paper {r['paper']}, {r['where']}"),
+        ("quantity", r["quantity"]),
+        ("paper", told(r["value"], r["unit"])),
         ("ours", None if r["ours"] is None else f"{told_ours(r)}, {r['how']}"),
         ("holds if", f"{bounds} ({r['bounds']})" if bounds else None),
         ("note", r["why"]),
@@ -177,7 +215,5 @@ def _print_claim(r: dict[str, Any]) -> None:
         ("found", f"{r['date']}, {r['machine']}" if r["date"] else None),
         ("stale", "what it rests on has changed since" if r["stale"] else None),
     ]
-    print(f"{r['id']}: {r['verdict']}\n  {r['says']}")
-    for word, text in lines:
-        if text:
-            print(f"  {word:<9} {text}")
+    print(f"{r['id']}: {r['verdict']}")
+    _print_lines(console, 9, [("says", r["says"]), *((word, text) for word, text in lines if text)])

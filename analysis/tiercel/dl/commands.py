@@ -292,8 +292,8 @@ def optimise(
     out.print(table)
     if trained:
         out.print(
-            f"real: training a small network in {trained.framework} on the same files; how many times as "
-            "short it waits for them",
+            f"real: a small network trained in {trained.framework} on the same files: how many times as fast "
+            "it gets them",
             markup=False,
         )
     if answer.gain is None:
@@ -307,8 +307,9 @@ def optimise(
     )
     if trained and trained.gain:
         out.print(
-            f"  a real training waits {trained.gain.ratio:.2f} times as short "
-            f"({trained.gain.low:.2f}–{trained.gain.high:.2f})",
+            f"  a real training gets its files {trained.gain.ratio:.2f} times as fast "
+            f"({trained.gain.low:.2f}–{trained.gain.high:.2f}): "
+            f"{_verdict(trained.gain.low > 1, trained.gain.high)}",
             markup=False,
         )
     for where, line in answer.recommendation.items():

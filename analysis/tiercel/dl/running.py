@@ -177,6 +177,7 @@ def run_once(
         if own is None:
             raise UserError(f"engine {engine_name} writes no trace of its own: trace it in a study")
         environment = dict(own)
+        _clear_trace(output)
     began, used = time.monotonic(), os.times()
     with _alone_with_checkpoints(workload, places, processes):
         for step in engine.steps(task, installation):
@@ -192,6 +193,12 @@ def run_once(
         _details(output), places.dataset if used_dataset else None, had,
         without_effect(found) if engine_name == "dlkernel" else [],
     )  # fmt: skip
+
+
+def _clear_trace(output: Path) -> None:
+    """Remove the trace of an earlier run from `output`: read together, two runs are one that never was."""
+    for log in (output / "trace").glob("*.pfw*"):
+        log.unlink()
 
 
 def _alone_with_checkpoints(

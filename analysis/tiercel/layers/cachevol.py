@@ -30,6 +30,16 @@ from tiercel.units import parse_size
 CONNECTOR = "tiercel_cachevol"
 
 _POLICIES = ("LRU", "LFU", "FIFO")
+#: Begins the names of its settings in the environment; what follows there, of each option.
+PREFIX = "HDF5_CACHE_"
+_VARIABLES = {
+    "storage": "STORAGE_PATH",
+    "write": "WR", "read": "RD", "prefetch": "PREFETCH", "adaptive": "ADAPTIVE",
+    "checkpoint": "CHECKPOINT", "size": "STORAGE_SIZE", "write_buffer": "WRITE_BUFFER_SIZE",
+    "read_buffer": "READ_BUFFER_SIZE", "fusion": "FUSION_THRESHOLD", "policy": "REPLACEMENT_POLICY",
+    "quiet": "QUIET", "recheck": "RECHECK", "stats": "STATS", "scope": "STORAGE_SCOPE",
+    "patience": "PATIENCE", "independent": "INDEPENDENT",
+}  # fmt: skip
 #: Begins the name of a run's own folder on the node-local storage.
 _OWN = "tiercel-cachevol-"
 _NODE = "tiercel.layers.cachevol_node"
@@ -63,13 +73,6 @@ def settings(storage: Path, options: Options | None = None) -> dict[str, str]:
     found = connector()
     if found is None:
         raise UserError("the connector libcachevol.so is not built: run `make layers`")
-    names = {
-        "write": "WR", "read": "RD", "prefetch": "PREFETCH", "adaptive": "ADAPTIVE",
-        "checkpoint": "CHECKPOINT", "size": "STORAGE_SIZE", "write_buffer": "WRITE_BUFFER_SIZE",
-        "read_buffer": "READ_BUFFER_SIZE", "fusion": "FUSION_THRESHOLD", "policy": "REPLACEMENT_POLICY",
-        "quiet": "QUIET", "recheck": "RECHECK", "stats": "STATS", "scope": "STORAGE_SCOPE",
-        "patience": "PATIENCE", "independent": "INDEPENDENT",
-    }  # fmt: skip
     environment = {
         "HDF5_PLUGIN_PATH": str(found.parent),
         "HDF5_VOL_CONNECTOR": CONNECTOR,
@@ -79,8 +82,13 @@ def settings(storage: Path, options: Options | None = None) -> dict[str, str]:
     }
     for name, value in (options or {}).items():
         text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
-        environment[f"HDF5_CACHE_{names[name]}"] = text
+        environment[variable(name)] = text
     return environment
+
+
+def variable(option: str) -> str:
+    """Return the environment's word for an option of `settings`, or for `storage`."""
+    return PREFIX + _VARIABLES[option]
 
 
 def check_loads(environment: Mapping[str, str]) -> None:

@@ -35,6 +35,8 @@ class Found(Document):
     machine: str
     digest: str
     """Of what the figure rests on, when it was found."""
+    reading: str | None = None
+    """Of the function that took it out of what was printed; None in books from before it was kept."""
 
 
 def read_book(path: Path = BOOK) -> dict[str, Found]:

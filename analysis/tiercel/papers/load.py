@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -30,10 +31,22 @@ def find_paper(word: str | None) -> tuple[Paper, ...]:
     return found
 
 
-def find_statements(ids: list[str]) -> list[tuple[Paper, Statement]]:
-    """Return the statements of these names, all for none; UserError where one is unknown."""
+def find_statements(words: list[str]) -> list[tuple[Paper, Statement]]:
+    """Return the statements of these names, or of these papers, each once; all for none.
+
+    UserError where a word is neither. A paper goes by its number, its name or what its statements begin with.
+    """
     everything = {s.id: (p, s) for p in load_papers() for s in p.statements}
-    for name in ids:
-        if name not in everything:
-            raise UserError(f"statement {name}: unknown: {suggest(name, everything)}")
-    return [everything[name] for name in ids or everything]
+    chosen: dict[str, tuple[Paper, Statement]] = {}
+    for word in words:
+        known = word.lower()
+        found = {
+            name: (p, s) for name, (p, s) in everything.items()
+            if known in {name, name.rpartition("-")[0], p.paper, p.name.lower()}
+        }  # fmt: skip
+        if not found:
+            near = get_close_matches(known, everything, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise UserError(f"statement {word}: unknown: {meant}`tiercel claims` lists all")
+        chosen |= found
+    return list((chosen or everything).values())

@@ -21,7 +21,7 @@ from tiercel.errors import UserError
 from tiercel.papers.book import Found, digest_of, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Statement
-from tiercel.papers.readings import Figure, reading_of
+from tiercel.papers.readings import Figure, digest_of_reading, reading_of
 from tiercel.papers.verdicts import decided
 from tiercel.site.machine import cores, memory
 
@@ -55,6 +55,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
                 machine=commands.machines[statement.answer.command[0]],
                 digest=digests[statement.id] or "",
+                reading=digest_of_reading(statement.id),
             )
         except _Failed as error:
             failed.append(f"{statement.answer.commands}: {error}")
@@ -134,7 +135,8 @@ def _figure(statement: Statement, printed: Any) -> dict[str, float]:
     try:
         read = reading(printed)
         found = asdict(read) if isinstance(read, Figure) else {"value": float(read)}
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration, ZeroDivisionError) as error:
+    # RuntimeError is what a generator makes of StopIteration.
+    except (LookupError, TypeError, ValueError, StopIteration, RuntimeError, ZeroDivisionError) as error:
         raise _Failed(f"{statement.id}: no figure in what was printed ({error})") from None
     ours = found.pop("value")
     if not math.isfinite(ours):

@@ -69,15 +69,18 @@ def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
         return
     rows = [row(paper, statement, book, root) for statement in asked]
     lines = [
-        [r["says"], told(r["value"], r["unit"]), told_ours(r),
+        [r["says"], r["quantity"], told(r["value"], r["unit"]), told_ours(r),
          _verdict(r),
          r["date"] or "", r["id"]]
         for r in rows
     ]  # fmt: skip
-    yield table("What the paper says", ("Statement", "Paper", "Ours", "Verdict", "Found", "Name"), lines)
+    yield table(
+        "What the paper says", ("Statement", "Quantity", "Paper", "Ours", "Verdict", "Found", "Name"), lines
+    )
 
 
 def _verdict(r: dict[str, Any]) -> str:
     if r["verdict"] not in ("holds", "fails"):
         return f"{r['verdict']}: {r['why']}"
-    return f"{r['verdict']}, {r['how']}" + (", stale" if r["stale"] else "")
+    found = f"{r['verdict']}, {r['how']}" + (", stale" if r["stale"] else "")
+    return found if r["verdict"] == "holds" else f"{found}: {r['why']}"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from tiercel.papers.book import Found, digest_of
 from tiercel.papers.model import Answer, Paper, Statement
 from tiercel.papers.published import worked_out
+from tiercel.papers.readings import digest_of_reading
 
 Verdict = Literal["holds", "fails", "input", "cannot", "unanswered"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "fails", "input", "cannot", "unanswered")
@@ -44,12 +45,15 @@ def decided(answer: Answer, low: float, high: float) -> bool:
     return not any(bound is not None and low < bound < high for bound in bounds)
 
 
-def is_stale(answer: Answer, found: Found | None, root: Path) -> bool | None:
-    """Return whether what a figure rests on, or its command, has changed; None where that cannot be told."""
+def is_stale(answer: Answer, found: Found | None, root: Path, reading: str | None = None) -> bool | None:
+    """Return whether what a figure rests on, its command or its `reading` has changed; None for cannot tell.
+
+    `reading` is the digest of what takes the figure out of what is printed now.
+    """
     if found is None:
         return False
     now = digest_of(answer.rests_on, root)
-    if answer.commands != found.command:
+    if answer.commands != found.command or (found.reading is not None and found.reading != reading):
         return True
     return None if now is None else now != found.digest
 
@@ -85,16 +89,22 @@ def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Pat
         "formula": answer.formula,
         "date": found.date if found else None,
         "machine": found.machine if found else None,
-        "stale": is_stale(answer, found, root),
+        "stale": is_stale(answer, found, root, digest_of_reading(statement.id)),
     }
 
 
 def told(value: str | float | None, unit: str) -> str:
-    """Return a figure with its unit for people: nothing where there is none (the file's word is "none")."""
+    """Return a figure with its unit for people: nothing where there is none (the file's word is "none").
+
+    What the paper's figure was worked out from stands in brackets, and has units of its own.
+    """
     if value in (None, "none"):
         return ""
     text = value if isinstance(value, str) else f"{value:.4g}"
-    return text if unit in ("none", "name") else f"{text} {unit}"
+    if unit in ("none", "name"):
+        return text
+    figure, bracket, source = text.partition(" (")
+    return f"{figure} {unit}{bracket}{source}"
 
 
 def told_ours(r: Mapping[str, Any]) -> str:

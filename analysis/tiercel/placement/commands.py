@@ -13,7 +13,7 @@ import typer
 
 from tiercel.cli import panels
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json, Site
+from tiercel.cli.options import Json, Site, split_words
 from tiercel.errors import UserError
 from tiercel.pages.words import count
 from tiercel.project import project_root, results_folder
@@ -201,28 +201,62 @@ def evaluate(
         print(answer["applications_note"])
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 def apps(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMMAND...]",
+            help="After --: a program of your own; {folder} in it is its folder on each storage.",
+            show_default="tiercel's",
+        ),
+    ] = None,
     site: Site = "local",
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this application (repeat).")] = None,
     repetitions: Annotated[
         int, typer.Option("--repetitions", min=1, help="Of each variant on each system.")
     ] = 5,
+    prepare: Annotated[
+        str | None,
+        typer.Option(help="Makes COMMAND's input before each run, untraced; {folder} as above."),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="Of COMMAND, in tables.", show_default="its program's")
+    ] = "",
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Start COMMAND on every core, by the site's launcher.")
+    ] = False,
 ) -> None:
     """Run real applications on every storage system, traced, for `evaluate` to compare with."""
     from tiercel.launchers import resolve
-    from tiercel.placement.applications.measure import available, measure, show_progress
+    from tiercel.placement.applications.measure import available, lacks_tracer, measure, show_progress
+    from tiercel.placement.applications.own import OwnCommand
     from tiercel.site import load_site
 
     root = project_root()
     described = load_site(site, root)
-    found, notes = available(only, resolve(described.launcher, described.launcher_options))
-    for note in notes:
-        print(note, file=sys.stderr)
-    if not found:
-        raise UserError("no application is installed that could be measured")
-    ran, failed = show_progress(measure(described, results_folder(root, site), repetitions, only))
-    print(f"{ran} runs now, {failed} failed; {len(found)} applications")
+    launcher = resolve(described.launcher, described.launcher_options)
+    own = None
+    if command:
+        if only:
+            raise UserError("--only names applications of tiercel: leave it out beside a command")
+        own = OwnCommand(command, split_words("--prepare", prepare), name, parallel)
+        if parallel and not launcher.mpi:
+            raise UserError(f"--parallel: launcher {launcher.name} of site {site} has no MPI")
+        if reason := lacks_tracer(own):
+            raise UserError(f"{own.name}: {reason}")
+        count = 1
+    elif prepare or name or parallel:
+        raise UserError("--prepare, --name and --parallel are of a command: give it after --")
+    else:
+        found, notes = available(only, launcher)
+        for note in notes:
+            print(note, file=sys.stderr)
+        if not found:
+            raise UserError("no application is installed that could be measured")
+        count = len(found)
+    ran, failed = show_progress(measure(described, results_folder(root, site), repetitions, only, own=own))
+    print(f"{ran} runs now, {failed} failed; {count} application{'s' if count > 1 else ''}")
     if failed:
         raise typer.Exit(1)
 

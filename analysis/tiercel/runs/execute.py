@@ -317,7 +317,7 @@ def _carry_out(step: Step, run: Run, equipment: Equipment, view: View, folder: P
             raise RunFailed(f"{step.name}: {argv[0]} does not start: {error.strerror}") from None
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            timed_out = not _wait(process, equipment.timeout)
+            timed_out = not wait(process, equipment.timeout)
         finally:
             if process.returncode is None:
                 _end(process)
@@ -385,7 +385,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
+def wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
     """Wait for a command to end and return True, or False after `timeout` seconds.
 
     Popen.wait(timeout) looks only every 50 ms, which would be half of a short run's time.

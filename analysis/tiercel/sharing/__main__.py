@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tiercel.errors import RunFailed, UserError
+from tiercel.errors import Interrupted, RunFailed, UserError
+from tiercel.interruption import unwind_when_interrupted
 from tiercel.sharing.application_experiment import application_experiment
 from tiercel.sharing.experiment import experiment
 from tiercel.sharing.servers_experiment import servers_experiment
@@ -32,11 +33,15 @@ def _carry_out(load: Path, folder: Path, document: str) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     """Run the experiment and write its result by rename, so that half a one is none."""
     load, folder, result, document = arguments
+    unwind_when_interrupted()
     try:
         found = _carry_out(Path(load), Path(folder), document)
     except (RunFailed, UserError) as error:
         print(f"sharing: error: {error}", file=sys.stderr)
         return 1
+    except (KeyboardInterrupt, Interrupted):
+        print("sharing: error: interrupted", file=sys.stderr)
+        return 130
     aside = Path(result + ".new")
     aside.write_text(json.dumps(found))
     aside.rename(result)

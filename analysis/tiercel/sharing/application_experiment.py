@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tiercel.children import killed_with_parent
 from tiercel.clock import since
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.sharing.applications import commands_of
 from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, start_load, surroundings
+from tiercel.sharing.timed import timed
 from tiercel.sharing.watch import Watch
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 
@@ -50,10 +50,17 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
             # short application would be gone before anyone asks what it is entitled to.
             there.enter_context(Connection(place.server, environment["FAIRSHARE_TICKET"]))
         commands = commands_of(workload, own, Path(output))
-        for command in commands.prepare:
-            _timed(command, environment, workload)
-        alone = [_timed(commands.run, environment, workload)]
 
+        def ready() -> None:
+            """Let a run find its folder as the first one does, whatever another made there or used up."""
+            shutil.rmtree(own)
+            Path(own).mkdir()
+            for command in commands.prepare:
+                timed(command, environment, workload, "its preparation: ")
+
+        ready()
+        alone = [timed(commands.run, environment, workload)]
+        ready()
         at = beginning()
         clock = since(at)
         disturbing = Load(
@@ -66,7 +73,7 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
             time.sleep(max(0.0, _LEAD_S - clock()))
             before = _account(place.server)
             start = clock()
-            together = _timed(commands.run, environment, workload)
+            together = timed(commands.run, environment, workload)
             after, end = _account(place.server), clock()
             if process.poll() is not None:
                 collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
@@ -79,7 +86,8 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
                 process.wait()
             if watch:
                 watch.end()
-        alone.append(_timed(commands.run, environment, workload))
+        ready()
+        alone.append(timed(commands.run, environment, workload))
     found = summary(
         workload, alone, together, (start, end), background, before.moved, after.moved,
         before.entitled, before.rate,
@@ -160,28 +168,6 @@ def allowed(
         return None
     waiting = moved["operations"] * PIECE / capacity
     return (moved["bytes"] / capacity * (1 / share - 1) + waiting) / alone
-
-
-def _timed(
-    command: Sequence[str], environment: Mapping[str, str], workload: SharingApplicationWorkload
-) -> float:
-    """Run a command of the application to its end and return its seconds; RunFailed with its last line."""
-    began = time.monotonic()
-    try:
-        done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            errors="replace", timeout=workload.longest, preexec_fn=killed_with_parent,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise RunFailed(
-            f"application {workload.application}: not done after {workload.longest:g} s; give it less `work`"
-        ) from None
-    except OSError as error:
-        raise RunFailed(f"application {workload.application}: {command[0]}: {error.strerror}") from None
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        raise RunFailed(f"application {workload.application}: {said}")
-    return time.monotonic() - began
 
 
 @dataclass(frozen=True)

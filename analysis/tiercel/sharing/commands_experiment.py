@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tiercel.cli.console import print_json
-from tiercel.cli.options import Json, size_of
+from tiercel.cli.options import Json, size_of, split_words
 from tiercel.errors import UserError
 from tiercel.units import format_share
 
@@ -35,7 +34,7 @@ def experiment(
     size: Annotated[int, typer.Option("--size", min=1, help="Nodes that the command counts as.")] = 4,
     processes: Annotated[int, typer.Option(min=1, help="Processes of the background job.")] = 2,
     prepare: Annotated[
-        str | None, typer.Option(help="Command that makes its input, once; {folder} as above.")
+        str | None, typer.Option(help="Command that makes its input, before each run; {folder} as above.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder on the storage under test (default: temporary).")
@@ -49,6 +48,7 @@ def experiment(
 ) -> None:
     """Measure what a background job costs a command, under each policy (ThemisIO paper, section 5.5)."""
     from tiercel.documents import parse
+    from tiercel.layers.fairshare.front import without_library
     from tiercel.layers.fairshare.policies import check_policy
     from tiercel.programs import own_program
     from tiercel.sharing.own_command import own_command
@@ -60,13 +60,17 @@ def experiment(
     storage = data or Path(tempfile.gettempdir())
     if not storage.is_dir():
         raise UserError(f"--data {storage}: not a folder")
-    try:
-        before = shlex.split(prepare or "")
-    except ValueError as error:
-        raise UserError(f"--prepare: {error}") from None
+    before = split_words("--prepare", prepare)
+    if not any("{folder}" in word for word in (*command, *before)):
+        raise UserError(
+            "share experiment: no word of the command is or has {folder}, the folder whose files are shared: "
+            "put it where the command is told its files"
+        )
     for first in (command[0], *before[:1]):
         if "{folder}" not in first:
             own_program(first)
+            if reason := without_library(first):
+                raise UserError(f"share experiment: {reason}, and jobs are told apart by it")
     content = {
         "operation": "sharing-application", "application": "command", "command": command, "prepare": before,
         "data": "1GiB", "size": size, "longest": longest, "background": {"processes": processes},
@@ -103,8 +107,10 @@ def _show(found: dict[str, Any]) -> None:
             slower, _percent(row["allowed"]), _percent(row["noise"]), share,
         )  # fmt: skip
     Console().print(table)
-    if not any(row["bytes"] for row in found["policies"]):
+    if not any(row["operations"] for row in found["policies"]):
         print("It did nothing below {folder}: give its files that path, or this says nothing of them.")
+    elif not any(row["bytes"] for row in found["policies"]):
+        print("It read and wrote nothing below {folder}: shares are of bytes, so they say nothing of it.")
     print("Medians. allowed: what its share lets it lose, without the processor time that the background job")
     print("takes. --rate says what a storage gives that is slower than the processors.")
 

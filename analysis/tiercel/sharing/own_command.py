@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tiercel.children import ended_with_parent
+from tiercel.children import ended_with_parent, ending
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs, required_programs
 from tiercel.layers.fairshare.protocol import client_environment
@@ -65,15 +65,25 @@ def _once(
     result = folder / "result.json"
     options = ["--policy", policy, *(["--rate", str(rate)] if rate else [])]
     with running_server(programs, folder / "served", options) as server:
-        # A process of its own, since it reaches the server by the preload library, as the program does.
-        done = subprocess.run(
+        # A process of its own, since it reaches the server by the preload library, as the program does; in a
+        # session of its own, since it is asked to end, and ends what it started.
+        preloaded = os.environ.get("LD_PRELOAD", "")
+        process = subprocess.Popen(
             [sys.executable, "-m", "tiercel.sharing", str(programs.load), f"{PREFIX}/data", str(result),
              workload.model_dump_json()],
-            env={**os.environ, **client_environment(programs.library, PREFIX, str(server.socket))},
-            capture_output=True, text=True, check=False, preexec_fn=ended_with_parent,
+            env={**os.environ,
+                 **client_environment(programs.library, PREFIX, str(server.socket), preloaded=preloaded)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=ended_with_parent,  # noqa: PLW1509
         )  # fmt: skip
-    if done.returncode:
-        last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        try:
+            _, said = process.communicate()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if process.returncode:
+        last = (said.strip() or ending(process.returncode)).splitlines()[-1]
         raise UserError(f"policy {policy}: {last.removeprefix('sharing: error: ')}")
     found: dict[str, Any] = json.loads(result.read_text())
     return found
@@ -99,4 +109,5 @@ def _summary(policy: str, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "share": middle([job["share"] for job in mine]),
         "entitled": middle([job["entitled"] for job in mine]),
         "bytes": middle([job["bytes"] for job in mine]),
+        "operations": middle([job["operations"] for job in mine]),
     }

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tiercel.children import ended_with_parent
+from tiercel.children import ended_with_parent, followed
 from tiercel.errors import UserError
 from tiercel.layers.fairshare import namespace
 from tiercel.layers.fairshare.front import LIBRARY, MOUNT, Asked, Front, choose, explain
@@ -64,13 +64,14 @@ def run_program(request: Request) -> int:
         if request.explain:
             print(f"tiercel: {explain(front, request.command, request.prefix)}", file=sys.stderr)
         try:
-            return subprocess.call(
+            process = subprocess.Popen(
                 request.command,
                 env={**os.environ, **way.environment},
-                preexec_fn=way.prepare,
+                preexec_fn=way.prepare,  # noqa: PLW1509
             )
         except OSError as error:
             raise UserError(f"{request.command[0]}: {error.strerror}") from None
+        return followed(process)
 
 
 def _mounted(request: Request) -> str | None:
@@ -163,4 +164,5 @@ def _library(stack: ExitStack, programs: Programs, request: Request) -> _Way:
                 said = f"its administrator makes the jobs; {request.job.name} counts to your one job"
                 print(f"tiercel: {sockets[0]}: {said}", file=sys.stderr)
     servers = ",".join(str(each.resolve() if isinstance(each, Path) else each) for each in sockets)
-    return _Way(client_environment(programs.library, request.prefix, servers, ticket))
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    return _Way(client_environment(programs.library, request.prefix, servers, ticket, preloaded))

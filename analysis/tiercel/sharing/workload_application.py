@@ -7,10 +7,11 @@
       background: {processes: 2}
 
 `application: command` is any program: `command` its words, in which {folder} is its folder on the storage,
-`prepare` those of what makes its input, `data` the bytes that it has there at most.
+`prepare` those of what makes its input there before each run, `data` the bytes that it has there at most.
 
-The application runs alone, then beside the background job, then alone again. On a stack with the layer
-fairshare both have tickets; `size`, `user`, `group` and `priority` are what these say.
+The application runs alone, then beside the background job, then alone again, each time in an empty folder.
+On a stack with the layer fairshare both have tickets; `size`, `user`, `group` and `priority` are what these
+say.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class SharingApplicationWorkload(Workload):
     operation: Literal["sharing-application"]
     application: Application = Field(description="what is slowed down")
     command: list[str] = Field(default=[], description="with application: command; {folder} is its own")
-    prepare: list[str] = Field(default=[], description="run once before it, to make its input")
+    prepare: list[str] = Field(default=[], description="run before each run of it, to make its input")
     data: Size | None = Field(default=None, ge=1, description="bytes that it has on the storage at most")
     work: float = Field(default=1.0, gt=0, le=1000, description="how much it does; 1 is a few seconds")
     size: int = Field(default=4, ge=1, description="nodes that the application counts as")

@@ -33,6 +33,8 @@ static herr_t initialize(hid_t vipl)
     (void)vipl;
     cv_session_configure(NULL);
     cv_operations_register();
+    if (cv_config.stats[0])
+        cv_stats_begin(cv_config.stats);
     return cv_driver_register();
 }
 

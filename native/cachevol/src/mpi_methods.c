@@ -8,7 +8,8 @@
 /* HDF5's driver with some methods replaced; `native` is the driver as it was.
 
    `watching`, while nothing is staged: closes, and writes metadata after the chunks that they may tell of.
-   `plain`: takes data one piece at a time, which is how HDF5 writes them where a driver takes nothing else.
+   `plain`: takes data one piece at a time, which is how HDF5 writes them where a driver takes nothing else. What a
+   write reads first (of a compound, one of whose members is written, the others) is in the file by then.
    `chunks`: compressed data. HDF5 has put chunks together, compressed them and found places for them, with the other
    processes, and writes its own as one list, which is staged. */
 static const H5FD_class_t *native;
@@ -67,6 +68,31 @@ static herr_t stage_piece(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t add
     CV_WRITE_ERROR("file write failed: errno = %d, error message = '%s', total write size = %zu, offset = %llu", errno,
                    strerror(errno), size, (unsigned long long)address);
     return -1;
+}
+
+/* What this process has staged in the dataset it may be about to read; of others nothing lies where it writes. */
+static int own_first(H5FD_t *file)
+{
+    struct cv_writer *writer = cv_writer_of_driver(file);
+
+    return writer && cv_writer_drain(writer) ? -1 : 0;
+}
+
+static herr_t read_first(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t address, size_t size, void *data)
+{
+    return own_first(file) ? -1 : native->read(file, type, dxpl, address, size, data);
+}
+
+static herr_t read_list_first(H5FD_t *file, hid_t dxpl, uint32_t count, H5FD_mem_t types[], haddr_t addresses[],
+                              size_t sizes[], void *data[])
+{
+    return own_first(file) ? -1 : native->read_vector(file, dxpl, count, types, addresses, sizes, data);
+}
+
+static herr_t read_selection_first(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, size_t count, hid_t memory[], hid_t spaces[],
+                                   haddr_t offsets[], size_t element_sizes[], void *data[])
+{
+    return own_first(file) ? -1 : native->read_selection(file, type, dxpl, count, memory, spaces, offsets, element_sizes, data);
 }
 
 /* Older HDF5 1.14 has MPI write compressed data together, by a call of this: that is left to it. */
@@ -136,6 +162,9 @@ void cv_methods_lend(struct cv_writer *writer)
         plain       = watching;
         plain.write = stage_piece;
         plain.write_vector = NULL, plain.write_selection = NULL;
+        plain.read = read_first;
+        plain.read_vector = native->read_vector ? read_list_first : NULL;
+        plain.read_selection = native->read_selection ? read_selection_first : NULL;
         chunks       = watching;
         chunks.write = write_chunks;
         if (native->write_vector)

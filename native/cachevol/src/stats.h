@@ -1,4 +1,5 @@
-/* Counts for one process, written as one JSON line to HDF5_CACHE_STATS when the library ends. */
+/* Counts for one process, written as one JSON line to HDF5_CACHE_STATS when the library ends. The file is there, and
+ * its time of change now, from when the connector is loaded: a program may end past the library's own end. */
 #ifndef CACHEVOL_STATS_H
 #define CACHEVOL_STATS_H
 
@@ -55,6 +56,7 @@ extern struct cv_stats cv_stats;
 
 #define CV_COUNT(name, amount) atomic_fetch_add_explicit(&cv_stats.name, (uint64_t)(amount), memory_order_relaxed)
 
+void cv_stats_begin(const char *path);
 void cv_stats_write(const char *path);
 
 #endif

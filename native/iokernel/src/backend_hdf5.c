@@ -65,30 +65,9 @@ static const char *hdf5_check(const struct data_options *o)
     return NULL;
 }
 
-/* Keeps the innermost error, where the system's own words are. */
-static herr_t innermost(unsigned number, const struct hdf5_error *error, void *data)
-{
-    struct file *f = data;
-    if (number == 0)
-        snprintf(f->problem, sizeof f->problem, "%s", error->description ? error->description : "");
-    return 0;
-}
-
-/* The errno that comes closest; where HDF5 tells none, its message is kept. */
 static int explain(struct file *f)
 {
-    const struct hdf5 *h5 = hdf5_loaded();
-    f->problem[0] = '\0';
-    h5->H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, f);
-    const char *number = strstr(f->problem, "errno = ");
-    int error = number ? atoi(number + strlen("errno = ")) : error_in_words(f->problem);
-    if (error <= 0) {
-        if (!f->problem[0])
-            snprintf(f->problem, sizeof f->problem, "HDF5 failed without saying why");
-        return EIO;
-    }
-    f->problem[0] = '\0';
-    return error;
+    return hdf5_explain(f->problem, sizeof f->problem);
 }
 
 /* Data sets lie one after the other, each with a block of every task of the file. */
@@ -178,14 +157,18 @@ static int open_all(struct file *f, struct handle *h, const char *path, enum acc
 {
     const struct hdf5 *h5 = hdf5_loaded();
     bool make = access == ACCESS_WRITE && !is_there(f, path);
-    hsize_t whole = (hsize_t)(set_bytes(f) / ELEMENT), piece = (hsize_t)(f->options->transfer / ELEMENT);
+    hsize_t whole = (hsize_t)(set_bytes(f) / ELEMENT), start = 0, count = 1;
+    /* In memory a transfer is the head of a space with as many elements as it has bytes, as IOR's: to MPI-IO it is
+     * scattered then, and a collective write reads each range before it writes it. */
+    hsize_t room = (hsize_t)f->options->transfer, piece = room / ELEMENT;
     h->file = make ? h5->H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, list)
                    : h5->H5Fopen(path, access == ACCESS_WRITE ? H5F_ACC_RDWR : H5F_ACC_RDONLY, list);
     if (h->file < 0)
         return explain(f);
     h->space = h5->H5Screate_simple(1, &whole, NULL);
-    h->memory = h5->H5Screate_simple(1, &piece, NULL);
-    if (h->space < 0 || h->memory < 0)
+    h->memory = h5->H5Screate_simple(1, &room, NULL);
+    if (h->space < 0 || h->memory < 0 ||
+        h5->H5Sselect_hyperslab(h->memory, H5S_SELECT_SET, &start, NULL, &count, &piece) < 0)
         return explain(f);
     for (int64_t i = 0; i < f->options->segments; i++) {
         int error = open_set(f, h, i, make);

@@ -1,8 +1,12 @@
 #include "hdf5_library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "failure.h"
 
 static struct hdf5 library;
 static bool loaded;
@@ -34,9 +38,11 @@ static const char *resolve(void)
     HDF5_FUNCTIONS(HDF5_RESOLVE)
 #undef HDF5_RESOLVE
     library.long_long = found("H5T_NATIVE_LLONG_g");
+    library.native_float = found("H5T_NATIVE_FLOAT_g");
+    library.native_uchar = found("H5T_NATIVE_UCHAR_g");
     library.file_access = found("H5P_CLS_FILE_ACCESS_ID_g");
     library.dataset_transfer = found("H5P_CLS_DATASET_XFER_ID_g");
-    if (!library.long_long || !library.file_access || !library.dataset_transfer)
+    if (!library.long_long || !library.native_float || !library.native_uchar || !library.file_access || !library.dataset_transfer)
         return "its type and property list identifiers";
     return NULL;
 }
@@ -100,4 +106,34 @@ const struct hdf5 *hdf5_load(const char *path, char *problem, size_t size)
     resolve_parallel(handle);
     loaded = true;
     return &library;
+}
+
+struct words {
+    char *text;
+    size_t size;
+};
+
+/* Keeps the innermost error, where the system's own words are. */
+static herr_t innermost(unsigned number, const struct hdf5_error *error, void *data)
+{
+    struct words *words = data;
+    if (number == 0)
+        snprintf(words->text, words->size, "%s", error->description ? error->description : "");
+    return 0;
+}
+
+int hdf5_explain(char *problem, size_t size)
+{
+    struct words words = {problem, size};
+    problem[0] = '\0';
+    library.H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, &words);
+    const char *number = strstr(problem, "errno = ");
+    int error = number ? atoi(number + strlen("errno = ")) : error_in_words(problem);
+    if (error <= 0) {
+        if (!problem[0])
+            snprintf(problem, size, "HDF5 failed without saying why");
+        return EIO;
+    }
+    problem[0] = '\0';
+    return error;
 }

@@ -1,7 +1,7 @@
 /*
  * The HDF5 library, loaded when it is asked for: so the same program runs
  * with a serial library or a parallel one, or with none on the machine. What
- * is declared here is the part of HDF5's C interface that backend_hdf5.c
+ * is declared here is the part of HDF5's C interface that the program
  * calls; it has been the same since 1.10, whose identifiers have 64 bits.
  */
 #ifndef IOKERNEL_HDF5_LIBRARY_H
@@ -41,6 +41,8 @@ typedef herr_t (*hdf5_visit)(unsigned number, const struct hdf5_error *error, vo
     function(herr_t, H5Fflush, (hid_t file, int scope))                                                     \
     function(herr_t, H5Fget_vfd_handle, (hid_t file, hid_t access, void **handle))                          \
     function(herr_t, H5Fclose, (hid_t file))                                                                \
+    function(hid_t, H5Gcreate2, (hid_t file, const char *name, hid_t link, hid_t creation, hid_t access))   \
+    function(herr_t, H5Gclose, (hid_t group))                                                               \
     function(hid_t, H5Dcreate2,                                                                             \
              (hid_t file, const char *name, hid_t type, hid_t space, hid_t link, hid_t creation, hid_t access)) \
     function(hid_t, H5Dopen2, (hid_t file, const char *name, hid_t access))                                 \
@@ -67,7 +69,7 @@ struct hdf5 {
     herr_t (*H5Pset_dxpl_mpio)(hid_t list, int collective);
 #endif
     /* of identifiers that the library makes when it is opened */
-    const hid_t *long_long, *file_access, *dataset_transfer;
+    const hid_t *long_long, *native_float, *native_uchar, *file_access, *dataset_transfer;
     bool parallel; /* built with the MPI of this program */
     char version[32];
 };
@@ -80,5 +82,11 @@ const struct hdf5 *hdf5_load(const char *path, char *problem, size_t size);
 
 /* The library in use, or NULL. */
 const struct hdf5 *hdf5_loaded(void);
+
+/*
+ * The errno that comes closest to what the library says of its last error; where it tells none, its own words are in
+ * `problem`, which is empty else.
+ */
+int hdf5_explain(char *problem, size_t size);
 
 #endif

@@ -11,11 +11,12 @@
 #include "data.h"
 #include "document.h"
 #include "md.h"
+#include "steps.h"
 #include "usage.h"
 #include "version.h"
 
 /* Personalities that the first argument selects by name; without one it is the data personality. */
-static const struct personality *const named[] = {&md_personality};
+static const struct personality *const named[] = {&md_personality, &steps_personality};
 
 static const struct personality *choose(int argc, char **argv)
 {
@@ -23,6 +24,14 @@ static const struct personality *choose(int argc, char **argv)
         if (strcmp(argv[1], named[i]->name) == 0)
             return named[i];
     return &data_personality;
+}
+
+/* The help of a personality: "iokernel --help", "iokernel md --help"; NULL for a name that none has. */
+static const char *usage_of(int argc, char **argv)
+{
+    if (argc == 2)
+        return usage_data;
+    return strcmp(argv[1], "md") == 0 ? usage_md : strcmp(argv[1], "steps") == 0 ? usage_steps : NULL;
 }
 
 /* Answers that need no processes. */
@@ -37,9 +46,8 @@ static bool answered(int argc, char **argv)
         document_capabilities(NULL);
     else if (argc == 4 && strcmp(argv[1], "--hdf5.library") == 0 && strcmp(last, "--capabilities") == 0)
         document_capabilities(argv[2]);
-    else if ((argc == 2 || (argc == 3 && strcmp(argv[1], "md") == 0)) &&
-             (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0))
-        fputs(argc == 2 ? usage_data : usage_md, stdout);
+    else if (argc <= 3 && (strcmp(last, "--help") == 0 || strcmp(last, "-h") == 0) && usage_of(argc, argv))
+        fputs(usage_of(argc, argv), stdout);
     else
         return false;
     return true;

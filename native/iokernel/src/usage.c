@@ -1,7 +1,8 @@
 #include "usage.h"
 
 const char usage_data[] =
-    "iokernel [options]: write and read files as IOR does; 'iokernel md --help': metadata as mdtest does\n"
+    "iokernel [options]: write and read files as IOR does; 'iokernel md --help': metadata as mdtest does,\n"
+    "'iokernel steps --help': HDF5 checkpoints and samples, with computation between the steps\n"
     "Sizes take k, m, g or t (powers of 1024). Results are one JSON document.\n"
     "\n"
     "what            -w write, -r read (default both), --phases LIST of w,r,wz,rz in order (z: random)\n"
@@ -40,3 +41,15 @@ const char usage_md[] =
     "report          -O summaryFile=FILE or --summary-file FILE (default: standard output), -v,\n"
     "                --timeseries-interval S (0.1)\n"
     "processes       --processes N (this machine, without MPI), --session own|shared\n";
+
+const char usage_steps[] =
+    "iokernel steps [options]: HDF5 programs of steps, whose tasks share one file\n"
+    "\n"
+    "what            --checkpoint writes data sets step by step, --samples writes a file of samples,\n"
+    "                --stream reads it: all tasks together go through it once in an epoch\n"
+    "where           -o FILE, --hdf5.library FILE (default: libhdf5.so; under MPI one with the same MPI)\n"
+    "checkpoint      --steps N, --datasets N in each, -t bytes of a task in each, -c collective\n"
+    "samples         --count N, --sample-size BYTES, --batch N of one read or write\n"
+    "stream          --epochs N, -z another order in each (--random-offset-seed N), --evict before the first\n"
+    "computation     --compute S asleep after each step, or each batch\n"
+    "report          -O summaryFile=FILE or --summary-file FILE (default: standard output), -k keep the file\n";

@@ -2,6 +2,6 @@
 #ifndef IOKERNEL_USAGE_H
 #define IOKERNEL_USAGE_H
 
-extern const char usage_data[], usage_md[];
+extern const char usage_data[], usage_md[], usage_steps[];
 
 #endif

@@ -233,6 +233,17 @@ def test_the_second_write_of_the_same_rows_is_the_one_that_stays(cluster: Nodes)
     expect(cluster.file, 7)
 
 
+def test_members_that_are_written_one_after_the_other_all_stay(tmp_path: Path) -> None:
+    """h5bench's compounds lost members: the others were read from the file, where they were not yet."""
+    nodes = Nodes(tmp_path, built("members.c", tmp_path))
+    counts = nodes.run(["", ""], **SLOWLY)
+    assert [each["staged_together"] for each in counts] == [4, 4]
+    with h5py.File(nodes.file) as file:
+        found = file["x"][:]
+    for number, name in enumerate("abcd", start=1):
+        assert np.allclose(found[name], np.arange(40_000) + 0.1 * number)
+
+
 #: Steps of both ranks, and the rows that they change: one alone, or both in pieces too small to be staged.
 CHANGES = [
     ("write x independent 470 10", "", range(470, 480)),

@@ -142,6 +142,27 @@ def test_a_shared_file(mpi, parallel, options):
     assert sets == {"Dataset-0000.0000": plain[: 2 * 65536], "Dataset-0000.0001": plain[2 * 65536 :]}
 
 
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed (Debian: strace)")
+@pytest.mark.parametrize(("option", "read_first"), [("", 0), ("-c", 32)])
+def test_a_collective_write_is_ior_s(mpi, parallel, option, read_first):
+    """IOR's transfer is a piece of a larger space in memory, so MPICH reads what a collective one is about to
+    write; IOR 4.1 made these calls. Two tasks with 16 transfers each."""
+    engine = mpi(2)
+    log = engine.path("log")
+    launcher, program = engine.command[:-1], engine.command[-1]
+    strace = ["strace", "-f", "-ff", "-qq", "-e", "trace=pread64,pwrite64", "-y", "-o", log]
+    words = [option] if option else []
+    type(engine)([*launcher, *strace, program], engine.directory).good(
+        "-o hdf5", SHAPE, "-w", *words, *parallel
+    )
+    lines = [
+        line for each in log.parent.glob("log.*") for line in each.read_text().splitlines() if "hdf5>" in line
+    ]
+    transfers = [line for line in lines if ", 8192, " in line]
+    assert sum(line.startswith("pread64") for line in transfers) == read_first
+    assert sum(line.startswith("pwrite64") for line in transfers) == 32
+
+
 def test_a_shared_file_in_random_order_and_written_twice(mpi, parallel):
     run = mpi(2).good("-o f -t 8k -b 64k -G 5 -R --phases", "w,wz,rz", *parallel)
     assert run.results[-1]["verifyErrors"] == 0

@@ -233,12 +233,16 @@ def _signed(ticket: str, message: bytes) -> bytes:
     return hmac.digest(bytes.fromhex(ticket)[wire.TICKET.size :], message, hashlib.sha256)
 
 
-def client_environment(library: Path, prefix: str, server: str, ticket: str | None = None) -> dict[str, str]:
+def client_environment(
+    library: Path, prefix: str, server: str, ticket: str | None = None, preloaded: str = ""
+) -> dict[str, str]:
     """Return the variables that make a program see a server's files below `prefix`.
 
-    `server` is the path of its Unix socket, or tcp:HOST:PORT.
+    `server` is the path of its Unix socket, or tcp:HOST:PORT. `preloaded`: what the user has the program
+    preload, which comes first: a tracer among them sees the calls on those files, too.
     """
-    environment = {"LD_PRELOAD": str(library), "FAIRSHARE_PREFIX": prefix, "FAIRSHARE_SERVER": server}
+    libraries = f"{preloaded}:{library}" if preloaded else str(library)
+    environment = {"LD_PRELOAD": libraries, "FAIRSHARE_PREFIX": prefix, "FAIRSHARE_SERVER": server}
     if ticket:
         environment["FAIRSHARE_TICKET"] = ticket
     return environment

@@ -66,6 +66,8 @@ def running_server(
                 [str(programs.server), "--data", str(data), "--socket", str(socket), *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
                 preexec_fn=_in_own_namespace if own_mounts else ended_with_parent,  # noqa: PLW1509
+                # Ctrl-C is for programs, which may have something to save in the files that it serves.
+                process_group=0,
             )  # fmt: skip
         try:
             said = _await_ready(process, log)

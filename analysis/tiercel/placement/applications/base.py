@@ -1,6 +1,7 @@
 """What an application is: a real program, in variants with different I/O, that runs in a folder.
 
-To add one, write a class under ``@applications.register("name")`` and import it in ``__init__``.
+To add one, write a class under ``@applications.register("name")`` in a file of this folder, or name its
+module in a subject (`tiercel.subjects`); `own` is a single command without one.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from tiercel.programs import program
 from tiercel.registry import Registry
+from tiercel.subjects import fill
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Application(ABC):
     name: str
     tracer: Literal["dftracer", "strace"] = "strace"
     variants: tuple[Variant, ...]
+    apart: bool = True
+    """Whether it runs in a folder of the results, where what it leaves beside its files does no harm; else in
+    the user's current one."""
 
     def missing(self) -> str | None:
         """Return what to install, or None when everything is there."""
@@ -50,7 +56,7 @@ class Application(ABC):
         return {}
 
 
-applications: Registry[type[Application]] = Registry("application")
+applications: Registry[type[Application]] = Registry("application", partial(fill, "applications", __name__))
 
 
 def python(script: str, *arguments: object) -> list[str]:

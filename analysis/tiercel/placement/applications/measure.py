@@ -61,7 +61,7 @@ def available(
     found, notes = {}, []
     for name in only or applications.names():
         application = applications.get(name)()
-        reason = application.missing() or _lacks_tracer(application)
+        reason = application.missing() or lacks_tracer(application)
         alone = [v for v in application.variants if not v.parallel]
         if not reason and not launcher.mpi:
             if not alone:
@@ -77,18 +77,27 @@ def available(
     return found, notes
 
 
-def _lacks_tracer(application: Application) -> str | None:
+def lacks_tracer(application: Application) -> str | None:
+    """Return what to install for an application to be traced; None where it can be."""
     if application.tracer == "strace":
         return None if program("strace") else "strace is not installed (Debian: strace)"
     return None if preload_library() else "DFTracer is not installed for this machine and Python"
 
 
 def measure(
-    site: Site, results: Path, repetitions: int = 3, only: list[str] | None = None, seed: int = 1
+    site: Site,
+    results: Path,
+    repetitions: int = 3,
+    only: list[str] | None = None,
+    seed: int = 1,
+    own: Application | None = None,
 ) -> Iterator[tuple[int, int, AppRun, str]]:
-    """Run what is not there yet; yield (position, all, run, reason of failure or "") after each."""
+    """Run what is not there yet, of the user's `own` application or of those of tiercel.
+
+    Yield (position, all, run, reason of failure or "") after each.
+    """
     launcher = resolve(site.launcher, site.launcher_options)
-    found, _ = available(only, launcher)
+    found = {own.name: own} if own else available(only, launcher)[0]
     cores = max(2, site.processes_per_node)
     stacks = [Stack(name, storage) for name, storage in site.storages.items() if not storage.objects]
     for stack in stacks:
@@ -107,14 +116,21 @@ def measure(
         runs += part
     with SiteLock(results):
         for position, run in enumerate(runs, 1):
-            if _done(run.folder(root)):
+            if _done(run, run.folder(root)):
                 continue
             yield position, len(runs), run, _run(run, found[run.application], launcher, run.folder(root))
 
 
-def _done(folder: Path) -> bool:
-    """Return whether a run is there and good; failed ones go again."""
-    return (folder / RECORD).exists() and read_json(folder / RECORD)["status"] == "ok"
+def _done(run: AppRun, folder: Path) -> bool:
+    """Return whether a run is there and good; failed ones go again, and those of what has changed."""
+    if not (folder / RECORD).exists():
+        return False
+    record = read_json(folder / RECORD)
+    return bool(
+        record["status"] == "ok"
+        and record["options"] == run.variant.options
+        and record["processes"] == run.processes
+    )
 
 
 def _run(run: AppRun, application: Application, launcher: Launcher, folder: Path) -> str:
@@ -172,7 +188,8 @@ def _traced(
     began = time.monotonic()
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment, cwd=folder,
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment,
+            cwd=folder if application.apart else None,
             timeout=_TIMEOUT_S, check=False, preexec_fn=killed_with_parent,
         )  # fmt: skip
     seconds = time.monotonic() - began

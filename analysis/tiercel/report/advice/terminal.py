@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 
 from rich import box
 from rich.console import Console
@@ -32,7 +33,7 @@ def print_advice(advice: Advice, page: Path, document: Path) -> None:
     for note in advice.notes:
         console.print(Text(f"note: {note}", style="dim"))
     if moves_of(advice):
-        script = document.parent / "plan" / "stage.sh"
+        script = quote(str(document.parent / "plan" / "stage.sh"))
         console.print(Text(f"Plan: sh {script} in, run the program, sh {script} out"), soft_wrap=True)
     console.print(Text(f"Page: {page}"), soft_wrap=True)
 

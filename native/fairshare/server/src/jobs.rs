@@ -16,8 +16,12 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub fn count(&self, read: u64, written: u64) {
+    /// A request that asks something of the files, whatever came of it.
+    pub fn operation(&self) {
         self.operations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn moved(&self, read: u64, written: u64) {
         self.bytes_read.fetch_add(read, Ordering::Relaxed);
         self.bytes_written.fetch_add(written, Ordering::Relaxed);
     }

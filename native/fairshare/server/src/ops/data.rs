@@ -33,7 +33,7 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
     } else {
         read_at(&handle, call.request.offset, call.area, wanted, away)?
     };
-    call.session.entry.counters.count(count as u64, 0);
+    call.session.entry.counters.moved(count as u64, 0);
     Ok(Outcome::with_data(count))
 }
 
@@ -77,7 +77,7 @@ pub fn write(call: &Call<'_>) -> Result<Outcome> {
         let count = write_part(&handle, call.request.offset, from, size, (behind, away))?;
         (count, call.request.offset + count as i64)
     };
-    call.session.entry.counters.count(0, count as u64);
+    call.session.entry.counters.moved(0, count as u64);
     // The position behind the data: what an appending client's own position becomes.
     Ok(Outcome {
         value: end as u64,

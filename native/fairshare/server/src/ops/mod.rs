@@ -19,8 +19,16 @@ use crate::errno::Errno;
 use crate::outcome::Outcome;
 use crate::status;
 
+/// Whether a request is about the server and no work on files.
+fn asks_the_server(op: Op) -> bool {
+    matches!(op, Op::Ping | Op::Status | Op::Ticket | Op::Reload | Op::SendAway)
+}
+
 /// Carry out a request. An error becomes the negative result of the reply.
 pub fn carry_out(call: &Call<'_>) -> Outcome {
+    if !asks_the_server(call.request.op) {
+        call.session.entry.counters.operation();
+    }
     let outcome = creds::assume(&call.session.creds).and_then(|()| match call.request.op {
         Op::Ping => Ok(Outcome::default()),
         Op::Status => status::status(call),
