@@ -195,7 +195,7 @@ def test_without_tables_it_says_how_to_make_them(build_page: Build) -> None:
     data = traced()
     data.collected = False
     text = build_page(data).page.text
-    assert "2 traced runs of this study are not aggregated yet: run `tiercel trace collect" in text
+    assert "2 traced runs of this study are not aggregated yet: run tiercel trace collect" in text
 
 
 def test_a_study_without_traced_runs_has_no_section(whole: Any) -> None:
