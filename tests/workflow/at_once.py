@@ -44,8 +44,9 @@ def at_once(calls: Sequence[Call], said: Path) -> list[tuple[int, str, str]]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TIERCEL_")}
     done = subprocess.run(
         [sys.executable, "-c", _EACH, json.dumps([asdict(call) for call in calls]), str(said)],
-        cwd=calls[0].folder, env=environment, capture_output=True, text=True, timeout=300, check=True,
+        cwd=calls[0].folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     return [
         (int(code), *((said / f"{number}.{name}").read_text() for name in ("out", "err")))
         for number, code in enumerate(done.stdout.split())
