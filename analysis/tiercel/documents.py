@@ -17,7 +17,7 @@ from tiercel.whole import read_text
 class Document(BaseModel):
     """Base of everything that a user writes: unknown keys are errors, objects are immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

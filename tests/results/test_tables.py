@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -202,6 +203,31 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert dataset.attrs["site"] == runs[0].configuration.site
     # Nothing was trained, nor behind a layer: neither is there, as a column of nothing.
     assert not {"au", "samples_per_second", "hit_share"} & set(dataset.variables)
+
+
+def test_the_file_of_a_dataset_is_the_one_that_xarray_writes(
+    measured: tuple[Path, list[Run]], tmp_path: Path
+) -> None:
+    observations, _ = collect(measured[0])
+    ours, plain = tmp_path / "ours.nc", tmp_path / "plain.nc"
+    write_dataset(observations, ours)
+    to_dataset(observations).to_netcdf(plain, engine="h5netcdf")
+    with xr.open_dataset(ours) as mine, xr.open_dataset(plain) as theirs:
+        xr.testing.assert_identical(mine, theirs)
+    assert _parts(ours) == _parts(plain)
+
+
+def _parts(path: Path) -> dict[str, tuple[object, ...]]:
+    """Return of each variable its place among the dimensions, by which programs find what belongs to it."""
+    with h5py.File(path) as file:
+        return {
+            name: (
+                part.attrs.get("_Netcdf4Dimid"),
+                [[file[one].name for one in along] for along in part.attrs.get("DIMENSION_LIST", ())],
+                sorted((file[user].name, int(axis)) for user, axis in part.attrs.get("REFERENCE_LIST", ())),
+            )
+            for name, part in file.items()
+        }
 
 
 def test_the_dataset_of_nothing(measured: tuple[Path, list[Run]]) -> None:

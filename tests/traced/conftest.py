@@ -27,10 +27,11 @@ def carry_out(new_run: Callable[..., Run], equipment: Callable[..., Equipment]) 
     if preload_library() is None:
         pytest.skip("DFTracer is not installed")
 
+    # By MPI: of forked processes DFTracer has one.
     def make(plain: int = 0, **workload: object) -> list[Run]:
-        first = new_run(**workload)
+        first = new_run(launcher="auto", **workload)
         runs = [*(replace(first, repetition=r) for r in range(plain)), replace(first, traced=True)]
-        tools = equipment()
+        tools = equipment("auto")
         for run in runs:
             assert execute(run, tools).reason == ""
         return runs

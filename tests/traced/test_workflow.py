@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -34,7 +35,8 @@ def _evaluated(project: Project, trace: str, env: dict[str, str] | None = None) 
 
 
 @pytest.mark.skipif(preload_library() is None, reason="DFTracer is not installed")
-def test_a_study_that_traces(project: Project) -> None:
+def test_a_study_that_traces(new_project: Callable[..., Project]) -> None:
+    project = new_project("scratch", "auto")  # of forked processes DFTracer has one
     page = _evaluated(project, "true")
     assert 'id="traces"' in page and "1 traced" in page
     (row,) = pd.read_parquet(project.results / "traces.parquet").to_dict("records")

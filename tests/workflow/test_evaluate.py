@@ -22,6 +22,7 @@ from tiercel.runs.stamps import stamps_folder
 from tiercel.study.looks import read_looks, write_look
 
 from ..conftest import ONE, Project, needs_iokernel
+from .at_once import Call, at_once
 
 pytestmark = needs_iokernel
 
@@ -255,22 +256,29 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("file", "old", "new", "message"), BAD, ids=[b[3][:30] for b in BAD])
-def test_mistakes_are_found_before_anything_runs(
-    project: Project, file: str, old: str, new: str, message: str
-) -> None:
-    folder = "site-configs/local" if file == "site.yaml" else "workflows/studies"
-    path = project.root / folder / file
+def with_mistake(project: Project, folder: Path, file: str, old: str, new: str) -> Project:
+    """Return a copy of the project, in `folder`, with a word of a file replaced."""
+    shutil.copytree(project.root, folder, symlinks=True)
+    where = "site-configs/local" if file == "site.yaml" else "workflows/studies"
+    path = folder / where / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    for answer in (project.tiercel("evaluate", "--study", "tiny"), snakemake(project)):
-        assert answer.returncode == 2
-        lines = [line for line in answer.stderr.splitlines() if line.startswith("tiercel: ")]
-        assert len(lines) == 1
-        assert message in lines[0]
-        assert "Traceback" not in answer.stderr
-    assert not project.results.exists()
+    return Project(folder)
+
+
+def test_mistakes_are_found_before_anything_runs(project: Project, tmp_path: Path) -> None:
+    wrong = [with_mistake(project, tmp_path / f"wrong-{n}", *b[:3]) for n, b in enumerate(BAD)]
+    started = at_once([Call(str(one.root), SNAKEMAKE[3:]) for one in wrong], tmp_path / "said")
+    for one, (_, _, _, message), (code, _, errors) in zip(wrong, BAD, started, strict=True):
+        evaluated = one.tiercel("evaluate", "--study", "tiny")
+        for ended, said in ((code, errors), (evaluated.returncode, evaluated.stderr)):
+            assert ended == 2, (message, said)
+            lines = [line for line in said.splitlines() if line.startswith("tiercel: ")]
+            assert len(lines) == 1, (message, said)
+            assert message in lines[0]
+            assert "Traceback" not in said
+        assert not one.results.exists()
 
 
 def test_an_mpi_that_does_not_start(project: Project, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tiercel.errors import UserError
 from tiercel.site.profile import check_executor, check_profile
 
 from ..conftest import CHECKOUT, ONE, Project, needs_iokernel
+from .at_once import Call, at_once
 
 pytestmark = needs_iokernel
 
@@ -83,18 +84,22 @@ def test_a_profile_that_names_another_sites_file_is_refused(copied: Project, nam
     assert not (copied.root / "results").exists()
 
 
-def test_however_snakemake_gets_such_a_profile(copied: Project) -> None:
+def test_however_snakemake_gets_such_a_profile(copied: Project, tmp_path: Path) -> None:
     profile(copied, "configfile: site.yaml", "configfile: site-configs/local/site.yaml")
-    said = "would measure site local"
-    for words in (
+    root, study = str(copied.root), ["--config", "study=tiny"]
+    ways = [
         ["--profile", "blind"],
         ["--profile=site-configs/blind/"],
         ["--profile", "blind/config.yaml"],
         ["--workflow-profile", "blind"],
         ["--profile", "local", "--workflow-profile", "blind"],
-    ):
-        refused(snakemake(copied, *words, "--config", "study=tiny"), "blind", said)
-    refused(snakemake(copied, "-n", SNAKEMAKE_PROFILE="blind"), "blind", said)
+    ]
+    calls = [Call(root, [*way, *study]) for way in ways]
+    calls.append(Call(root, ["-n"], {"SNAKEMAKE_PROFILE": "blind"}))
+    for call, (code, _, errors) in zip(calls, at_once(calls, tmp_path / "said"), strict=True):
+        lines = [line for line in errors.splitlines() if line.startswith("tiercel: ")]
+        assert (code, len(lines)) == (2, 1), (call, errors)
+        assert "blind" in lines[0] and "would measure site local" in lines[0], (call, lines)
     assert not (copied.root / "results").exists()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ..conftest import CHECKOUT, SHIPPED, Project, needs_iokernel
+from .at_once import Call, at_once
 
 pytestmark = needs_iokernel
 
@@ -52,37 +53,6 @@ def snakemake(root: Path, site: str, *words: str) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
-#: Snakemake's command line once for each list of words, each in a process of its own. To load it, and what a
-#: workflow loads, takes three times as long as to look at a workflow.
-EACH = """
-import json, os, sys
-import requests, tiercel.runs.stamps, tiercel.workflow
-from snakemake.cli import main
-for number, words in enumerate(json.loads(sys.argv[1])):
-    if not (child := os.fork()):
-        for file, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(f"{sys.argv[2]}/{number}.{name}", os.O_WRONLY | os.O_CREAT), file)
-        main(words)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def views(root: Path, site: str, *modes: str) -> list[tuple[int, str, str]]:
-    """Return exit code, output and errors of Snakemake with each of the options `modes`."""
-    said = root.parent / "said"
-    said.mkdir()
-    words = [["--profile", site, mode, "--config", "study=tiny"] for mode in modes]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("TIERCEL_")}
-    done = subprocess.run(
-        [sys.executable, "-c", EACH, json.dumps(words), str(said)],
-        cwd=root, env=environment, capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
-    return [
-        (int(code), *((said / f"{number}.{name}").read_text() for name in ("out", "err")))
-        for number, code in enumerate(done.stdout.split())
-    ]
-
-
 #: One of each launcher and scheduler: of the others each has those of one of these.
 TOLD_APART = ("frontera", "lassen", "local", "slurm-virtual", "theta", "thetagpu")
 
@@ -92,8 +62,10 @@ TOLD_APART = ("frontera", "lassen", "local", "slurm-virtual", "theta", "thetagpu
     [site if site in TOLD_APART else pytest.param(site, marks=pytest.mark.nightly) for site in SHIPPED],
 )
 def test_showing_a_workflow_does_nothing(sites: Path, site: str) -> None:
-    graph, rules, summary, unlocked, dry = views(
-        sites, site, "--dag", "--rulegraph", "--summary", "--unlock", "-n"
+    views = ("--dag", "--rulegraph", "--summary", "--unlock", "-n")
+    words = [["--profile", site, view, "--config", "study=tiny"] for view in views]
+    graph, rules, summary, unlocked, dry = at_once(
+        [Call(str(sites), each) for each in words], sites.parent / "said"
     )
     assert [graph[0], rules[0], summary[0], unlocked[0], dry[0]] == [0] * 5, (graph, rules, summary, dry)
     assert graph[1].startswith("digraph") and "collect" in graph[1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import xarray as xr
+from xarray.backends import H5NetCDFStore
 
 import tiercel
 from tiercel.columns import Column
@@ -35,7 +37,14 @@ def write(
     dataset: xr.Dataset, path: Path, encoding: Mapping[Hashable, Mapping[str, Any]] | None = None
 ) -> None:
     """Write a dataset as NetCDF-4, whole or not at all."""
+    # Who makes a dataset and does not write it needs no HDF5.
+    import h5netcdf  # noqa: PLC0415
+
+    from tiercel.results.opened import OpensOnce  # noqa: PLC0415
+
     # In memory first: HDF5 that cannot write to a full disk takes the process with it.
-    content = dataset.to_netcdf(engine="h5netcdf", encoding=encoding)
+    content = io.BytesIO()
+    with OpensOnce(content, "w", track_order=True) as file, h5netcdf.File(file, "w") as netcdf:
+        dataset.dump_to_store(H5NetCDFStore(netcdf), encoding=encoding)
     with drafted(path) as draft:
-        draft.write_bytes(content)
+        draft.write_bytes(content.getbuffer())
