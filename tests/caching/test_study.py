@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -107,11 +108,17 @@ experiments:
 """
 
 
-def test_processes_that_share_a_file_with_and_without_the_layer(project: Project) -> None:
-    """Each has a part of each dataset; together they read all samples once. What they write is staged."""
+@pytest.fixture
+def with_mpi(new_project: Callable[..., Project]) -> Project:
     library = hdf5_library()
     if library is None or not library.parallel:
         pytest.skip(f"no HDF5 with MPI: {HOW}")
+    return new_project(launcher="mpiexec")
+
+
+def test_processes_that_share_a_file_with_and_without_the_layer(with_mpi: Project) -> None:
+    """Each has a part of each dataset; together they read all samples once. What they write is staged."""
+    project = with_mpi
     project.study("together", TOGETHER)
     done = project.tiercel("evaluate", "--study", "together")
     assert done.returncode == 0, done.stderr
@@ -149,9 +156,9 @@ def test_processes_that_share_a_file_with_and_without_the_layer(project: Project
         ("batch: 7", "batch: 100", "1 batches are fewer than 2 processes"),
     ],
 )
-def test_what_processes_cannot_share(project: Project, was: str, becomes: str, says: str) -> None:
-    project.study("together", TOGETHER.replace(was, becomes))
-    done = project.tiercel("plan", "--study", "together")
+def test_what_processes_cannot_share(with_mpi: Project, was: str, becomes: str, says: str) -> None:
+    with_mpi.study("together", TOGETHER.replace(was, becomes))
+    done = with_mpi.tiercel("plan", "--study", "together")
     assert says in " ".join((done.stdout + done.stderr).split())
     assert done.returncode == (0 if "fewer" in says else 2)
 

@@ -130,7 +130,7 @@ def test_what_lies_outside_the_training_data_stays_and_says_so(
     )
     plan = plan_of(open_trace(path, cache=tmp_path / "cache"), site, model)
     assert set(plan.files["system"]) == {"far"}
-    assert "outside the training data (transfer_size 1.074e+09" in group_rows(plan)[0]["reason"]
+    assert "outside the training data (transfer_size 1 GiB is outside" in group_rows(plan)[0]["reason"]
 
 
 def test_unknown_systems_and_empty_traces(tmp_path: Path, site: Site, model: PlacementModel) -> None:

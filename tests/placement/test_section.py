@@ -117,8 +117,8 @@ def test_the_caption_says_what_a_line_is(swept, tmp_path):
 
 
 def section(root, tmp_path):
-    """Return the section: of the results it asks for the name of the study alone."""
-    results = SimpleNamespace(study=SimpleNamespace(study="sweep"))
+    """Return the section: of the results it asks for the name of the study, and for those of systems."""
+    results = SimpleNamespace(study=SimpleNamespace(study="sweep"), name=lambda system: f"the {system}")
     return placement(Context(root, tmp_path, SimpleNamespace(), results))
 
 
