@@ -290,11 +290,6 @@ def _larger_transfers(answers: Any) -> Figure:
     return _smallest(_tried(a, **{"reader.transfer_size": 1024**2}) for a in answers)
 
 
-@_reads("dlio-03")
-def _eight_readers(answers: Any) -> Figure:
-    return _smallest(_tried(a, **{"reader.read_threads": 8}) for a in answers)
-
-
 @_reads("dlio-07")
 def _compressed(answer: Any) -> Figure:
     return _tried(answer, **{"dataset.compression": "gzip", "dataset.compression_level": 4})
