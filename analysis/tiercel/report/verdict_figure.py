@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -25,6 +25,10 @@ NAME = "verdict-factors"
 _WIDTH, _ROW = 5.0, 0.46
 #: Letters in a line of a row's label, how many lines a long one has, and inches from one to the next.
 _LETTERS, _LINES, _LINE = 66, 2, 0.14
+#: Letters of a storage's name below the axes where there are two columns of them, and where there is one.
+_SHORT, _LONG = 22, 56
+#: Inches of a line of names, and how many lines have room in a figure without more.
+_NAMES, _ROOM = 0.18, 2
 
 
 def verdict_picture(
@@ -46,14 +50,16 @@ def verdict_picture(
     labels = _labels([c.name for c, _ in rows])
     points_high = _ROW + 0.05 * max(0, most - 2)
     row_high = points_high + _LINE * (max(map(len, labels)) - 1)
+    named = _named(results, rows, several)
+    lines = -(-len(named) // _columns(named))
     made = picture(
         folder,
         NAME,
         f"How many times as fast as {base}",
         f"Right of 1× is faster, left is slower. {_bars(rows)} "
         "Filled: decided; hollow: could be chance. Logarithmic axis.",
-        (_WIDTH, 1.0 + row_high * len(rows)),
-        lambda axes: _draw(results, axes, rows, several, labels, points_high / row_high),
+        (_WIDTH, 1.0 + row_high * len(rows) + _NAMES * max(0, lines - _ROOM)),
+        lambda axes: _draw(results, axes, rows, named, several, labels, points_high / row_high),
     )
     return replace(made, data=[_record(results, c, s) for c, points in rows for s in points])
 
@@ -103,6 +109,7 @@ def _draw(
     results: Results,
     axes: Axes,
     rows: Sequence[tuple[WorkloadClass, list[Standing]]],
+    named: Mapping[str, str],
     several: bool,
     labels: Sequence[Sequence[str]],
     share: float,
@@ -114,7 +121,6 @@ def _draw(
     colours = style.colours(stacks)
     shape = style.shapes(stacks)
     edges = [1.0]
-    shown: dict[str, None] = {}
     for y, ((found, points), lines) in enumerate(zip(rows, labels, strict=True)):
         if y % 2 == 0:
             axes.axhspan(y - 0.5, y + 0.5, color=INK, alpha=0.045, linewidth=0)
@@ -127,11 +133,9 @@ def _draw(
         axes.plot([1, 1], [foot - 0.54 * share, foot - 0.1 * share], color=INK, linewidth=1.2, zorder=1)
         if several:
             best = found.ranking.reference
-            shown[best] = None
             axes.plot(1, middle, shape[best], color=colours[best], markersize=6.5, zorder=4)
         for standing, place in zip(points, _beside(middle, len(points), share), strict=True):
             row, stack = standing.rows[0], standing.stack
-            shown[stack] = None
             edges += [row["low"], row["high"]]
             decided = standing.outcome != "undecided"
             axes.plot([row["low"], row["high"]], [place] * 2, color=colours[stack], linewidth=1.6)
@@ -146,17 +150,11 @@ def _draw(
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
-    order = [stack for stack in stacks if stack in shown]
     handles = [
-        Line2D(
-            [], [], color=colours[s], marker=shape[s], linestyle="", markersize=6.5, label=_label(results, s)
-        )
-        for s in order
+        Line2D([], [], color=colours[s], marker=shape[s], linestyle="", markersize=6.5, label=name)
+        for s, name in named.items()
     ]
-    longest = max(len(str(handle.get_label())) for handle in handles)
-    cast("Figure", axes.figure).legend(
-        handles=handles, loc="outside lower left", ncols=2 if longest < 30 else 1
-    )
+    cast("Figure", axes.figure).legend(handles=handles, loc="outside lower left", ncols=_columns(named))
 
 
 def _beside(middle: float, count: int, share: float) -> list[float]:
@@ -165,6 +163,19 @@ def _beside(middle: float, count: int, share: float) -> list[float]:
     return [middle + (i - (count - 1) / 2) * step for i in range(count)]
 
 
-def _label(results: Results, stack: str) -> str:
-    name = words.clipped(results.name(stack), 36)
-    return f"{name} (memory)" if stack in results.memory and "memory" not in name.lower() else name
+def _named(
+    results: Results, rows: Sequence[tuple[WorkloadClass, list[Standing]]], several: bool
+) -> dict[str, str]:
+    """Return the stacks that are drawn, and their names: no longer than they must be to be told apart."""
+    drawn = {s.stack for _, points in rows for s in points}
+    drawn |= {c.ranking.reference for c, _ in rows} if several else set()
+    stacks = [stack for stack in results.stacks if stack in drawn]
+    names = words.told_apart([results.name(stack) for stack in stacks], _LONG)
+    return {
+        stack: f"{name} (memory)" if stack in results.memory and "memory" not in name.lower() else name
+        for stack, name in zip(stacks, names, strict=True)
+    }
+
+
+def _columns(named: Mapping[str, str]) -> int:
+    return 2 if max(map(len, named.values())) < _SHORT + len(" (memory)") else 1
