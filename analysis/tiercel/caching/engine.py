@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +20,7 @@ from tiercel.caching.workload import CheckpointWorkload, StreamWorkload
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
 from tiercel.engines.digest import digest_of
 from tiercel.engines.hdf5_library import HOW, hdf5_library
+from tiercel.engines.iokernel import version_of
 from tiercel.errors import RunFailed
 from tiercel.programs import program
 from tiercel.study.workloads import Workload
@@ -43,7 +43,7 @@ class H5Kernel(Engine):
         programs = {"python": Path(sys.executable)}
         if shared := program("iokernel-mpi"):
             programs["shared"] = shared
-            spelled += f"+iokernel-{_version_of(shared)}"
+            spelled += f"+iokernel-{version_of(shared)}"
         return Installation(self.name, spelled, programs)
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
@@ -93,13 +93,6 @@ class H5Kernel(Engine):
             return _epochs(answers, task.workload)
         except (ValueError, KeyError, TypeError, ZeroDivisionError, IndexError) as error:
             raise RunFailed(f"the answers are not whole: {error!r}") from None
-
-
-def _version_of(iokernel: Path) -> str:
-    said = subprocess.run(
-        [iokernel, "--version"], capture_output=True, text=True, timeout=60, check=False
-    ).stdout
-    return said.strip().removeprefix("iokernel ")
 
 
 def _no_shared_file() -> str | None:

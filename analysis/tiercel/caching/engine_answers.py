@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from tiercel.engines.iokernel import results_in
 from tiercel.errors import RunFailed
 
 #: Of processes that the kernel starts itself, and of those of iokernel, who share a file.
@@ -24,12 +24,7 @@ def answers_of(folder: Path) -> tuple[Answers, int | None]:
     try:
         if not shared.is_file():
             return json.loads(own.read_text(encoding="utf-8")), None
-        content: Any = json.loads(shared.read_text(encoding="utf-8", errors="surrogateescape"))
-        if content["status"] != "ok":
-            raise RunFailed(
-                f"iokernel: {(content.get('error') or {}).get('message') or 'failed without saying why'}"
-            )
-        (result,) = content["tests"][0]["Results"]
+        (result,) = results_in(shared)
         return result["ranks"], int(result["fileBytes"])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         name = SHARED if shared.is_file() else OWN

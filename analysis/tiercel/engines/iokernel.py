@@ -40,11 +40,7 @@ class IOKernel(Engine):
         }
         if not programs:
             return None
-        answer = subprocess.run(
-            [next(iter(programs.values())), "--version"],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        return Installation(self.name, answer.stdout.strip().removeprefix("iokernel "), programs)
+        return Installation(self.name, version_of(next(iter(programs.values()))), programs)
 
     def unsupported(self, workload: Workload, nodes: int) -> str | None:
         if not isinstance(workload, DataWorkload | MetadataWorkload):
@@ -75,13 +71,13 @@ class IOKernel(Engine):
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         if isinstance(task.workload, MetadataWorkload):
-            results = _results(output / "metadata.json")
+            results = results_in(output / "metadata.json")
             return [_metadata_measurement(r, phase) for phase, r in enumerate(results)]
         workload = task.workload
         assert isinstance(workload, DataWorkload)
         cold = workload.access_type == "RO"
-        before = _results(output / "write.json") if cold else []
-        results = _results(output / ("read.json" if cold else "main.json"))
+        before = results_in(output / "write.json") if cold else []
+        results = results_in(output / ("read.json" if cold else "main.json"))
         count = _PHASES[workload.access_type].count(",") + 1
         if len(results) != count * workload.repeats or len(before) != cold:
             raise RunFailed(
@@ -106,7 +102,7 @@ class IOKernel(Engine):
         metadata = isinstance(task.workload, MetadataWorkload)
         names = ("metadata.json",) if metadata else ("read.json", "main.json")
         path = next((output / name for name in names if (output / name).is_file()), output / names[-1])
-        results = _results(path)
+        results = results_in(path)
         phases = [[r] for r in results]
         if not metadata:
             assert isinstance(task.workload, DataWorkload)
@@ -195,6 +191,12 @@ class IOKernel(Engine):
         return tuple(argv)
 
 
+def version_of(iokernel: Path) -> str:
+    """Return what one of its programs says of its version and sources."""
+    answer = subprocess.run([iokernel, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    return answer.stdout.strip().removeprefix("iokernel ")
+
+
 def _of_another(task: Task) -> bool:
     """Whether the task's one node reads what another wrote: each start is of one of the job's two nodes."""
     return isinstance(task.workload, DataWorkload) and task.workload.waiting_nodes(task.nodes) > 0
@@ -210,7 +212,7 @@ def _no_hdf5(workload: DataWorkload) -> str | None:
     return None
 
 
-def _results(path: Path) -> list[dict[str, Any]]:
+def results_in(path: Path) -> list[dict[str, Any]]:
     """Return the results in an iokernel JSON file; RunFailed for one that is missing, torn or failed."""
     try:
         content = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
