@@ -278,6 +278,7 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
             close_time=result["closeTime"],
             resident_fraction=residency.get("fraction"),
             resident_method=residency.get("method"),
+            resident_unknown=residency.get("unknown"),
             memory_backed=residency.get("memoryBacked"),
             cross_node_fraction=offset.get("crossNodeFraction"),
             task_offset=offset.get("effective"),

@@ -92,8 +92,9 @@ def _cache_not_cold(row: Row) -> bool:
 
 @check(
     "cache-unknown", "caution", "Not proven cold",
-    "Nobody looked what was in the page cache before this read. Install iokernel beside the engine, or use "
-    "a data set larger than memory.",
+    "It is unknown how much of the data was in this node's memory before the read: its file system does not "
+    "tell (column resident_unknown), or iokernel is not installed next to the engine. Use a data set larger "
+    "than memory, or direct: true.",
 )  # fmt: skip
 def _cache_unknown(row: Row) -> bool:
     unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
@@ -143,7 +144,7 @@ def _cache_behind(row: Row) -> bool:
     "as the upper bound of this machine.",
 )  # fmt: skip
 def _memory_storage(row: Row) -> bool:
-    return bool(row["medium"] == "memory")
+    return bool(row["medium"] == "memory" or row["memory_backed"])
 
 
 @check(

@@ -67,15 +67,15 @@ def free_memory(process: Path = Path("/proc/self"), proc: Path = Path("/proc")) 
 def _groups(process: Path) -> list[tuple[Path, str]]:
     """Return the folders of the groups that may limit the process' memory, with the types of their mounts."""
     try:
-        groups = (process / "cgroup").read_text(errors="surrogateescape")
-        mounts = parse_mountinfo((process / "mountinfo").read_text(errors="surrogateescape"))
+        groups = os.fsdecode((process / "cgroup").read_bytes())
+        mounts = parse_mountinfo(os.fsdecode((process / "mountinfo").read_bytes()))
     except OSError:  # a kernel without control groups
         return []
     return list(_folders(groups, mounts))
 
 
 def _folders(groups: str, mounts: list[Mount]) -> Iterator[tuple[Path, str]]:
-    for line in groups.splitlines():
+    for line in filter(None, groups.split("\n")):
         _number, controllers, group = line.split(":", 2)
         kind = "cgroup" if controllers else "cgroup2"
         if controllers and "memory" not in controllers.split(","):

@@ -2,7 +2,7 @@
 
 DLIO cannot do it itself; started on every node. Drops the folder's files from this node's page cache, looks
 at what stayed, and writes that as JSON: bytes, resident_fraction (null: unknown), resident_method,
-memory_backed.
+resident_unknown (why null), memory_backed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def main() -> int:
             "bytes": sum(Path(p).stat().st_size for p in paths),
             "resident_fraction": found.fraction,
             "resident_method": found.method,
+            "resident_unknown": found.unknown or None,
             "memory_backed": found.memory_backed,
         }
     except OSError as error:
