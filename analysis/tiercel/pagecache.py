@@ -110,7 +110,7 @@ def _resident(descriptor: int, size: int, pages: int) -> tuple[int, str, str]:
     if kind not in {*_MEMORY, *_PAGES, _OVERLAY, _AUFS} and not (
         kind == _FUSE and _mount_line(descriptor).startswith("virtiofs ")
     ):
-        return 0, "none", _UNTOLD.get(kind, _NOT_KNOWN)
+        return 0, "none", _UNTOLD.get(kind or 0, _NOT_KNOWN)
     window, answer = _Range(0, 0), _Cachestat()
     if kind not in (_OVERLAY, _AUFS) and not _LIBC.syscall(
         _CACHESTAT, descriptor, ctypes.byref(window), ctypes.byref(answer), 0

@@ -8,10 +8,10 @@ resident_unknown (why null), memory_backed.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.pagecache import evict, residency
 
 
@@ -32,9 +32,7 @@ def main() -> int:
         print(f"evict: error: {error.filename or folder}: {error.strerror}", file=sys.stderr)
         return 1
     # Processes of several nodes write the same file: whole, and the last one stays.
-    draft = report.with_name(f"{report.name}.{os.uname().nodename}.{os.getpid()}")
-    draft.write_text(json.dumps(content), encoding="utf-8")
-    draft.replace(report)
+    write_text(report, json.dumps(content))
     return 0
 
 
