@@ -20,13 +20,15 @@ head -c 1000000 /dev/urandom >m/f
 %s
 "$PYTHON" -c '
 import json
+from pathlib import Path
 from tiercel.pagecache import evict, memory_backed, residency
 from tiercel.site.mounts import read_mounts
 for do in (lambda f: None, evict):
     do(["m/f"])
     r = residency(["m/f"])
     print(json.dumps([r.fraction, r.method, r.memory_backed]))
-print(json.dumps([memory_backed("m/f"), [m.medium for m in read_mounts() if m.point.name == "m"][0]]))
+(medium,) = [m.medium for m in read_mounts() if m.point == Path("m").resolve()]
+print(json.dumps([memory_backed("m/f"), medium]))
 '
 """
 

@@ -209,7 +209,7 @@ def _measuring(
             here = {} if _on_service(equipment) else between(before, Sample.take())
             write_json(folder / "context.json", {**around, **here})
             clean(folder)
-    return equipment.engine.parse(task, folder)
+    return equipment.engine.measurements(task, folder, [step["seconds"] for step in steps])
 
 
 def _aimed_at(run: Run) -> dict[str, Any]:
