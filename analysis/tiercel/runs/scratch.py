@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError
+from tiercel.runs.quota import quota_of
 from tiercel.site.filesystem import FileSystem, file_system_of
 from tiercel.site.machine import free_memory
 from tiercel.site.model import Stack
@@ -133,7 +134,7 @@ def leftovers(stack: Stack) -> list[Path]:
 def check_scratch(stack: Stack, recorded: FileSystem | None = None) -> FileSystem:
     """Return the file system of the scratch folder; UserError unless it is the one that the site names.
 
-    Without this check a mount that is absent means measuring the root disk under its name. It must be writable.
+    Without this check an absent mount means measuring the root disk under its name. It must be writable.
     If one was `recorded` when the evaluation began, it must be that one.
     """
     storage, root = stack.storage, stack.storage.scratch_path()
@@ -172,6 +173,12 @@ def space_problem(stack: Stack, footprint: int) -> str | None:
     free = space.f_bavail * space.f_frsize
     capacity = space.f_blocks * space.f_frsize
     used = capacity - space.f_bfree * space.f_frsize
+    _quota, left = quota_of(existing)
+    if left is not None and footprint > left:
+        return (
+            f"storage {stack.name}: {format_size(left)} of your disk quota is left and a run needs "
+            f"{format_size(footprint)}"
+        )
     if footprint > free:
         return f"storage {stack.name} has {format_size(free)} free and a run needs {format_size(footprint)}"
     if used + footprint > storage.fill_limit * capacity:
