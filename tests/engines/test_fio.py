@@ -43,12 +43,13 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        # What IOR does by default: no preallocation, no hints, no new buffer content.
+        # What IOR does by default: no preallocation, no hints; data that storage cannot store once.
         (
             {"operation": "write"},
             {
                 "rw": "write", "bs": "65536", "ioengine": "psync", "fallocate": "none", "fadvise_hint": "0",
-                "scramble_buffers": "0", "create_on_open": "1", "overwrite": "0", "invalidate": "0",
+                "scramble_buffers": "1", "refill_buffers": "0", "create_on_open": "1", "overwrite": "0",
+                "invalidate": "0",
                 "fsync": None, "end_fsync": None, "directory": "/d",
             },
         ),
@@ -56,6 +57,11 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
         ({"operation": "write", "fsync": "write"}, {"fsync": "1", "end_fsync": "1"}),
         ({"operation": "write", "fsync": "phase"}, {"fsync": None, "end_fsync": "1"}),
         ({"operation": "write", "direct": True}, {"direct": "1"}),
+        (
+            {"operation": "write", "compressibility": 0.5, "dedup": 0.25},
+            {"buffer_compress_percentage": "50", "dedupe_percentage": "25", "refill_buffers": "1"},
+        ),
+        ({"operation": "write", "refill": True}, {"refill_buffers": "1", "dedupe_percentage": None}),
         ({"operation": "write", "access": "WAW"}, {"overwrite": "1"}),
         ({"operation": "write", "stonewall": "250ms"}, {"runtime": "250ms"}),
         ({"operation": "write", "queue_depth": 8}, {"ioengine": "io_uring", "iodepth": "8"}),

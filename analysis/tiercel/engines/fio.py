@@ -9,8 +9,8 @@ fio measures other things under the same names. What differs from IOR's definiti
 - Latency is of the reads and writes alone, as iokernel's; fsync is reported apart from them.
 - Random order is fio's own generator's: each block once, like IOR's, but another order for the same seed.
 
-What we switch off so that both do the same: preallocation, access hints (posix_fadvise), the change of
-the buffer before every write, and the eviction of a file when it is opened, unless a cold read wants it.
+What we switch off so that both do the same: preallocation, access hints (posix_fadvise), and the eviction of
+a file when it is opened, unless a cold read wants it.
 The clock is the kernel's, as theirs, not the processor's counter.
 """
 
@@ -97,7 +97,9 @@ class Fio(Engine):
             "direct": int(w.direct),
             "fallocate": "none",
             "fadvise_hint": 0,
-            "scramble_buffers": 0,
+            # Data: a random buffer with new bytes in each 512; with the others every byte is made anew.
+            "scramble_buffers": 1,
+            "refill_buffers": int(bool(w.refill or w.compressibility or w.dedup)),
             "invalidate": int(last and w.wants_cold),
             "randseed": task.seed + 1,
             "disk_util": 0,
@@ -106,6 +108,10 @@ class Fio(Engine):
             "clat_percentiles": 0,
             "percentile_list": "50:90:99:99.9",
         }
+        if writes and w.compressibility:
+            options |= {"buffer_compress_percentage": round(100 * w.compressibility)}
+        if writes and w.dedup:
+            options |= {"dedupe_percentage": round(100 * w.dedup)}
         if writes:
             options |= {"create_on_open": 1, "overwrite": int(index > 0)}
             # fio syncs before a write, not after it: N-1 times, and end_fsync makes it N.

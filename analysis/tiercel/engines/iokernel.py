@@ -153,6 +153,9 @@ class IOKernel(Engine):
         argv += [switch for switch, on in switches.items() if on]
         if w.api == "hdf5" and (library := hdf5_library()):
             argv += ["--hdf5.library", library.path]
+        argv += ["--compressibility", f"{w.compressibility:g}"] if w.compressibility else []
+        argv += ["--dedup", f"{w.dedup:g}"] if w.dedup else []
+        argv += ["-l", "random"] if w.refill else []
         if w.verify:  # the steps of a run write and expect the same data
             argv += ["-G", str(task.seed)]
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.

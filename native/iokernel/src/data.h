@@ -23,6 +23,7 @@ struct data_run {
     struct layout layout;
     struct failure failure;
     char *buffer;
+    int64_t buffer_bytes;
     int64_t data_seed;
     int64_t order_seed;    /* -1 until the first shuffle when no seed was given */
     int64_t *written;      /* operations of each task in a write that a stonewall ended early; -1: it wrote all */
