@@ -250,7 +250,7 @@ _NPZ, _SHUFFLED = "dataset: {format: npz}", "file_shuffle: seed, sample_shuffle:
          ["reader.file_shuffle", "reader.sample_shuffle"]),
         (f"framework: pytorch, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-2.0}}", ["reader.file_shuffle"]),
         (f"framework: pytorch, {_NPZ}, reader: {{{_SHUFFLED}, order: distributed-sampler}}", []),
-        (f"framework: tensorflow, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-main, data_loader: tensorflow}}", []),
+        (f"framework: tensorflow, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-main}}", []),
         (f"framework: tensorflow, dataset: {{format: tfrecord}}, reader: {{{_SHUFFLED}}}",
          ["reader.file_shuffle"]),
         ("train: {seed_change_epoch: false}", ["train.seed_change_epoch"]),
