@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 SITE ?= local
 STUDY ?= quick
 
-LOCKS := requirements-bootstrap.lock requirements.lock
+LOCKS := requirements/bootstrap.lock requirements/evaluate.lock
 WHEEL_TOOLS := $(VENV)-wheel
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
@@ -36,10 +36,11 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
+.PHONY: help setup dev packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
+	@echo 'make dev           setup, and what a change needs: linters, type checker, pytest (CONTRIBUTING.md)'
 	@echo 'make packages      the environment alone: enough to make tables and reports from results'
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
@@ -59,6 +60,8 @@ help:
 
 setup: $(PACKAGES) $(NATIVE)
 
+dev: setup $(DEV_PACKAGES)
+
 # Enough to read results: no compiler.
 packages: $(PACKAGES)
 	@:
@@ -74,17 +77,17 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@echo 'tiercel: making $(VENV) from the lock file'
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo 'tiercel: $(PYTHON) cannot make virtual environments: install its venv module (Debian: python3-venv)' >&2; exit 2; }
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
-	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements/evaluate.lock
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(BIN)/python tools/link-duplicates $(VENV)
 	@touch $@
 
 # Dask apart, for its own tests: where xarray finds it, each command that writes a dataset loads it (1 s).
-$(DEV_PACKAGES): requirements-dev.lock requirements-cluster.lock $(PACKAGES)
-	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
+$(DEV_PACKAGES): requirements/dev.lock requirements/cluster.lock $(PACKAGES)
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements/dev.lock
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes --target $(VENV)/cluster \
-	  -r requirements-cluster.lock
+	  -r requirements/cluster.lock
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
@@ -181,7 +184,7 @@ test-nightly: layers style
 mutation: setup $(VENV)/.mutation-packages
 	@$(BIN)/python tools/mutation/run.py $(PART) $(if $(MUTANTS),--mutants '$(MUTANTS)')
 
-$(VENV)/.mutation-packages: requirements-mutation.lock $(DEV_PACKAGES)
+$(VENV)/.mutation-packages: requirements/mutation.lock $(DEV_PACKAGES)
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r $<
 	@touch $@
 
@@ -200,7 +203,7 @@ attack: setup
 wheel: $(PACKAGES) $(WHEEL_TOOLS)/.done
 	@tools/wheel dist "$(MPI_COMPILER)"
 
-$(WHEEL_TOOLS)/.done: requirements-wheel.lock | $(PACKAGES)
+$(WHEEL_TOOLS)/.done: requirements/wheel.lock | $(PACKAGES)
 	@$(PYTHON) -m venv --without-pip $(WHEEL_TOOLS)
 	@$(SYNC) --python $(WHEEL_TOOLS)/bin/python $<
 	@touch $@
@@ -209,12 +212,12 @@ COMPILE = $(UV) pip compile --quiet --system-certs --universal --generate-hashes
   --python-version 3.11
 
 lock: $(PACKAGES)
-	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
-	@$(COMPILE) --extra evaluate pyproject.toml -o requirements.lock
-	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
-	@$(COMPILE) requirements-cluster.in -c requirements.lock -o requirements-cluster.lock
-	@$(COMPILE) requirements-mutation.in -c requirements-dev.lock -o requirements-mutation.lock
-	@$(COMPILE) requirements-wheel.in -o requirements-wheel.lock
+	@$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.lock
+	@$(COMPILE) --extra evaluate pyproject.toml -o requirements/evaluate.lock
+	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements/evaluate.lock -o requirements/dev.lock
+	@$(COMPILE) requirements/cluster.in -c requirements/evaluate.lock -o requirements/cluster.lock
+	@$(COMPILE) requirements/mutation.in -c requirements/dev.lock -o requirements/mutation.lock
+	@$(COMPILE) requirements/wheel.in -o requirements/wheel.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \
 	  -o workflows/dlio/requirements-tensorflow.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt --override workflows/dlio/overrides-torch.txt \
