@@ -36,7 +36,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup dev packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
+.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -58,13 +58,17 @@ help:
 	@echo 'make lock          resolve the lock files anew'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
-setup: $(PACKAGES) $(NATIVE)
+setup: packages $(NATIVE)
 
 dev: setup $(DEV_PACKAGES)
 
 # Enough to read results: no compiler.
-packages: $(PACKAGES)
-	@:
+packages: $(PACKAGES) profiles
+
+# `snakemake --profile NAME` looks for NAME in the folder where it starts, and in folders outside of the checkout.
+profiles:
+	@for site in $(patsubst site-configs/%/config.yaml,%,$(wildcard site-configs/*/config.yaml)); do \
+	  [ -e "$$site" ] || ln -s "site-configs/$$site" "$$site" || exit 2; done
 
 $(PACKAGES): $(LOCKS) pyproject.toml
 	@case $$PWD in *[\"\`\\\$$:]*) echo 'tiercel: no environment can be made in a folder whose path has one of " ` \ $$ : in it:' \

@@ -148,12 +148,10 @@ def _content(path: Path) -> bytes | None:
 
 def _sources(root: Path) -> Iterator[str]:
     """Yield the sources in a folder that is no git repository: unpacked from an archive, or without a git."""
-    profiles = root / "site-configs"
     for path in root.rglob("*"):
         name = path.relative_to(root).as_posix()
-        profile = path.is_symlink() and path.parent == root and path.resolve().parent == profiles
         known = _SOURCES.fullmatch(name) is not None and (name.endswith(_DOTTED) or not _BUILT.search(name))
-        if profile or (known and (path.is_file() or path.is_symlink())):
+        if known and (path.is_file() or path.is_symlink()):
             yield name
 
 
