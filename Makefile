@@ -36,7 +36,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
+.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-full test-nightly mutation lint style bench attack wheel lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -49,8 +49,8 @@ help:
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
 	@echo 'make docs          the documentation as a site: build/docs/index.html (opens offline, with search)'
-	@echo 'make test          lint, type checks, tests'
-	@echo 'make test-nightly  the long tests too'
+	@echo 'make test          lint, type checks, tests: the first tier'
+	@echo 'make test-full     both tiers, as CI does; test-nightly: what takes minutes, too'
 	@echo 'make mutation      do the tests notice changes to what decides? PART=statistics, MUTANTS=all|DIGIT (a tenth each day)'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
 	@echo 'make attack        the layers, as a second user attacks each for MINUTES (1); a JSON object each; as root'
@@ -167,7 +167,7 @@ style: setup $(DEV_PACKAGES)
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
 # They start thousands of short programs: each would compile anew what it imports.
-test test-nightly: export PYTHONDONTWRITEBYTECODE :=
+test test-full test-nightly: export PYTHONDONTWRITEBYTECODE :=
 
 # Three workers more than cores: while some tests wait for a Slurm, others compute (tests/order.py).
 WORKERS ?= $(shell expr $$(nproc) + 3)
@@ -179,6 +179,9 @@ AND_TYPES = $(TYPES) & types=$$!; passed=0; $(PYTEST) $(1) || passed=$$?; \
   wait $$types || passed=1; cat $(VENV)/types.log; exit $$passed
 
 test: layers style
+	@$(call AND_TYPES,-m 'not nightly and not full')
+
+test-full: layers style
 	@$(call AND_TYPES,-m 'not nightly')
 
 test-nightly: layers style
