@@ -36,7 +36,7 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-full test-nightly mutation lint style bench attack wheel lock clean distclean
+.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-full test-nightly mutation lint style bench attack wheel changelog release notices lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
@@ -56,6 +56,8 @@ help:
 	@echo 'make attack        the layers, as a second user attacks each for MINUTES (1); a JSON object each; as root'
 	@echo 'make wheel         dist/: a wheel with all native parts inside, for x86-64 Linux, and the sources'
 	@echo 'make lock          resolve the lock files anew'
+	@echo 'make changelog     what the next release says of the changes (changelog.d/)'
+	@echo 'make release       checks, then dist/: wheel, sources, notes; VERSION=X.Y.Z'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
 setup: packages $(NATIVE)
@@ -214,6 +216,13 @@ $(WHEEL_TOOLS)/.done: requirements/wheel.lock | $(PACKAGES)
 	@$(PYTHON) -m venv --without-pip $(WHEEL_TOOLS)
 	@$(SYNC) --python $(WHEEL_TOOLS)/bin/python $<
 	@touch $@
+
+# The draft says what the next release is without writing anything.
+changelog: $(DEV_PACKAGES)
+	@$(BIN)/towncrier build --draft
+
+release: setup $(DEV_PACKAGES) $(WHEEL_TOOLS)/.done
+	@PYTHON="$(PYTHON)" tools/release $(VERSION)
 
 COMPILE = $(UV) pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
   --python-version 3.11

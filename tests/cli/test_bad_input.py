@@ -41,7 +41,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 def usage_mistakes() -> Iterator[list[str]]:
     """A command of each group with an option that it does not have; an option of each type without its value,
-    with nothing as its value (`--folder "$UNSET"`: the current folder, as a path), and with a word in place of a
+    with nothing as its value (`--folder "$UNSET"`: the current folder, as a path), and with a word for a
     number. Every option that takes a fraction, with one that nothing can have."""
     groups: set[tuple[str, ...]] = set()
     types: set[str] = set()
