@@ -58,6 +58,7 @@ help:
 	@echo 'make lock          resolve the lock files anew'
 	@echo 'make changelog     what the next release says of the changes (changelog.d/)'
 	@echo 'make release       checks, then dist/: wheel, sources, notes; VERSION=X.Y.Z'
+	@echo 'make notices       licences of the crates that fairshare links, from Cargo.lock'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
 setup: packages $(NATIVE)
@@ -220,6 +221,10 @@ $(WHEEL_TOOLS)/.done: requirements/wheel.lock | $(PACKAGES)
 # The draft says what the next release is without writing anything.
 changelog: $(DEV_PACKAGES)
 	@$(BIN)/towncrier build --draft
+
+# After a change of native/fairshare/Cargo.lock.
+notices:
+	@$(PYTHON) tools/notices cargo
 
 release: setup $(DEV_PACKAGES) $(WHEEL_TOOLS)/.done
 	@PYTHON="$(PYTHON)" tools/release $(VERSION)
