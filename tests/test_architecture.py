@@ -30,7 +30,7 @@ LAYERS = (
         "children",
         "units",
         "quantities",
-        "whole",
+        "atomic_file",
         "locked",
         "memory",
         "registry",

@@ -1,11 +1,13 @@
-"""Files that are read and written whole or not at all, also when two write the same one at a time."""
+"""Write a file completely or not at all, also when two processes write it at the same time."""
 
 from __future__ import annotations
 
 import errno
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +19,33 @@ _FORGOTTEN_S = 86400.0
 
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write to; on success it takes the place of `path`, else it goes.
+    """Yield the path of a draft to write; when the block ends well, the draft becomes the content of `path`.
 
-    OSError as writing gives it, of the path that was asked for, and not of the draft that nobody knows.
+    A regular file is replaced by a rename, and a link keeps pointing to it. Anything else (a device, a pipe)
+    stays what it is: the draft is copied through it. OSError names `path`, not the draft.
     """
+    try:
+        replaceable = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
+    except OSError:
+        replaceable = True
+    try:
+        if replaceable:
+            with _beside(Path(os.path.realpath(path))) as draft:
+                yield draft
+        else:
+            with tempfile.TemporaryDirectory(prefix="tiercel-draft-") as folder:
+                yield (draft := Path(folder) / path.name)
+                with draft.open("rb") as content, path.open("wb") as through:
+                    shutil.copyfileobj(content, through)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(draft)):
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Yield a draft in the folder of `path`; it takes the place of `path`, or is removed."""
     for left in path.parent.glob(f".{path.name}.*.partial"):
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _FORGOTTEN_S:
@@ -30,16 +55,12 @@ def drafted(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(path)
-    except OSError as error:
-        if error.errno is not None and error.filename in (None, str(draft)):
-            error.filename = str(path)
-        raise
     finally:
         draft.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str, errors: str = "strict") -> Path:
-    """Write text (UTF-8) whole or not at all; return `path`."""
+    """Write text (UTF-8) completely or not at all; return `path`."""
     with drafted(path) as draft:
         draft.write_text(text, encoding="utf-8", errors=errors)
     return path
