@@ -27,7 +27,6 @@ use crate::handles::Handles;
 use crate::hot::Hot;
 use crate::identity::Key;
 use crate::jobs::{Described, Entry, Jobs};
-use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::log::Log;
 use crate::mapping::Inodes;
@@ -37,7 +36,6 @@ use crate::sent_away::SentAway;
 use crate::session::Session;
 use crate::slurm::Slurm;
 use crate::strangers::Strangers;
-use crate::stripes::Stripes;
 use crate::tree::Tree;
 
 /// What an epoll event is about: the kind in the low three bits, an id above.
@@ -75,8 +73,6 @@ pub struct Server {
     pub(crate) apart: OnceLock<Apart>,
     pub inodes: Inodes,
     pub records: RecordLocks,
-    pub stripes: Stripes,
-    pub leases: Leases,
     pub slurm: Slurm,
     pub jobs: Jobs,
     pub queue: Queue,
@@ -126,7 +122,7 @@ impl Server {
         epoll.add(stop.as_raw_fd(), libc::EPOLLIN, about::STOP)?;
         epoll.add(nudge.as_raw_fd(), libc::EPOLLIN | libc::EPOLLET, about::NUDGE)?;
         let (slurm, jobs_asked_for) = Slurm::new();
-        let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
+        let arbiter = Arbiter::new(config.live.scheduler, &config.policy, &config.settings);
         let budgets = Budgets::of_this_machine(config.parallel + config.spare);
         let server = Arc::new(Self {
             id: data.id,
@@ -135,11 +131,14 @@ impl Server {
             apart: OnceLock::new(),
             inodes: Inodes::new(budgets.mappings.clone()),
             records: RecordLocks::default(),
-            stripes: data.stripes,
-            leases: Leases::default(),
             slurm,
             jobs: Jobs::default(),
-            queue: Queue::new(arbiter, config.cost(config.rate), config.parallel, config.rate),
+            queue: Queue::new(
+                arbiter,
+                config.cost(config.live.rate),
+                config.parallel,
+                config.live.rate,
+            ),
             key: data.key,
             epoll,
             door,
@@ -156,7 +155,7 @@ impl Server {
             hot: Hot::default(),
             forgets: OnceLock::new(),
             _lock: data.lock,
-            live: RwLock::new(config.live()),
+            live: RwLock::new(config.live.clone()),
             log,
             sent_away: SentAway::default(),
             config,

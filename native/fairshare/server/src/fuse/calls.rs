@@ -209,7 +209,7 @@ fn one_turn(rate: u64) -> u32 {
 
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
-        let _ = config.set_max_write(one_turn(self.server.config.rate));
+        let _ = config.set_max_write(one_turn(self.server.config.live.rate));
         // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
         // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
         // one queue instead, where the policy decides.
