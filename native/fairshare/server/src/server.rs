@@ -31,6 +31,7 @@ use crate::locks::RecordLocks;
 use crate::log::Log;
 use crate::mapping::Inodes;
 use crate::outcome::Outcome;
+use crate::patience::Brevity;
 use crate::queue::{Pending, Queue};
 use crate::sent_away::SentAway;
 use crate::session::Session;
@@ -49,9 +50,9 @@ pub mod about {
     pub const NUDGE: u64 = 6;
 }
 
-/// Who else keeps what is in files takes the answer to a change of file number so-and-so along, until it has forgotten
-/// what it had of it. Who has nothing of it gives the answer back.
-pub type Forgets = Box<dyn Fn(u64, Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
+/// Keeps the answer to a request that changed a file until the mount's kernel has forgotten what it had of that file.
+/// Returns the answer at once where the kernel has nothing of it.
+pub type Forgets = Box<dyn Fn(Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
 
 /// What takes long, and whose job it is that is charged for it.
 pub type Long = Box<dyn FnOnce(&Server) -> Option<Arc<Entry>> + Send>;
@@ -83,6 +84,8 @@ pub struct Server {
     pub(crate) stop: OwnedFd,
     nudge: OwnedFd,
     pub(crate) arrivals: Arrivals,
+    /// How long requests of the mount take that are carried out where they arrive.
+    pub(crate) brevity: Brevity,
     pub(crate) stopping: AtomicBool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     strangers: Strangers,
@@ -146,6 +149,7 @@ impl Server {
             stop,
             nudge,
             arrivals: Arrivals::default(),
+            brevity: Brevity::default(),
             stopping: AtomicBool::new(false),
             connections: Mutex::default(),
             strangers: Strangers::new(budgets.strangers),

@@ -7,7 +7,7 @@ use wire::{mask, Attributes, Statfs};
 
 use crate::call::{Call, Target};
 use crate::errno::{check, Errno, Result};
-use crate::outcome::Outcome;
+use crate::outcome::{Change, Outcome};
 use crate::tree::{proc_path, stat_of};
 
 /// Attributes for the wire. The time of birth comes from statx, where the file system has it.
@@ -120,7 +120,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
         check(unsafe { libc::utimensat(from, name, times.as_ptr(), flags) })?;
         call.server.inodes.times_change((stat.st_dev, stat.st_ino));
     }
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![Change::Attributes(stat.st_ino)]))
 }
 
 pub fn access(call: &Call<'_>) -> Result<Outcome> {

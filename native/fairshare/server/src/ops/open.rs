@@ -9,9 +9,9 @@ use crate::errno::{Errno, Result};
 use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
 use crate::ops::attributes::attributes_of;
 use crate::ops::data;
-use crate::outcome::Outcome;
-use crate::tree::stat_of;
+use crate::outcome::{Change, Outcome};
 use crate::tree::Route;
+use crate::tree::{ino_of, stat_of};
 
 /// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.
 const PASSED: i32 = libc::O_ACCMODE
@@ -39,6 +39,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         call.path()?
     };
     let tree = &call.server.tree;
+    let mut metadata = Vec::new();
     let (file, truncate) = if by_handle {
         let kept = libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY | libc::O_SYNC;
         (call.reopen(asked & kept)?, asked & libc::O_TRUNC != 0)
@@ -46,6 +47,10 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         let kept = libc::O_PATH | asked & (libc::O_DIRECTORY | libc::O_NOFOLLOW);
         (tree.resolve(&path, kept, 0)?, false)
     } else {
+        if asked & libc::O_CREAT != 0 && call.is_watched() {
+            let folder = tree.spot(&path).map(|spot| ino_of(spot.parent.as_raw_fd()));
+            metadata.extend(folder.ok().map(Change::Attributes));
+        }
         // Without O_NONBLOCK a FIFO would stop the worker; O_TRUNC comes below, under the inode's lock.
         let flags = asked & PASSED | libc::O_NONBLOCK | libc::O_NOCTTY;
         let truncate = asked & libc::O_TRUNC != 0;
@@ -90,6 +95,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     let mut outcome = Outcome {
         data,
         changed: truncate.then_some(id_of_file.1),
+        metadata,
         ..Outcome::default()
     };
     if call.session.local {
