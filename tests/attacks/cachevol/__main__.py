@@ -1,11 +1,11 @@
-"""``python -m tiercel.caching.attack --minutes N``: one JSON object; exits 1 if anything was got."""
+"""``python -m tests.attacks.cachevol --minutes N``: one JSON object; exits 1 if anything was got."""
 
 from __future__ import annotations
 
 import sys
 
-from tiercel.attacking import parser, run
-from tiercel.caching.attack.campaign import campaign
+from ..attackers import parser, run
+from .campaign import campaign
 
 
 def main() -> int:

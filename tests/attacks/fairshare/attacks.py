@@ -16,7 +16,8 @@ from pathlib import Path
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.layers.fairshare.wire import Op
-from tiercel.sharing.attack.speech import Speaker, request
+
+from .speech import Speaker, request
 
 #: Names in the served tree, and what lies around it: the victim's, root's, links that the attacker made.
 TARGETS = (

@@ -1,11 +1,11 @@
-"""``python -m tiercel.sharing.attack --minutes N``: one JSON object; exits 1 if anything was got."""
+"""``python -m tests.attacks.fairshare --minutes N``: one JSON object; exits 1 if anything was got."""
 
 from __future__ import annotations
 
 import sys
 
-from tiercel.attacking import parser, run
-from tiercel.sharing.attack.campaign import campaign
+from ..attackers import parser, run
+from .campaign import campaign
 
 
 def main() -> int:

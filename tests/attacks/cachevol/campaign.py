@@ -13,11 +13,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tiercel.attacking import start, told_by
-from tiercel.caching.attack.attacks import ATTACKS, Attacker, Goal
 from tiercel.errors import UserError
 from tiercel.layers.cachevol import connector, settings
 
+from ..attackers import start, told_by
+from .attacks import ATTACKS, Attacker, Goal
+
+#: From which `tests` is imported.
+ROOT = Path(__file__).resolve().parents[3]
 #: Users that nobody else is, with groups of the same numbers.
 VICTIM, ATTACKER = 54321, 54322
 ATTACKERS = 2
@@ -98,8 +101,8 @@ def _fight(folder: Path, goal: Goal, minutes: float, seed: int) -> dict[str, Any
     environment["HDF5_PLUGIN_PATH"] = str(folder / "plugin")
     _make_shared(goal)
     victim = subprocess.Popen(
-        [sys.executable, "-m", "tiercel.caching.attack.victim", str(VICTIM), str(goal.base), str(seed),
-         *map(str, goal.storages)],
+        [sys.executable, "-m", "tests.attacks.cachevol.victim", str(VICTIM), str(goal.base), str(seed),
+         *map(str, goal.storages)], cwd=ROOT,
         env={**os.environ, **environment, "SECRET": goal.secret.decode()},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=(folder / "said").open("w"), text=True,
     )  # fmt: skip
@@ -130,12 +133,12 @@ def _fight(folder: Path, goal: Goal, minutes: float, seed: int) -> dict[str, Any
 def _make_shared(goal: Goal) -> None:
     """The file that all may read, made without the connector."""
     code = (
-        "import h5py, numpy as np, sys; from tiercel.caching.attack.victim import SHARED\n"
+        "import h5py, numpy as np, sys; from tests.attacks.cachevol.victim import SHARED\n"
         "with h5py.File(sys.argv[1], 'w') as file: file['x'] = np.arange(SHARED)"
     )
     path = goal.base / "shared.h5"
     plain = {name: value for name, value in os.environ.items() if not name.startswith("HDF5_")}
-    subprocess.run([sys.executable, "-c", code, str(path)], env=plain, check=True)
+    subprocess.run([sys.executable, "-c", code, str(path)], env=plain, check=True, cwd=ROOT)
     path.chmod(0o644)
     os.chown(path, VICTIM, VICTIM)
 

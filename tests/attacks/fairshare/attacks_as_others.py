@@ -12,9 +12,10 @@ from pathlib import Path
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.layers.fairshare.wire import Op
-from tiercel.sharing.attack import namespaces
-from tiercel.sharing.attack.attacks import Attacker, thefts_of_files
-from tiercel.sharing.attack.speech import request
+
+from . import namespaces
+from .attacks import Attacker, thefts_of_files
+from .speech import request
 
 #: What stands for all users that a namespace does not know.
 UNKNOWN = 65534

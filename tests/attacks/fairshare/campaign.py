@@ -16,16 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tiercel.attacking import start, tell, told_by
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import required_programs
 from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
 from tiercel.layers.fairshare.server import Server, running_server
 from tiercel.layers.fairshare.wire import Op
-from tiercel.sharing.attack import attacks_as_others, attacks_by_mount, namespaces
-from tiercel.sharing.attack.attacks import ATTACKS as ATTACKS_BY_SOCKET
-from tiercel.sharing.attack.attacks import Attacker, Goal
-from tiercel.sharing.attack.speech import Speaker, request
+
+from ..attackers import start, tell, told_by
+from . import attacks_as_others, attacks_by_mount, namespaces
+from .attacks import ATTACKS as ATTACKS_BY_SOCKET
+from .attacks import Attacker, Goal
+from .speech import Speaker, request
 
 #: Users that nobody else is, with groups of the same numbers.
 VICTIM, ATTACKER = 54321, 54322

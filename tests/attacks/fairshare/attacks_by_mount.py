@@ -11,8 +11,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tiercel.layers.fairshare.wire import Op
-from tiercel.sharing.attack.attacks import Attacker
-from tiercel.sharing.attack.speech import request
+
+from .attacks import Attacker
+from .speech import request
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGES = 16
