@@ -22,7 +22,6 @@ SUBJECTS = tuple(path.parent.name for path in sorted(PACKAGE.glob("*/subject.py"
 LAYERS = (
     {
         "errors",
-        "attacking",
         "clock",
         "columns",
         "extras",

@@ -63,7 +63,7 @@ LAYERS = {
         "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away seat patience area "
         "creds epoll budget rights writes",
         "wire": "segment session connection outcome",
-        "files": "tree mapping handles leases locks identity stripes data door",
+        "files": "tree mapping handles locks identity data door",
         "scheduler": "queue charges hot arrivals strangers",
         "state": "server",
         "operations": "call ops ops::* control status",
