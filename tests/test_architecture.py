@@ -29,7 +29,7 @@ LAYERS = (
         "children",
         "units",
         "quantities",
-        "whole",
+        "atomic_file",
         "locked",
         "memory",
         "registry",
