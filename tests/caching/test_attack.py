@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.attacks.cachevol.attacks import ATTACKS
 from tiercel.caching.logs import logs
 from tiercel.errors import UserError
 
-from ..attacks.cachevol.attacks import ATTACKS
 from .conftest import Node, needs_connector
 
 #: From which `tests` is imported.

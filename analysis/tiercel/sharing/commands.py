@@ -31,7 +31,6 @@ def register(to: typer.Typer) -> None:
     to.add_typer(app, name="share", rich_help_panel=panels.IMPROVE)
 
 
-Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
 Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]
 Policy = Annotated[str, typer.Option("--policy", "-p", help="fifo, size-fair, user-then-size-fair, ...")]
 Scheduler = Annotated[str, typer.Option("--scheduler", help="stride, token, gift, tbf, fifo, ...")]

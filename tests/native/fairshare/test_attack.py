@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 import pytest
+from tests.attacks.fairshare.campaign import ATTACKS
 
 from tiercel.layers.fairshare.programs import Programs
 
-from ...attacks.fairshare.campaign import ATTACKS
 from .users import ROOT_OF_TESTS
 
 MINUTES = 0.1

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.attacks.fairshare import namespaces
 
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection, client_environment
 
-from ...attacks.fairshare import namespaces
 from .conftest import PREFIX, Share, let_through
 from .users import ALICE, BOB, ROOT_OF_TESTS, act
 

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_PARALLEL_DIROPS, FUSE_WRITE_CACHE};
 use fuser::{
@@ -26,6 +27,9 @@ use crate::session::Session;
 fn is_folder(attributes: &Attributes) -> bool {
     attributes.mode & libc::S_IFMT == libc::S_IFDIR
 }
+
+/// How long a lookup waits where files come faster than the kernel forgets others.
+const BRAKE: Duration = Duration::from_millis(1);
 
 /// Of Linux 5.11's interface; the crate knows that of 5.0.
 const FUSE_HANDLE_KILLPRIV_V2: u32 = 1 << 28;
@@ -217,6 +221,9 @@ impl Filesystem for Mount {
     }
 
     fn lookup(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        if self.nodes.come_too_fast() {
+            thread::sleep(BRAKE);
+        }
         let place = Place::new(parent, name);
         self.enter(asked, node!(self, parent, reply), place, reply);
     }

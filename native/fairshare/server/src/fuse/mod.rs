@@ -26,7 +26,7 @@ use crate::server::Server;
 use crate::tree::{c_string, ino_of};
 
 /// Between two times that the kernel is asked to forget files.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// For how long the kernel keeps names and attributes. It forgets them before anybody who changes them by way of the server
 /// has his answer; this bounds how long it takes to see what an administrator does in the data folder.

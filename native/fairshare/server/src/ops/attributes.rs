@@ -10,18 +10,19 @@ use crate::errno::{check, Errno, Result};
 use crate::outcome::{Change, Outcome};
 use crate::tree::{proc_path, stat_of};
 
-/// Attributes for the wire. The time of birth comes from statx, where the file system has it.
-pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
+/// Attributes for the wire. The time of birth comes from statx, where the file system has it; no kernel asks a mount for it.
+pub fn attributes_of(call: &Call<'_>, stat: &libc::stat, fd: RawFd) -> Attributes {
     // SAFETY: statx is plain data; the empty path means the descriptor.
     let birth = unsafe {
         let mut more: libc::statx = mem::zeroed();
-        let known = libc::statx(
-            fd,
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_BTIME,
-            &mut more,
-        ) == 0
+        let known = !call.session.inside
+            && libc::statx(
+                fd,
+                c"".as_ptr(),
+                libc::AT_EMPTY_PATH,
+                libc::STATX_BTIME,
+                &mut more,
+            ) == 0
             && more.stx_mask & libc::STATX_BTIME != 0;
         if known {
             (more.stx_btime.tv_sec, i64::from(more.stx_btime.tv_nsec))
@@ -54,7 +55,7 @@ pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
 
 pub fn get(call: &Call<'_>) -> Result<Outcome> {
     let target = call.target()?;
-    let attributes = attributes_of(&stat_of(target.fd())?, target.fd());
+    let attributes = attributes_of(call, &stat_of(target.fd())?, target.fd());
     call.tell(&attributes.to_bytes())
 }
 

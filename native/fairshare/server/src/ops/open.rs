@@ -56,7 +56,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         let truncate = asked & libc::O_TRUNC != 0;
         (tree.resolve(&path, flags, call.request.mode)?, truncate)
     };
-    let stat = stat_of(file.as_raw_fd())?;
+    let mut stat = stat_of(file.as_raw_fd())?;
     let kind = stat.st_mode & libc::S_IFMT;
     if asked & libc::O_PATH == 0 && kind != libc::S_IFREG && kind != libc::S_IFDIR {
         return Err(Errno(libc::EOPNOTSUPP)); // FIFOs, sockets, devices: only as names
@@ -72,11 +72,11 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         };
         let fd = again.as_ref().unwrap_or(&file).as_raw_fd();
         data::cut(call, &inode, fd, 0)?;
+        stat = stat_of(file.as_raw_fd())?;
     }
-    let stat = stat_of(file.as_raw_fd())?;
     let data = call
         .area
-        .fill(&attributes_of(&stat, file.as_raw_fd()).to_bytes())?;
+        .fill(&attributes_of(call, &stat, file.as_raw_fd()).to_bytes())?;
     let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
     let opened = Opened {
         file,
@@ -127,7 +127,7 @@ pub fn close(call: &Call<'_>) -> Result<Outcome> {
 pub fn describe(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
     call.server.handles.claim(&handle, call.session.id);
-    let attributes = attributes_of(&stat_of(handle.fd())?, handle.fd());
+    let attributes = attributes_of(call, &stat_of(handle.fd())?, handle.fd());
     Ok(Outcome {
         value: handle.flags() as u32 as u64,
         ..call.tell(&attributes.to_bytes())?
