@@ -1,6 +1,6 @@
 """Two tiers: `make test` runs the first one, `make test-full` both.
 
-``second_tier.txt`` lists the second one: tests of more than 0.8 s of processor time
+``second_tier.txt`` lists the second one: tests of more than 0.6 s of processor time
 (`TIERCEL_PROCESSOR_TIME=400 make test-full` prints what each takes), except those that are the only ones to
 enter their part of tiercel. A line is a test, or one of its cases (``file::name[case]``).
 A line whose test is gone does nothing.
