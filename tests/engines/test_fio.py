@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,40 @@ def test_a_message_before_the_result_is_passed_over(tmp_path: Path) -> None:
     text = (RECORDED / "fio-3.33" / "write_n1.json").read_text()
     (tmp_path / "write.json").write_text("fio: this platform does not support x\n" + text)
     assert _result(tmp_path / "write.json")["write"]["io_bytes"] == 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "fio: end_fsync failed for file data.00000000",  # the job's error stays 0
+        "fio: pid=123, got signal=9",
+        "fio: pid=123 disappeared 5",
+        "fio: the file system does not seem to support direct IO",
+    ],
+)
+def test_data_or_a_process_lost_fails(message: str, task: Callable[..., Task], tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "operation": "write",
+        "transfer_size": 256 * KIB,
+        "segments": 20000,
+        "stonewall": 1,
+    }
+    (tmp_path / "write.stderr").write_text("note: both iodepth >= 1 and synchronous I/O engine\n")
+    parsed(task, tmp_path, "time_based_n1", **keys)
+    (tmp_path / "write.stderr").write_text(f"note: something\n{message}\n")
+    with pytest.raises(RunFailed, match=re.escape(message)):
+        parsed(task, tmp_path, "time_based_n1", **keys)
+
+
+def test_a_printed_rate_that_its_own_bytes_contradict_fails(
+    task: Callable[..., Task], tmp_path: Path
+) -> None:
+    content = json.loads((RECORDED / "fio-3.33" / "time_based_n1.json").read_text())
+    content["jobs"][0]["write"]["bw_bytes"] *= 2
+    (tmp_path / "write.json").write_text(json.dumps(content))
+    workload = data(operation="write", transfer_size=256 * KIB, segments=20000, stonewall=1, block_size=None)
+    with pytest.raises(RunFailed, match=r"the engine reports 8\.39"):
+        Fio().parse(task(workload, processes=1), tmp_path)
 
 
 @given(st.data())

@@ -121,10 +121,10 @@ def test_metadata_has_its_ceilings_and_a_figure_of_its_own(
         ["file-create", "1", "900 op/s", "1 kop/s", "mds (latency)", "not known",
          "limited by server (latency)"],
         ["file-create", "2", "1.5 kop/s", "2 kop/s", "mds (metadata)", "not known",
-         "bounded by server (metadata)"],
+         "limited by server (metadata)"],
     ]  # fmt: skip
     assert made.paragraphs[1].startswith(
-        "many, file-create, 2 nodes: 75 % of what the metadata operations of mds"
+        "many, file-create, 2 nodes: 75 % of the metadata operations limit of mds"
     )
     assert [picture.name for picture in made.pictures] == ["ceilings-metadata"]
 

@@ -161,8 +161,8 @@ def test_pixels_are_as_strong_as_the_time_in_calls() -> None:
 def test_traced_runs_are_in_no_other_number(built: Any) -> None:
     text = built.page.text
     # Two storages, four scales, five repetitions, and five twins at the largest scale: 50 runs.
-    assert "50 runs with numbers" in text and "2 traced" in text
-    assert "traced runs (they are in a section of their own )" in text
+    assert "50 runs" in text and "2 traced" in text
+    assert "traced runs (see traced runs )" in text
     assert ("a", "href", "#traces") in built.page.attributes
     assert all(row["n"] == "5" for row in built.page.rows("Operation", "n", "Median"))
 
@@ -173,7 +173,7 @@ def test_a_lost_trace_is_said_and_has_no_numbers(build_page: Build) -> None:
     data.rows[1] = missing
     page = build_page(data).page
     _, second = page.rows("Workload", "Storage", "Calls", "Tracing")
-    assert {second[name] for name in ("Calls", "Read", "Metadata", "I/O", "Hidden", "Tracing")} == {"–"}
+    assert {second[name] for name in ("Calls", "Read", "Metadata", "I/O", "Overlapped", "Tracing")} == {"–"}
     assert "/dev/shm: the run left no trace." in page.text
 
 

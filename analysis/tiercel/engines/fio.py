@@ -24,12 +24,20 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.plausibility import check_rate
 from tiercel.engines.probing import probe
 from tiercel.engines.sequence import Phase, block_size, measurements_of, offset_of, steps_of
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import DataWorkload, Workload
 
 _VERSION = re.compile(r"\Afio-(\S+)")
+
+#: What fio prints on standard error and does not count as an error of the job: lost data, lost processes.
+_LOST = re.compile(
+    r"^fio: .*(fsync|syncfs|sync) failed|^fio: pid=\d+, got signal|^fio: pid=\d+ disappeared|"
+    r"^fio: .*(hung|hasn't exited|stuck)|^fio: .*does not seem to support direct|^fio: bug in|leaked",
+    re.MULTILINE,
+)
 
 #: Milliseconds below which fio's rounding is too coarse.
 SHORTEST_MS = 20
@@ -69,6 +77,7 @@ class Fio(Engine):
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         def measure(phase: Phase) -> Measurement:
+            _check_messages(output / f"{phase.name}.stderr")
             return _measurement(task, _result(output / f"{phase.name}.json"), phase)
 
         return measurements_of(task, output, measure)
@@ -139,6 +148,14 @@ def _escape(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:")
 
 
+def _check_messages(path: Path) -> None:
+    """Raise RunFailed where fio lost data or a process; its JSON may still call the job good."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    if lost := _LOST.search(text):
+        line = text[text.rfind("\n", 0, lost.start()) + 1 :].partition("\n")[0]
+        raise RunFailed(f"{path.name}: {line.strip()[:200]}")
+
+
 def _result(path: Path) -> dict[str, Any]:
     """Return the one (group) result in a JSON file of fio; RunFailed unless it is whole and sound."""
     try:
@@ -177,6 +194,8 @@ def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measuremen
                 f"the {phase.operation} took {milliseconds} ms which fio cannot time: use more data "
                 f"(at least {SHORTEST_MS} ms)"
             )
+        if milliseconds:
+            check_rate(f"fio: {phase.operation}", float(numbers["bw_bytes"]), moved, milliseconds / 1000)
         seconds = (milliseconds - 0.5) / 1000 if milliseconds else None
         latency = numbers["lat_ns"]
         busy = float(result["job_runtime"]) / 1000 / 100

@@ -31,6 +31,14 @@ class Flag:
 COLD = 0.01
 #: Above this share of the cores in other hands a number is of a loaded machine.
 LOADED = 0.25
+#: Above this share of its scheduler periods a control group's CPU quota slows a run, not the storage.
+THROTTLED = 0.05
+#: Above this share of the cores a hypervisor took them away.
+STOLEN = 0.05
+#: Above this share of the time some task waited for a core that no other program used.
+WAITED = 0.5
+#: Below this share of a disk quota file systems write differently: XFS and Lustre stop allocating ahead.
+QUOTA_LEFT = 0.05
 #: Below this share of the memory that the site file says, a run had less than its node: the rest is the
 #: system's (kernel, daemons, a file system's own page pool).
 LESS_MEMORY = 0.75
@@ -92,8 +100,8 @@ def _cache_not_cold(row: Row) -> bool:
 
 @check(
     "cache-unknown", "caution", "Not proven cold",
-    "The state of the page cache before this read is unknown. Install iokernel next to the engine, or use "
-    "more data than memory.",
+    "The state of the page cache before this read is unknown: the file system does not report it (column "
+    "resident_unknown), or iokernel is not installed. Use more data than memory, or `direct: true`.",
 )  # fmt: skip
 def _cache_unknown(row: Row) -> bool:
     unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
@@ -140,7 +148,7 @@ def _cache_behind(row: Row) -> bool:
     "tmpfs is memory: its reads are never cold. Use it as the upper bound of this machine.",
 )  # fmt: skip
 def _memory_storage(row: Row) -> bool:
-    return bool(row["medium"] == "memory")
+    return bool(row["medium"] == "memory" or row["memory_backed"])
 
 
 @check(
@@ -230,13 +238,48 @@ def _loaded_machine(row: Row) -> bool:
 
 
 @check(
+    "cpu-throttled", "caution", "CPU quota used up",
+    "The container or job had less processor time than its processes needed, so its CPU quota limited the "
+    "numbers and not the storage. Raise the quota, or use fewer processes.",
+)  # fmt: skip
+def _cpu_throttled(row: Row) -> bool:
+    if row["throttled"] is not None:
+        return bool(row["throttled"] > THROTTLED)
+    # A quota outside the container is not seen: then tasks wait for cores that no other program uses.
+    waited, others, cores = row["psi_cpu_during"], row["others_cpu"], row["cores"]
+    if None in (waited, others, cores, row["processes_per_node"]):
+        return False
+    return bool(waited > WAITED and others <= LOADED and row["processes_per_node"] <= cores)
+
+
+@check(
+    "stolen-time", "caution", "Cores taken by the hypervisor",
+    f"The hypervisor gave more than {format_share(STOLEN)} of this virtual machine's cores to others during "
+    "the run. Repeat it on a dedicated host.",
+)  # fmt: skip
+def _stolen_time(row: Row) -> bool:
+    return row["stolen_cpu"] is not None and row["stolen_cpu"] > STOLEN
+
+
+@check(
+    "near-quota", "caution", "Disk quota nearly used up",
+    f"Less than {format_share(QUOTA_LEFT)} of the user's disk quota was left, and file systems allocate more "
+    "slowly near a quota. Free space, or ask for a larger quota.",
+)  # fmt: skip
+def _near_quota(row: Row) -> bool:
+    quota, left = row["quota_bytes"], row["quota_left_bytes"]
+    return None not in (quota, left) and left < QUOTA_LEFT * quota
+
+
+@check(
     "less-memory", "caution", "Memory limit below the node's memory",
     f"The job or container may use less than {format_share(LESS_MEMORY)} of the node's memory, so caches "
     "were smaller than usual. Request all memory, or correct `memory_per_node` in the site file.",
 )  # fmt: skip
 def _less_memory(row: Row) -> bool:
-    memory, said = row["memory_bytes"], row["site_memory_bytes"]
-    return None not in (memory, said) and memory < LESS_MEMORY * said
+    # What the site file states is what users get; where it states nothing, the node's memory counts.
+    memory, node = row["memory_bytes"], row["site_memory_bytes"] or row["node_memory_bytes"]
+    return None not in (memory, node) and memory < LESS_MEMORY * node
 
 
 @check(

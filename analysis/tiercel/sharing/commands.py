@@ -56,81 +56,20 @@ def _check(policy: str, scheduler: str) -> list[str]:
     return ["--policy", policy, "--scheduler", scheduler]
 
 
-@app.command()
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="`tiercel share serve -- --help` lists the options.",
+)
 def serve(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Data folder, on the storage that is shared.")
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help="fifo, size-fair, ... (default: user-fair).")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="token, gift, tbf, ... (default: stride).")
-    ] = None,
-    socket: Annotated[
-        Path | None,
-        typer.Option(
-            "--socket", help="Unix socket. Default: in the runtime folder; the server prints its path."
-        ),
-    ] = None,
-    listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
-    cleartext: Annotated[
-        bool, typer.Option("--cleartext", help="Allow unencrypted connections from other machines.")
-    ] = False,
-    mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
-    exchange: Annotated[
-        str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
-    ] = None,
-    peer: Annotated[
-        list[str] | None, typer.Option(help="Address of another server's --exchange (repeat).")
-    ] = None,
-    lambda_: Annotated[
-        int | None, typer.Option("--lambda", help="Milliseconds between exchanges of job tables.")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
-    parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
-    rate: Rate = None,
-    slurm: Annotated[
-        str | None,
-        typer.Option(help="Command that prints the node count of a Slurm job; {job} is its number."),
-    ] = None,
-    jobs: Annotated[
-        str | None, typer.Option(help="Users who may create jobs: administrator (default) or users.")
-    ] = None,
-    stripe: Annotated[
-        str | None, typer.Option(help="Stripe size of new files across the servers: 4MiB.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="File with server options. `share reload` reads it again."),
-    ] = None,
-    log: Annotated[
-        str | None, typer.Option(help="Log of connections, refusals and changes as JSON lines (- is stderr).")
-    ] = None,
-    metrics: Annotated[str | None, typer.Option(help="Serve Prometheus metrics on HOST:PORT.")] = None,
+    options: Annotated[
+        list[str], typer.Argument(help="Options of fairshare-server, as --data DIR --policy size-fair.")
+    ],
 ) -> None:
-    """Run a server until it is interrupted.
-
-    Example: tiercel share serve --data /scratch/shared --policy size-fair
-    """
+    """Run a server until it is interrupted. Takes fairshare-server's options, or --config FILE (TOML)."""
     from tiercel.layers.fairshare.programs import required_programs
 
-    argv = [str(required_programs().server)]
-    if data is None and config is None:
-        raise UserError("--data DIR is missing (or --config FILE, which may name it)")
-    _check(policy or "user-fair", scheduler or "stride")
-    for name, value in (("config", config), ("data", data), ("policy", policy), ("scheduler", scheduler),
-                        ("log", log), ("metrics", metrics), ("socket", socket), ("listen", listen),
-                        ("mount", mount), ("parallel", parallel),
-                        ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
-                        ("rate", size_of("--rate", rate))):  # fmt: skip
-        if value is not None:
-            argv += [f"--{name}", str(value)]
-    for address in peer or []:
-        argv += ["--peer", address]
-    argv += ["--cleartext"] if cleartext else []
-    os.execv(argv[0], argv)
+    server = str(required_programs().server)
+    os.execv(server, [server, *options])
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -28,7 +28,7 @@ from tiercel.statistics.effort import repetitions_needed
 from tiercel.statistics.kinds import kinds_changed
 from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
-from tiercel.statistics.ranking import MARGIN, same
+from tiercel.statistics.ranking import same
 from tiercel.statistics.rounds import compared, later, met, unflattened
 from tiercel.statistics.select import (
     GROUP,
@@ -43,6 +43,7 @@ from tiercel.statistics.select import (
     usable,
 )
 from tiercel.statistics.summary import finite, summarize
+from tiercel.statistics.verdict import MARGIN
 from tiercel.statistics.wander import Wander, wanders
 
 #: Engines of tiercel itself; the others are upstream programs.
@@ -220,9 +221,9 @@ class _Row:
         kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
         return _Row(self.words, kept)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self, margin: float) -> dict[str, Any]:
         needed = math.nan if self.needed is None else float(self.needed)
-        return self.words | self.comparison.columns() | {"needed": needed}
+        return self.words | self.comparison.columns(margin) | {"needed": needed, "margin": margin}
 
 
 def comparisons(
@@ -275,7 +276,7 @@ def comparisons(
         look, then = claimed[row.key]
         return row.decided(then, since.get((look, row.key)))
 
-    table = [final(row).columns() | {"margin": margin} for row in found]
+    table = [final(row).columns(margin) for row in found]
     return pd.DataFrame(table, columns=list(COMPARISON_COLUMNS))
 
 

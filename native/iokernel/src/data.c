@@ -51,7 +51,7 @@ static void clean(const struct job *job, int rank)
 /* Collective: has -T run out? Rank 0 decides. */
 static bool out_of_time(struct data_run *run)
 {
-    int64_t over = run->deadline > 0 && clock_epoch() >= run->deadline;
+    int64_t over = run->deadline > 0 && clock_ns() >= run->deadline;
     comm_bcast(&run->comm, &over, sizeof over, 0);
     if (over)
         run->job->board->deadline_reached = true;
@@ -119,7 +119,7 @@ static int body(struct job *job, const struct comm *comm)
     run.data_seed = run.o->data_seed >= 0 ? run.o->data_seed : (int64_t)time(NULL);
     comm_bcast(&run.comm, &run.data_seed, sizeof run.data_seed, 0);
     if (run.o->deadline_minutes)
-        run.deadline = clock_epoch() + 60.0 * (double)run.o->deadline_minutes;
+        run.deadline = clock_ns() + 60 * NS_PER_S * run.o->deadline_minutes;
     if (run.comm.rank == 0) {
         job->board->nodes = run.layout.nodes;
         job->board->tasks_on_node0 = run.layout.tasks_on_node0;

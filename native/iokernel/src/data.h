@@ -28,7 +28,7 @@ struct data_run {
     int64_t *written;      /* operations of each task in a write that a stonewall ended early; -1: it wrote all */
     bool written_random;   /* the order of that write */
     enum last_access last;
-    double deadline;       /* epoch seconds, -T; 0 for none */
+    int64_t deadline;      /* monotonic ns after which no phase starts (-T); 0 for none */
 };
 
 /* The moments of a phase, in the order in which they happen; starts are even. */

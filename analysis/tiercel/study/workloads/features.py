@@ -26,6 +26,7 @@ features = Declared(
         Column("queue_depth", COUNT, "", "operations in flight of one process"),
         Column("format", WORD, "", "format of the dataset's files"),
         Column("batch_size", COUNT, "", "samples of one step of one process"),
+        Column("file_order", WORD, "", "program whose order of files a deep-learning run follows"),
         Column("computation_time", NUMBER, "s", "emulated computation of one step"),
     ),
 )

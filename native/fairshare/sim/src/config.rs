@@ -136,7 +136,6 @@ impl Default for Link {
 #[serde(deny_unknown_fields, default)]
 pub struct Tuning {
     pub credit: Option<u64>,
-    pub anticipation_s: Option<f64>,
     pub epoch_s: Option<f64>,
     pub wasted_draw_s: Option<f64>,
     /// TBF as published: its cap, in bytes per second and server; else 0.88 of what the server can do.
@@ -336,7 +335,6 @@ impl Config {
     fn check_tuning(&self) -> Result<(), String> {
         let tuning = &self.tuning;
         for (name, value, least) in [
-            ("tuning.anticipation_s", tuning.anticipation_s, 0.0),
             ("tuning.epoch_s", tuning.epoch_s, 1e-6),
             ("tuning.wasted_draw_s", tuning.wasted_draw_s, 1e-9),
             ("tuning.rate", tuning.rate, 1.0),

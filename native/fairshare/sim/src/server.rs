@@ -116,7 +116,6 @@ fn settings(config: &Config, server: u32, queue: u32) -> Settings {
     Settings {
         seed: Random::new(config.seed ^ (u64::from(server) << 32) ^ u64::from(queue)).bits(),
         credit: tuning.credit.unwrap_or(default.credit),
-        anticipation: seconds(tuning.anticipation_s, default.anticipation),
         epoch: seconds(tuning.epoch_s, default.epoch),
         wasted_draw: seconds(tuning.wasted_draw_s, default.wasted_draw),
         rate,
