@@ -64,12 +64,12 @@ def test_a_program_that_never_answers_is_no_obstacle(tmp_path: Path, monkeypatch
 def test_what_is_needed_and_lacking_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CliRunner()
     done = runner.invoke(app, ["doctor"])
-    assert done.exit_code == 0 and "what is not here is optional" in done.stdout
+    assert done.exit_code == 0 and "the missing ones are optional" in done.stdout
     monkeypatch.setattr(
         doctor, "parts", lambda: [Part("Measuring", "iokernel", "", "reads", "make setup", needed=True)]
     )
     done = runner.invoke(app, ["doctor"])
-    assert done.exit_code == 1 and "needed and not here: iokernel" in done.stdout
+    assert done.exit_code == 1 and "required and missing: iokernel" in done.stdout
     assert "to get it: make setup" in done.stdout
     done = runner.invoke(app, ["doctor", "--json"])
     said = json.loads(done.stdout)

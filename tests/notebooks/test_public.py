@@ -160,7 +160,7 @@ def test_mistakes_are_said_in_a_line(here: Project, tmp_path: Path) -> None:
         (lambda: tc.results("local", "nothing"), "no study named"),
         (lambda: tc.results().figure("verdict"), "no figure"),
         (lambda: tc.results().trace("x"), "no traced run"),
-        (lambda: tc.compare("local"), "one side alone"),
+        (lambda: tc.compare("local"), "only one side"),
         (lambda: tc.trace(tmp_path / "none.pfw"), "none.pfw"),
     ):
         with pytest.raises(tc.UserError, match=said):

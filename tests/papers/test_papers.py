@@ -206,7 +206,7 @@ def test_the_command_prints_one_paper_all_of_them_and_no_other() -> None:
     code, out, _ = asked(["papers", "vast"])
     assert code == 0 and "tiercel evaluate --site wombat --study vast-2024\n" in out
     assert "simulated   tiercel evaluate --site lassen --study vast-2024 --simulate\n" in out
-    assert "2 of the measured ones can be simulated" in out
+    assert "2 of the measured items can also be simulated" in out
     code, out, err = asked(["papers", "005"])
     assert code == 2 and out == "" and err.count("\n") == 1 and "004" in err
 

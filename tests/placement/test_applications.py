@@ -99,7 +99,7 @@ def test_names_of_ones_own_program(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for words, name, said in (
         (["tar", "{folder}"], "", "an application is called tar already"),
         (["true", "{folder}"], "a/b", "letters, digits"),
-        (["true"], "", "no word of the command is or has {folder}"),
+        (["true"], "", "no argument of the command contains {folder}"),
         (["no-such-program", "{folder}"], "x", "no such program on PATH"),
     ):
         with pytest.raises(UserError, match=said):

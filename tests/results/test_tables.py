@@ -154,7 +154,7 @@ def test_a_failed_run_has_a_row_and_no_number(measured: tuple[Path, list[Run]]) 
 def test_a_record_that_is_not_whole_names_the_file(measured: tuple[Path, list[Run]]) -> None:
     results, runs = measured
     (RawStore(results).path(runs[0].id) / "run.json").write_text("{")
-    with pytest.raises(UserError, match=r"run\.json: not a whole result"):
+    with pytest.raises(UserError, match=r"run\.json: not a complete result"):
         collect(results)
 
 
@@ -365,8 +365,8 @@ def test_tables_are_not_emptied_where_the_raw_folder_is_gone(measured: tuple[Pat
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda _: [], r"run\.json: not a whole result: no JSON object"),
-        (lambda row: {"run": row["run"]}, r"run\.json: not a whole run \(KeyError\('storage'\)\)"),
+        (lambda _: [], r"run\.json: not a complete result: no JSON object"),
+        (lambda row: {"run": row["run"]}, r"run\.json: not a complete run \(KeyError\('storage'\)\)"),
         (lambda row: row | {"nodes": "two"}, "nodes is 'two', no Int64"),
         (lambda row: row | {"nodes": 10**30}, "nodes is 10{30}, no Int64"),
     ],

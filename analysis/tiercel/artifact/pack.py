@@ -220,7 +220,7 @@ class _Work:
         for raw in self.runs:
             if raw.ok and (name := raw.folder.name) in lost.index:
                 raise UserError(
-                    f"{self.results / 'raw' / name}: damaged: its record says that it went well, but: "
+                    f"{self.results / 'raw' / name}: damaged: its record reports success, but: "
                     f"{lost[name]}; move the folder away, or measure it again"
                 )
 

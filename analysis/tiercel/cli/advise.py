@@ -34,31 +34,36 @@ def register(app: typer.Typer) -> None:
 def advise(
     program: Annotated[
         list[str],
-        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it."),
+        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="Program to run, or a trace of it."),
     ],
     site: Site = "local",
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, max=1e6, help="To measure.")] = 5.0,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, max=1e6, help="Minutes to measure.")] = 5.0,
     trace_for: Annotated[
-        str | None, typer.Option("--trace-for", help="Trace only so long (60s, 5min); the program goes on.")
+        str | None,
+        typer.Option(
+            "--trace-for", help="Trace only this long (60s, 5min). The program continues to its end."
+        ),
     ] = None,
-    tracer: Annotated[str, typer.Option("--tracer", help="auto, strace or dftracer.")] = "auto",
+    tracer: Annotated[str, typer.Option("--tracer", help="Tracer: auto, strace or dftracer.")] = "auto",
     home: Annotated[
         str | None,
-        typer.Option("--home", help="Take all files as lying on this storage.", show_default=False),
+        typer.Option("--home", help="Assume that all files are on this storage.", show_default=False),
     ] = None,
     runs: Annotated[
         float,
-        typer.Option("--runs", min=1, max=1e6, help="How many runs use the inputs that are copied once."),
+        typer.Option("--runs", min=1, max=1e6, help="Number of runs that use the same copied input."),
     ] = 1.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the answer (default: in results/).")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the answer. Default: a new folder in results/."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM as it is, see what it does to its files, try that on every storage, and say where they
-    belong.
+    """Run a program, replay its I/O on every storage, and recommend where its files belong.
 
-    The program's own files are only read by itself; replays write to scratch folders.
+    Example: tiercel advise -- ./my-program input.nc
+
+    PROGRAM runs once. Replays write only to scratch folders, never to its files.
     """
     from tiercel.advice.advise import Options, check
     from tiercel.advice.advise import advise as find_advice
@@ -103,7 +108,7 @@ def advise(
     else:
         print_advice(advice, page, written)
     if running is not None and capture is not None and capture.exit_code is None:
-        _say(f"waiting for {program[0]}, which goes on")
+        _say(f"waiting for {program[0]} to end")
         running.finish()
 
 
@@ -135,7 +140,7 @@ def _seconds(text: str | None) -> float | None:
     except ValueError as error:
         raise UserError(f"--trace-for: {error}") from None
     if not seconds:
-        raise UserError(f"--trace-for {text}: in no time nothing is seen")
+        raise UserError(f"--trace-for {text}: must be longer than 0")
     return seconds
 
 

@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
     from tiercel.traces.frame import IOFrame
 
-app = typer.Typer(help="Traces of I/O: DFTracer, Darshan, Recorder, strace.", no_args_is_help=True)
+app = typer.Typer(help="Analyse I/O traces (DFTracer, Darshan, Recorder, strace).", no_args_is_help=True)
 
 Trace = Annotated[
-    Path, typer.Argument(metavar="PATH", help="A trace: a file, a folder or a tar.", show_default=False)
+    Path, typer.Argument(metavar="PATH", help="Trace: a file, a folder or a tar.", show_default=False)
 ]
 Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write.", show_default=False)]
-Format = Annotated[
-    str | None, typer.Option("--format", help="The trace's format, where it is not recognised.")
-]
+Format = Annotated[str | None, typer.Option("--format", help="Format of the trace, if it is not recognised.")]
 Rank = Annotated[list[int] | None, typer.Option("--rank", "-r", help="Only this rank (may be repeated).")]
 Where = Annotated[
     str | None, typer.Option("--filter", "-f", help="Only these events: \"kind = 'read' AND size < 4096\".")
 ]
 Picture = Annotated[Path, typer.Option("--output", "-o", help="The HTML file, or .png, .svg, .pdf.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that analyses may use: 512MiB.")]
-Api = Annotated[str | None, typer.Option("--api", help="Layer whose calls count: posix, stdio, mpiio, hdf5.")]
-ReadBandwidth = Annotated[
-    str | None, typer.Option("--read-bandwidth", help="The most that the storage delivers, a second: 5GiB.")
+Api = Annotated[
+    str | None, typer.Option("--api", help="Count the calls of this layer: posix, stdio, mpiio or hdf5.")
 ]
-Stripe = Annotated[str, typer.Option("--stripe", help="Unit in which the storage spreads files.")]
-Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read before are kept.")]
+ReadBandwidth = Annotated[
+    str | None, typer.Option("--read-bandwidth", help="Peak read bandwidth of the storage per second: 5GiB.")
+]
+Stripe = Annotated[str, typer.Option("--stripe", help="Stripe size of the storage.")]
+Cache = Annotated[Path | None, typer.Option("--cache", help="Folder that caches traces already read.")]
 
 
 def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
@@ -65,7 +65,7 @@ def chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame
     if where is not None and not where.strip():
         raise UserError("--filter: is empty: leave it out for all events")
     if (rank or where) and only_counters(frame):
-        raise UserError("--rank and --filter choose events, and this log holds counters alone")
+        raise UserError("--rank and --filter need events, and this log contains counters only")
     return frame if not rank and not where else frame.select(rank, where)
 
 
@@ -75,7 +75,7 @@ def _with_events(frame: IOFrame, path: Path) -> IOFrame:
 
     if only_counters(frame):
         raise UserError(
-            f"{path}: holds counters alone, which do not say what happened when: `tiercel trace summary`, "
+            f"{path}: contains counters only, without times of events: use `tiercel trace summary`, "
             "`files` and `explain` answer from them"
         )
     return frame
@@ -86,7 +86,10 @@ def summary(
     path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
+    """Summarize a trace: layers, bytes, times, transfer sizes and outlier ranks.
+
+    Example: tiercel trace summary app.darshan
+    """
     from rich.console import Console
 
     from tiercel.traces.analysis.summary import summarise
@@ -136,7 +139,7 @@ def overlap(
     path: Trace, as_json: Json = False, rank: Rank = None, api: Api = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show how much I/O computation hides, and application and system throughput."""
+    """Show how much I/O overlaps computation, and application and system throughput."""
     from rich.console import Console
 
     from tiercel.traces.analysis.overlap import evidence
@@ -170,7 +173,7 @@ def timeline(
     output: Picture = Path("timeline.html"), as_json: Json = False,
     rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the timeline of calls by rank: an interactive page that works offline, or a picture.
+    """Draw the calls of each rank over time, as an interactive page or a picture.
 
     With --json its blocks are printed instead, and no file is written.
     """
@@ -199,7 +202,10 @@ def explain(
     api: Api = None, rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None,
     cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
+    """List problems of a program's I/O with numbers and remedies, the most severe first.
+
+    Example: tiercel trace explain app.darshan
+    """
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -260,7 +266,7 @@ def files(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Show this many files; 0: all.")] = 40,
     format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show what was done to each file: bytes, bandwidth, ranks, patterns; those with most time first."""
+    """List the files of a trace with bytes, bandwidth, ranks and patterns, slowest first."""
     from rich.console import Console
 
     from tiercel.traces.analysis.names import common_folder
@@ -295,7 +301,7 @@ def convert(
     path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the events as one Parquet file in tiercel's schema."""
+    """Write the events of a trace to a Parquet file in tiercel's schema."""
     frame = opened(path, format, memory, cache)
     if output.suffix != ".parquet":
         raise UserError(f"{output}: the converted trace is a .parquet file")
@@ -310,7 +316,7 @@ def export_perfetto(
     path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the events as a Chrome trace (.json or .json.gz), which Perfetto and chrome://tracing open."""
+    """Write the events of a trace for Perfetto and chrome://tracing (.json or .json.gz)."""
     if not output.name.endswith((".json", ".json.gz")):
         raise UserError(f"{output}: a Chrome trace is a .json or .json.gz file")
     frame = opened(path, format, memory, cache)
@@ -325,7 +331,7 @@ def export_perfetto(
 
 @app.command()
 def collect(site: Site = "local", study: Study = "quick") -> None:
-    """Make traces.parquet, trace-groups.parquet and traces.nc from the traced runs in the raw folder."""
+    """Build the tables of the traced runs: traces.parquet, trace-groups.parquet, traces.nc."""
     from tiercel.project import project_root
     from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
@@ -341,7 +347,7 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     lost = traces[traces["reason"] != ""]
     for run, reason in zip(lost["run"], lost["reason"], strict=True):
         print(f"tiercel: {run}: {one_line(reason)}", file=sys.stderr)
-    print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} not whole")
+    print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} incomplete")
 
 
 def refuse_own_source(path: Path, output: Path) -> None:

@@ -22,29 +22,32 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    workloads: Annotated[list[str] | None, typer.Argument(help="Default: all that can be verified.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer files, two repetitions.")] = False,
+    workloads: Annotated[
+        list[str] | None, typer.Argument(help="Workloads. Default: all that can be verified.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer files and two repetitions.")] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--folder",
             callback=on_files,
-            help="Keep datasets, traces and logs here; default: a temporary folder.",
+            help="Keep datasets, traces and logs in this folder. Default: a temporary one.",
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option("--repetitions", min=1, help="Of each measurement.")
+        int | None, typer.Option("--repetitions", min=1, help="Repetitions of each measurement.")
     ] = None,
     tracer: Annotated[
-        str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
+        str,
+        typer.Option("--tracer", help="dftracer, strace, or auto (strace where DFTracer sees too little)."),
     ] = "auto",
-    sizes: Annotated[bool, typer.Option("--sizes", help="Show how many transfers were how large.")] = False,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Show the distribution of transfer sizes.")] = False,
     processes: Annotated[
-        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Ranks.")
+        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Number of ranks.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the I/O of dlkernel, upstream DLIO and real trainings by their traces (cosine similarity)."""
+    """Compare the I/O traces of dlkernel, DLIO and real trainings (cosine similarity)."""
     from tiercel.dl.running import place
     from tiercel.dl.verify.cases import known
     from tiercel.dl.verify.compare import verify as compare

@@ -88,7 +88,7 @@ class DLKernel(Engine):
             found, _ = workload.resolved(task.nodes, task.processes_per_node)
             return _measurements(content, workload, found)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise RunFailed(f"dlkernel.json is not a whole result: {error!r}") from None
+            raise RunFailed(f"dlkernel.json is not a complete result: {error!r}") from None
 
 
 def generating_step(task: Task, found: DLWorkload, scale: Scale) -> Step:
@@ -135,7 +135,7 @@ def _content(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
     except (OSError, ValueError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     if not isinstance(content, dict):
         raise RunFailed(f"{path.name} is not a result of dlkernel")
     return content

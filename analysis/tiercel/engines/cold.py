@@ -70,4 +70,4 @@ def residency(output: Path) -> dict[str, Any]:
             "memory_backed": found["memoryBacked"],
         }
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error!r}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error!r}") from None

@@ -179,7 +179,7 @@ def _result(path: Path) -> dict[str, Any]:
             raise RunFailed(f"{path.name} has {len(jobs)} results where one group was asked for")
         result: dict[str, Any] = jobs[0]
     except (ValueError, KeyError, TypeError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error!r}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error!r}") from None
     return result
 
 
@@ -197,7 +197,7 @@ def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measuremen
             raise RunFailed(f"fio moved {moved} of {expected} bytes in the {phase.operation}")
         if phase.last and milliseconds < SHORTEST_MS:
             raise RunFailed(
-                f"the {phase.operation} took {milliseconds} ms and fio counts whole ones: give it more data "
+                f"the {phase.operation} took {milliseconds} ms which fio cannot time: use more data "
                 f"(at least {SHORTEST_MS} ms)"
             )
         if milliseconds:
@@ -220,7 +220,7 @@ def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measuremen
             value = percentiles.get(f"{float(key):.6f}")
             setattr(measurement, f"latency_{field}", None if value is None else value / 1e9)
     except (KeyError, TypeError, ValueError) as error:
-        raise RunFailed(f"fio's result lacks a usable {error}") from None
+        raise RunFailed(f"fio's result has no valid {error}") from None
     if phase.operation == "read":
         measurement.task_offset, measurement.cross_node_fraction = offset_of(task, w), 0.0
     return measurement

@@ -112,7 +112,7 @@ class IOKernel(Engine):
         try:
             return [within_phase(repeats) for repeats in phases if repeats]
         except (KeyError, TypeError) as error:
-            raise RunFailed(f"{path.name} lacks {error}") from None
+            raise RunFailed(f"{path.name} has no {error}") from None
 
     def _program(self, task: Task, installation: Installation) -> list[str]:
         if task.launcher == "fork":
@@ -223,14 +223,14 @@ def results_in(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
     except (OSError, ValueError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     try:
         if content["status"] != "ok":
             problem = content.get("error") or {}
             raise RunFailed(f"iokernel: {problem.get('message') or 'failed without saying why'}")
         return [result for test in content["tests"] for result in test["Results"]]
     except (KeyError, TypeError) as error:
-        raise RunFailed(f"{path.name} lacks {error}") from None
+        raise RunFailed(f"{path.name} has no {error}") from None
 
 
 def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
             **_common(result, transfer),
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:
-        raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+        raise RunFailed(f"iokernel's result has no valid {error}") from None
 
 
 def _united(repeats: list[Measurement]) -> Measurement:
@@ -341,4 +341,4 @@ def _metadata_measurement(result: dict[str, Any], phase: int) -> Measurement:
             **_common(result, result.get("latency")),
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:
-        raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+        raise RunFailed(f"iokernel's result has no valid {error}") from None

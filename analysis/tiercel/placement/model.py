@@ -128,7 +128,7 @@ class PlacementModel:
                 f"{path}: no model yet: run `tiercel place train --site {site or 'SITE'}`"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}: not a whole model card: {error!r}: train it again") from None
+            raise UserError(f"{path}: not a complete model card: {error!r}: train it again") from None
         if card.get("format") != FORMAT:
             raise UserError(f"{path}: format {card.get('format')}, not {FORMAT}: train it again")
         if site is not None and own != site:

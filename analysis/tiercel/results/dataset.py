@@ -52,7 +52,7 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
     plain = {d: "int64" if pd.api.types.is_integer_dtype(table[d]) else object for d in DIMENSIONS}
     indexed = table.astype(plain).set_index(list(DIMENSIONS))
     if indexed.index.has_duplicates:
-        raise UserError("two results of one configuration and repetition: collect the results anew")
+        raise UserError("two results of one configuration and repetition: run `tiercel collect` again")
     dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
     features = table.groupby("workload").first()
     along: dict[str, tuple[str, Any]] = {}

@@ -94,12 +94,14 @@ def _make(folder: Path, file_system: FileSystem) -> None:
 def remove_run_folder(folder: Path) -> None:
     """Remove a run's folder; UserError for one without our marker."""
     if not folder.name.startswith(RUN_PREFIX) or folder.is_symlink():
-        raise UserError(f"{folder}: is not a run's folder, so it is left alone")
+        raise UserError(f"{folder}: is not the folder of a run and is not removed")
     if not (folder / MARKER).exists():
         try:  # killed between mkdir and the marker: then it is empty
             folder.rmdir()
         except OSError:
-            raise UserError(f"{folder}: carries no {MARKER} marker, so it is left alone; remove it") from None
+            raise UserError(
+                f"{folder}: has no {MARKER} marker and is not removed: remove it yourself"
+            ) from None
         return
     for _ in range(_TRIES):
         try:

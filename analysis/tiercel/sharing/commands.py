@@ -18,9 +18,7 @@ from tiercel.sharing import commands_experiment, commands_policy, commands_simul
 if TYPE_CHECKING:
     from rich.console import Console
 
-app = typer.Typer(
-    help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
-)
+app = typer.Typer(help="Share storage fairly among jobs.", no_args_is_help=True)
 commands_policy.register(app)
 commands_simulate.register(app)
 commands_experiment.register(app)
@@ -43,9 +41,9 @@ User = Annotated[int | None, typer.Option("--user", min=0, help="Account the job
 Group = Annotated[int | None, typer.Option("--group", min=0, help="Account the job to this group id.")]
 Rate = Annotated[
     str | None,
-    typer.Option("--rate", help="What the storage gives in a second, as 400MiB: no more is served."),
+    typer.Option("--rate", help="Bandwidth limit of the storage per second: 400MiB."),
 ]
-Prefix = Annotated[str, typer.Option("--prefix", help="Path below which the command sees the files.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Path under which the command sees the files.")]
 
 
 def _check(policy: str, scheduler: str) -> list[str]:
@@ -78,9 +76,11 @@ def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
         list[str] | None,
-        typer.Option("--socket", help="A server that runs, its path or tcp:HOST:PORT (repeat for several)."),
+        typer.Option("--socket", help="Socket path or tcp:HOST:PORT of a running server (repeat)."),
     ] = None,
-    data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Start a private server for this data folder.")
+    ] = None,
     policy: Policy = "user-fair",
     scheduler: Scheduler = "stride",
     job: JobName = None,
@@ -92,21 +92,26 @@ def run(
     rate: Rate = None,
     front: Annotated[
         str | None,
-        typer.Option("--front", help="mount or library (default: the mount where it can be, or what does)."),
+        typer.Option("--front", help="Front end: mount or library. Default: mount if possible."),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say which front end the command gets, and why.")
+        bool, typer.Option("--explain", help="Print the chosen front end and the reason.")
     ] = False,
 ) -> None:
-    """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
+    """Run a command as a job of a server. Its files are under --prefix. Returns its exit code.
+
+    Example: tiercel share run --socket /run/fairshare.sock -- ./simulation
+    """
     from tiercel.layers.fairshare.protocol import Job, tcp_address
     from tiercel.programs import as_started
     from tiercel.sharing.run import Request, run_program
 
     if socket and rate:
-        raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
+        raise UserError("--rate applies to a private server only: pass it to `share serve` instead")
     if socket and data:
-        raise UserError("--socket names a server that runs, --data one of its own: give one of them")
+        raise UserError(
+            "--socket and --data exclude each other: --socket uses a running server, --data starts one"
+        )
     if front not in (None, "mount", "library"):
         raise UserError(f"--front {front}: mount or library")
     arguments = _check(policy, scheduler)
@@ -125,7 +130,7 @@ def run(
 
 @app.command()
 def status(socket: Socket, as_json: Json = False) -> None:
-    """Show a server's jobs, what they are entitled to and what they have moved."""
+    """Show the jobs of a server with their entitled and actual shares."""
     from rich.console import Console
     from rich.table import Table
 
@@ -151,7 +156,7 @@ def status(socket: Socket, as_json: Json = False) -> None:
 
 @app.command()
 def reload(socket: Socket) -> None:
-    """Let a server read its options anew: policy, scheduler, rate, who makes jobs. Its clients stay."""
+    """Make a server read its options again. Clients stay connected."""
     from tiercel.layers.fairshare.protocol import Connection
 
     with Connection(socket) as connection:
@@ -160,16 +165,14 @@ def reload(socket: Socket) -> None:
 
 @app.command()
 def drop(
-    job: Annotated[str, typer.Argument(help="Name of the job, as `share status` shows it.")],
+    job: Annotated[str, typer.Argument(help="Name of the job, from `share status`.")],
     socket: Socket,
-    user: Annotated[
-        int | None, typer.Option("--user", min=0, help="Only this user's job of that name.")
-    ] = None,
+    user: Annotated[int | None, typer.Option("--user", min=0, help="Only the job of this user id.")] = None,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, max=1e6, help="For so long it is not let in again.")
+        float, typer.Option("--minutes", min=0, max=1e6, help="Minutes until the job may connect again.")
     ] = 10.0,
 ) -> None:
-    """End a job's connections, and keep it out for a while: its programs get EACCES."""
+    """Disconnect a job and block it for a while. Its programs get EACCES."""
     from tiercel.layers.fairshare.protocol import Connection
 
     with Connection(socket) as connection:
@@ -188,10 +191,10 @@ def doctor(
         list[Path] | None,
         typer.Option("--socket", help="A server's socket (default: all in the runtime folders)."),
     ] = None,
-    data: Annotated[Path | None, typer.Option("--data", help="Data folder to look at.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Data folder to check.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what keeps a server or its clients from working on this machine. Exits with 1 if something does."""
+    """Check whether servers and clients can work on this machine. The exit code is 1 if not."""
     from dataclasses import asdict
 
     from rich.console import Console
@@ -218,7 +221,7 @@ def ticket(
         str | None, typer.Option("--for", help="UID:GID who may present it (default: you).")
     ] = None,
 ) -> None:  # fmt: skip
-    """Print a ticket for a job (FAIRSHARE_TICKET): a scheduler's prolog calls this. It is a secret."""
+    """Print the secret ticket of a job (FAIRSHARE_TICKET), for the prolog of a scheduler."""
     from tiercel.layers.fairshare.protocol import Connection, Job
 
     with Connection(socket) as connection:
@@ -236,7 +239,7 @@ def _holder(text: str | None) -> tuple[int, int] | None:
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Short rounds, some two minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use short rounds (about two minutes).")] = False,
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder under test (default: in memory).")
     ] = None,
@@ -244,16 +247,18 @@ def bench(
     parallel: Annotated[int, typer.Option(min=1, help="Requests served at a time.")] = 1,
     servers: Annotated[
         list[int] | None,
-        typer.Option(min=1, max=64, help="Also measure so many servers, for `share calibrate` (repeat)."),
+        typer.Option(
+            min=1, max=64, help="Also measure this number of servers, for `share calibrate` (repeat)."
+        ),
     ] = None,
     rate: Rate = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what the layer costs, and shares against what the policy entitles to."""
+    """Measure the overhead of the layer, and compare the shares with the policy."""
     from tiercel.sharing.bench import bench as measure
 
     if rate and not servers:
-        raise UserError("--rate is for the servers that --servers asks for")
+        raise UserError("--rate needs --servers: it limits the servers of that option")
     document = measure(
         rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel, servers or (),
         size_of("--rate", rate) or 0,

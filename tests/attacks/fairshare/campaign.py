@@ -80,7 +80,7 @@ def campaign(minutes: float, seed: int, options: Sequence[str] = ()) -> dict[str
     `options` are the server's own, to see that the campaign finds what they let happen.
     """
     if os.geteuid() != 0:
-        raise UserError("an attack needs root: it acts as two users beside the server's")
+        raise UserError("an attack needs root: it acts as two other users")
     secret = b"secret-" + os.urandom(16).hex().encode()
     with tempfile.TemporaryDirectory(prefix="tiercel-attack-") as name:
         folder = Path(name)

@@ -18,7 +18,7 @@ def bare(reason: object) -> str:
 
 
 def few(row: Record) -> str:
-    return f"{row['n_a']} repetitions against {row['n_b']} are too few to claim it"
+    return f"Not proven: too few repetitions ({row['n_a']} and {row['n_b']})."
 
 
 def of_origin(origin: str) -> str:

@@ -90,8 +90,8 @@ def refuse_counters(frame: IOFrame, what: str) -> None:
     """UserError where there are counters alone, which do not say what happened when."""
     if only_counters(frame):
         raise UserError(
-            f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log holds counters "
-            "alone"
+            f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log contains "
+            "counters only"
         )
 
 

@@ -70,9 +70,7 @@ class Darshan:
 
     def read(self, sources: Sequence[Path], writer: EventWriter) -> ReadReport:
         if len(sources) > 1:
-            raise UserError(
-                f"{len(sources)} Darshan logs here, each of a program of its own: name one of them"
-            )
+            raise UserError(f"{len(sources)} Darshan logs of different programs: name one of them")
         if importlib.util.find_spec("darshan") is None:
             raise UserError(NEEDED)
         with tempfile.TemporaryDirectory(prefix="tiercel-darshan-") as name:
