@@ -141,7 +141,7 @@ def test_midnight_and_no_durations(tmp_path: Path) -> None:
     )
     assert frame.events()["time"].tolist() == pytest.approx([0.0, 0.75])
     assert frame.events()["duration"].isna().all()
-    assert "2 calls of unknown duration: strace ran without -T" in frame.warnings
+    assert [sentence.split()[:3] for sentence in frame.warnings] == [["2", "of", "2"]]
 
 
 def test_asynchronous_io_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_damage_gives_warnings_or_one_error(
 
 def test_the_process_that_strace_names_late_is_one_process(tmp_path: Path) -> None:
     """`strace -f 2>log` names a process only while there are several, and the first one only then. Both use
-    the same descriptor, whose position they share: 10 + 20 bytes, then the child's 5 behind them. When the parent
-    has ended, lines without a name are the child's."""
+    the same descriptor, whose position they share: 10 + 20 bytes, then the child's 5 behind them. When the
+    parent has ended, lines without a name are the child's."""
     frame = made(
         tmp_path,
         '1700000000.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000010>',

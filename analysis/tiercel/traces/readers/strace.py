@@ -43,7 +43,7 @@ _LINE = re.compile(
 _ATTACHED = re.compile(r"(?:strace: )?Process (\d{1,9}) attached$")
 #: A fork that came back with a process: its number is in the last group.
 _FORKED = re.compile(r"(?:v?fork|clone3?)\(.*\)\s*= (\d{1,9})(?!\d)")
-_CALL = re.compile(r"([a-z_][a-z0-9_]*)\((.*)\)\s*= (-?\d{1,20}|0x[0-9a-f]{1,16}|\?)(.*)", re.DOTALL)
+_CALL = re.compile(r"([a-z_][a-z0-9_]*)\((.*)\)\s*= (-?\d{1,20}|0x[0-9a-f]{1,16}|\?)(?![^ <])(.*)", re.DOTALL)
 _UNFINISHED = re.compile(r"([a-z_][a-z0-9_]*)\((.*?),? *<unfinished \.\.\.>\)?", re.DOTALL)
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed> ?(.*)", re.DOTALL)
 #: What -y and -yy put behind a descriptor; the arrow between the ends of a connection is not its end.
@@ -276,9 +276,9 @@ def _days(sources: Sequence[_Source]) -> dict[Path, float]:
         if owner not in first or first[owner][1] in found:
             continue
         found[first[owner][1]] = day
-        for child, forked in children.get(owner, ()):
+        for child, at in children.get(owner, ()):
             if child in first:
-                behind = forked + day - first[child][0] - 1.0
+                behind = at + day - first[child][0] - 1.0
                 waiting.append((child, max(math.ceil(behind / _DAY), 0) * _DAY))
     return found
 
@@ -288,14 +288,14 @@ class _Reading:
 
     def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[_Event] = []
         self._events = 0
         self._processes: dict[int, _Process] = {}
         self._began: dict[int, _Began] = {}
         self._forking: list[int] = []
         self._attached: set[int] = set()
         self._start: float | None = None
-        self._untimed = 0
+        self._unanswered = 0
         self._unseen: Counter[str] = Counter()
 
     def run(self, paths: Sequence[Path]) -> ReadReport:
@@ -312,8 +312,10 @@ class _Reading:
         if self._began:
             names = ", ".join(sorted({began.function for began in self._began.values()}))
             warnings.append(f"{len(self._began)} calls lost: they never returned in the trace ({names})")
-        if self._untimed:
-            warnings.append(f"{self._untimed} calls of unknown duration: strace ran without -T")
+        if self._unanswered:
+            warnings.append(
+                f"{self._unanswered} reads and writes have no answer (their process ended): they failed"
+            )
         for what, count in self._unseen.items():
             warnings.append(
                 f"{count} calls of {what}: what it read and wrote is not in a trace of system calls"
@@ -448,7 +450,6 @@ class _Reading:
         process = self._process(thread)
         took = _TOOK.search(rest)
         duration = float(took[1]) if took else None if until is None else until - time
-        self._untimed += duration is None and answer != "?"  # exit does not come back
         # Addresses are hexadecimal; a damaged number may begin with zeros, which base 0 refuses.
         result = int(answer, 16 if answer.lower().startswith(("0x", "-0x")) else 10) if answer != "?" else -1
         # What never came back moved nothing that the program knows of; a restarted call says so again.
@@ -457,6 +458,7 @@ class _Reading:
             if answer == "?"
             else result < 0
         )
+        self._unanswered += failed is True and answer == "?" and not rest.startswith(" ERESTART")
         event = _Event(
             time - (self._start or 0.0), 0.0 if duration is None and answer == "?" else duration, process,
             thread, function, kind_of(function, "posix"), failed=failed,
