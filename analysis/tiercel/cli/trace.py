@@ -14,6 +14,7 @@ import typer
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
+from tiercel.pages.words import percent
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
 
 if TYPE_CHECKING:
@@ -90,19 +91,25 @@ def summary(
 
     Example: tiercel trace summary app.darshan
     """
-    from rich.console import Console
+    from tiercel.traces.kept import answered
 
-    from tiercel.traces.analysis.summary import summarise
+    def ask() -> dict[str, Any]:
+        from tiercel.traces.analysis.summary import summarise
 
-    answer = summarise(chosen(opened(path, format, memory, cache), rank, where))
+        return summarise(chosen(opened(path, format, memory, cache), rank, where))
+
+    answer = answered(f"summary {format} {rank} {where}", path, cache, ask)
     if as_json:
         print_json(answer)
         return
+    from rich.console import Console
+
     console = Console()
     whole = "counters alone" if answer["from"] == "counters" else f"{answer['events']:,} events"
     if answer["from"] == "counters and events":
         whole += " (reads and writes) and counters"
-    length = f" in {format_duration(answer['job_time_s'])}" if answer["job_time_s"] is not None else ""
+    took = answer["job_time_s"]
+    length = "" if took is None else f" in {format_duration(took) if took >= 60 else format_latency(took)}"
     console.print(
         f"{path.name}: {whole}{length}, "
         + ", ".join(_counted(answer[t], t) for t in ("ranks", "hosts", "files") if answer[t] is not None),
@@ -112,7 +119,7 @@ def summary(
     for row in answer["layers"]:
         table.add_row(
             row["api"],
-            f"{row['calls']:,}",
+            "–" if row["calls"] is None else f"{row['calls']:,}",
             format_size(row["bytes_read"]),
             format_size(row["bytes_written"]),
             *(_latency(row[column]) for column in ("data_s", "metadata_s", "sync_s")),
@@ -145,7 +152,7 @@ def overlap(
     from tiercel.traces.analysis.overlap import evidence
 
     frame = _with_events(opened(path, format, memory, cache), path).select(rank)
-    answer = evidence(frame, api)
+    answer: dict[str, Any] = evidence(frame, api)
     if as_json:
         print_json(answer)
         return
@@ -164,7 +171,7 @@ def overlap(
         "own computation does not hide.",
         markup=False,
     )
-    warn(list(frame.warnings))
+    warn(answer["warnings"])
 
 
 @app.command()
@@ -206,47 +213,60 @@ def explain(
 
     Example: tiercel trace explain app.darshan
     """
+    from tiercel.traces.kept import answered
+
+    storage = (size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
+
+    def ask() -> dict[str, Any]:
+        return _explained(chosen(opened(path, format, memory, cache), rank, where), storage, api)
+
+    answer = answered(f"explain {format} {rank} {where} {storage} {api}", path, cache, ask)
+    if as_json:
+        print_json({name: value for name, value in answer.items() if name != "said"})
+        return
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
+    console = Console()
+    for finding in answer["findings"]:
+        share = "" if not finding["share"] else f" ({percent(finding['share'])})"
+        console.print(f"[bold]{finding['severity']}[/bold] {finding['rule']}{share}", highlight=False)
+        for words in (finding["sentence"], finding["advice"]):
+            console.print(Padding(Text(words), (0, 0, 0, 2)))
+    if not answer["findings"]:
+        console.print(
+            "No rule finds anything worth a word."
+            if answer["said"]["judged"]
+            else "There is nothing to judge: neither events nor counters."
+        )
+    for sentence in answer["said"]["unjudged"]:
+        console.print(Text(sentence, style="dim"))
+    if answer["said"]["numbered"]:
+        console.print(f"note: {answer['said']['numbered']}.", markup=False, highlight=False)
+    warn(answer["warnings"])
+
+
+def _explained(frame: IOFrame, storage: tuple[int | None, int | None], api: str | None) -> dict[str, Any]:
+    """Return the findings on a trace, and under ``said`` what stands beside them in the terminal."""
     from tiercel.traces.analysis.counters import only_counters, told_from
-    from tiercel.traces.findings import Storage, mute, percent, unjudged
+    from tiercel.traces.findings import Storage, mute, unjudged
     from tiercel.traces.findings import explain as ask
 
-    storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
-    frame = chosen(opened(path, format, memory, cache), rank, where)
-    findings = ask(frame, storage, api=api)
-    if as_json:
-        rows = [
-            {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
-             "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
-            for f in findings
-        ]  # fmt: skip
-        print_json({
-            "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
-            "ranks_from": str(frame.metadata.get("ranks_from", "")),
-            "warnings": list(frame.warnings),
-        })  # fmt: skip
-        return
-    console = Console()
-    nothing = not len(frame) and not only_counters(frame)
-    for finding in findings:
-        share = "" if not finding.share else f" ({percent(finding.share)})"
-        console.print(f"[bold]{finding.severity}[/bold] {finding.rule}{share}", highlight=False)
-        for words in (finding.sentence, finding.advice):
-            console.print(Padding(Text(words), (0, 0, 0, 2)))
-    if not findings:
-        console.print(
-            "There is nothing to judge: neither events nor counters."
-            if nothing
-            else "No rule finds anything worth a word."
-        )
-    for sentence in [] if nothing else unjudged(frame):
-        console.print(Text(sentence, style="dim"))
-    if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
-        console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
-    warn(list(frame.warnings))
+    findings = ask(frame, Storage(storage[0], storage[1] or Storage.stripe), api=api)
+    rows = [
+        {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
+         "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
+        for f in findings
+    ]  # fmt: skip
+    judged = bool(len(frame)) or only_counters(frame)
+    by_rank = any(f.sentence.lower().startswith("rank ") for f in findings)
+    return {
+        "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
+        "ranks_from": str(frame.metadata.get("ranks_from", "")), "warnings": list(frame.warnings),
+        "said": {"judged": judged, "unjudged": unjudged(frame) if judged else [],
+                 "numbered": frame.ranks_are_numbered if by_rank else ""},
+    }  # fmt: skip
 
 
 def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | None) -> None:

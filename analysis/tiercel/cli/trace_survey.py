@@ -135,6 +135,8 @@ def _show(page: dict[str, Any], output: Path) -> None:
         f"{format_size(page['bytes_read'])} read, {format_size(page['bytes_written'])} written; "
         f"{_hours(page['core_hours'])} core-hours, {_hours(page['io_core_hours'])} in I/O calls{share}"
     )
+    if page["bytes_unknown"]:
+        say(f"{page['bytes_unknown']:,} logs do not tell how many bytes moved: these are in no sum")
     if page["warned"]:
         say(f"{page['warned']:,} logs say that they do not hold everything (column warnings)")
     for each in page["unreadable"]:
