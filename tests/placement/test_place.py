@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -163,7 +164,7 @@ def test_a_trace_without_file_names_is_refused(tmp_path: Path, site: Site, model
 def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) -> None:
     plan = planned(tmp_path, site, model)
     names = [p.name for p in plan.write(tmp_path / "plan")]
-    assert names == ["placement.csv", "plan.json", "stage.sh", "burst-buffer.map"]
+    assert names == ["placement.csv", "plan.json", "stage.py", "burst-buffer.map"]
     written = json.loads((tmp_path / "plan" / "plan.json").read_text())
     assert len(written["rows"]) == 2
     table = pd.read_csv(tmp_path / "plan" / "placement.csv", index_col="file")
@@ -177,9 +178,13 @@ def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) ->
 
 
 def stage(tmp_path: Path, plan: Plan, verb: str) -> None:
-    (tmp_path / "stage.sh").write_text(script(plan))
+    (tmp_path / "stage.py").write_text(script(plan))
     done = subprocess.run(
-        ["sh", str(tmp_path / "stage.sh"), verb], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, str(tmp_path / "stage.py"), verb],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "pwned").exists()
