@@ -594,10 +594,10 @@ def stage_in() -> None:
     for home, place, *_ in MOVES:
         if not ours(home, place):
             clean(place)
-    for home, place, folder, brings_in, _ in MOVES:
+    for home, place, folder, brings_in, brings_out in MOVES:
         remove(state(place, "brought"))
         open(state(place, "begun"), "w").close()
-        known, copied = copy_in(home, place, folder, brings_in)
+        known, copied = copy_in(home, place, folder, brings_in or brings_out or not folder)
         with open(state(place, "manifest"), "w", encoding="ascii") as file:
             json.dump({"home": known, "place": copied}, file)
     for _, place, *_ in MOVES:
