@@ -14,11 +14,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Any
 
 from tiercel.engines import engines
 from tiercel.engines.hdf5_library import HOW, hdf5_library
+from tiercel.extras import not_installed
 from tiercel.launchers import resolve
 from tiercel.layers import layers
 from tiercel.programs import BROWSERS, program
@@ -83,6 +85,15 @@ def _measuring() -> Iterator[Part]:
         installation = engines.get(name)().find()
         version = installation.version if installation else ""
         yield Part(group, name, version, adds, _made(get), needed=name == "iokernel")
+    lacking = ", ".join(not_installed("evaluate"))
+    yield Part(
+        group, "Snakemake", distribution_version("snakemake") if _module("snakemake") else "",
+        "carries out studies: `tiercel evaluate`, `snakemake --profile NAME`", _evaluate(), needed=True,
+    )  # fmt: skip
+    yield Part(
+        group, "packages of [evaluate]", "" if lacking else "all are here",
+        "measuring, placing and packing", f"{_evaluate()} (not here: {lacking})",
+    )  # fmt: skip
     launcher = resolve("auto")
     mpi = "" if not launcher.mpi or launcher.missing() else launcher.name
     yield Part(group, "MPI", mpi, "runs on several nodes, MPI-IO, IOR and mdtest", _made("make setup"))
@@ -251,6 +262,10 @@ def _answer(command: list[str]) -> str | None:
 
 def _module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
+
+
+def _evaluate() -> str:
+    return f"{_pip()} install 'tiercel[evaluate]'"
 
 
 def _pip() -> str:

@@ -205,6 +205,22 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert not {"au", "samples_per_second", "hit_share"} & set(dataset.variables)
 
 
+def test_a_table_of_the_dataset_keeps_its_rows_and_knows_both_names_of_a_storage(
+    measured: tuple[Path, list[Run]],
+) -> None:
+    """Two workloads, of which one has a phase_time."""
+    observations, _ = collect(measured[0])
+    other = observations.assign(workload="timed", phase_time=2.0)
+    both = pd.concat([observations.assign(storage_label="ext4 /"), other.assign(storage_label="ext4 /")])
+    dataset = to_dataset(both)
+    reads = (both["role"] == "measured") & ~both["traced"]
+    assert len(dataset.bandwidth.to_dataframe().dropna()) == reads.sum() > 0
+    assert float(dataset["phase_time"].sel(workload="e/timed")) == 2.0
+    assert np.isnan(dataset["phase_time"].sel(workload="e/w"))
+    named = dataset.bandwidth.sel(storage_label="ext4 /")
+    assert named.equals(dataset.bandwidth.isel(storage=0))
+
+
 def test_the_file_of_a_dataset_is_the_one_that_xarray_writes(
     measured: tuple[Path, list[Run]], tmp_path: Path
 ) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from tiercel.advice.bench import HOME
 from tiercel.advice.judge import Span
 from tiercel.advice.words import label, sentences
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.placement.staging import Move, staging_script
 from tiercel.plain import plain
 from tiercel.statistics.summary import summarize
-from tiercel.whole import write_text
 
 if TYPE_CHECKING:
     from tiercel.advice.answer import Advice, Judged, Result

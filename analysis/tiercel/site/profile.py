@@ -62,7 +62,7 @@ def check_profile(site: str, root: Path) -> None:
         if own.parent.parent != root:  # the profile calls its scripts from the project's folder
             raise UserError(f"site {site}: its scripts must lie in a project: `tiercel init --site {site}`")
         script = _file(command[0], path.parent, root)
-        if script.resolve().parent != own.resolve():
+        if script.parent.resolve() != own.resolve():
             raise UserError(
                 f"{path}: cluster-generic-{key}-cmd: must be the site's own, site-configs/{site}/{key}"
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 import tiercel
 from tiercel.advice.answer import Advice
 from tiercel.advice.words import label, sentences
+from tiercel.atomic_file import write_text
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
 from tiercel.report import words
@@ -15,7 +16,6 @@ from tiercel.report.advice import tables
 from tiercel.report.advice.figures import draw
 from tiercel.report.advice.terminal import method
 from tiercel.units import format_duration
-from tiercel.whole import write_text
 
 
 def write_page(advice: Advice, folder: Path) -> Path:
