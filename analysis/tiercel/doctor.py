@@ -65,7 +65,7 @@ _ENGINES = {
     "iokernel": ("reads, writes and metadata of `tiercel evaluate`", "make setup"),
     "dlkernel": ("trainings of `tiercel evaluate`; `tiercel dl`", "make setup"),
     "inferkernel": ("key-value caches and vector search (study inference)", "make setup"),
-    "replay": ("replay of a program's trace on other storage (`tiercel advise`)", "make setup"),
+    "replay": ("replay of a trace on other storage (`tiercel advise TRACE`)", "make setup"),
     "h5kernel": ("HDF5 reads and writes in measurements of cachevol", "make setup"),
     "sharing": ("measurements of storage sharing (`tiercel share bench`)", "make layers"),
     "ior": ("IOR, for comparison with iokernel: `tiercel engines compare`",
@@ -132,10 +132,10 @@ def _tracing() -> Iterator[Part]:
     group = "Traces"
     library = preload_library()
     yield Part(group, "DFTracer", "its library is here" if library else "",
-               "traced runs of a study; `tiercel advise`", _made("make setup (x86-64)"))  # fmt: skip
+               "traced runs of a study", _made("make setup (x86-64)"))  # fmt: skip
     traced = _answer(["strace", "-qq", "-e", "trace=none", "true"]) is not None
     yield Part(group, "strace", _version("strace", "-V") if traced else "",
-               "`tiercel advise` on programs that DFTracer cannot trace",
+               "the trace that `tiercel advise` starts with; programs that DFTracer cannot trace",
                "Debian: apt install strace; a container needs CAP_SYS_PTRACE")  # fmt: skip
     yield Part(group, "Darshan", "its Python package is here" if _module("darshan") else "",
                "reads Darshan's logs: `tiercel trace`, `trace survey`",

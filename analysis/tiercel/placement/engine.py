@@ -50,7 +50,7 @@ class Replay(Engine):
             str(w.largest),
         )
         head = (str(installation.programs["replay"]), recipe, "--root", str(task.data))
-        think = ("--think", "asleep") if w.think_time == "recorded" else ()
+        think = ("--think",) if w.think_time == "recorded" else ()
         return [
             Step("recipe", compile_, launch="once"),
             Step("prepare", (*head, "--prepare"), launch="once"),
