@@ -206,8 +206,8 @@ MINUTES ?= 1
 attack: setup
 	@$(NATIVE_MAKE)/fairshare install >&2
 	@$(NATIVE_MAKE)/cachevol install >&2
-	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
-	@$(BIN)/python -m tiercel.caching.attack --minutes $(MINUTES)
+	@$(BIN)/python -m tests.attacks.fairshare --minutes $(MINUTES)
+	@$(BIN)/python -m tests.attacks.cachevol --minutes $(MINUTES)
 
 # The wheel holds what setup.py builds; tools/wheel says how old a Linux may be, from the symbols that it needs.
 wheel: $(PACKAGES) $(WHEEL_TOOLS)/.done

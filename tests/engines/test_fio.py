@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -42,12 +43,13 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        # What IOR does by default: no preallocation, no hints, no new buffer content.
+        # What IOR does by default: no preallocation, no hints; data that storage cannot store once.
         (
             {"operation": "write"},
             {
                 "rw": "write", "bs": "65536", "ioengine": "psync", "fallocate": "none", "fadvise_hint": "0",
-                "scramble_buffers": "0", "create_on_open": "1", "overwrite": "0", "invalidate": "0",
+                "scramble_buffers": "1", "refill_buffers": "0", "create_on_open": "1", "overwrite": "0",
+                "invalidate": "0",
                 "fsync": None, "end_fsync": None, "directory": "/d",
             },
         ),
@@ -55,6 +57,11 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
         ({"operation": "write", "fsync": "write"}, {"fsync": "1", "end_fsync": "1"}),
         ({"operation": "write", "fsync": "phase"}, {"fsync": None, "end_fsync": "1"}),
         ({"operation": "write", "direct": True}, {"direct": "1"}),
+        (
+            {"operation": "write", "compressibility": 0.5, "dedup": 0.25},
+            {"buffer_compress_percentage": "50", "dedupe_percentage": "25", "refill_buffers": "1"},
+        ),
+        ({"operation": "write", "refill": True}, {"refill_buffers": "1", "dedupe_percentage": None}),
         ({"operation": "write", "access": "WAW"}, {"overwrite": "1"}),
         ({"operation": "write", "stonewall": "250ms"}, {"runtime": "250ms"}),
         ({"operation": "write", "queue_depth": 8}, {"ioengine": "io_uring", "iodepth": "8"}),
@@ -193,6 +200,40 @@ def test_a_message_before_the_result_is_passed_over(tmp_path: Path) -> None:
     text = (RECORDED / "fio-3.33" / "write_n1.json").read_text()
     (tmp_path / "write.json").write_text("fio: this platform does not support x\n" + text)
     assert _result(tmp_path / "write.json")["write"]["io_bytes"] == 16 * MIB
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "fio: end_fsync failed for file data.00000000",  # the job's error stays 0
+        "fio: pid=123, got signal=9",
+        "fio: pid=123 disappeared 5",
+        "fio: the file system does not seem to support direct IO",
+    ],
+)
+def test_data_or_a_process_lost_fails(message: str, task: Callable[..., Task], tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "operation": "write",
+        "transfer_size": 256 * KIB,
+        "segments": 20000,
+        "stonewall": 1,
+    }
+    (tmp_path / "write.stderr").write_text("note: both iodepth >= 1 and synchronous I/O engine\n")
+    parsed(task, tmp_path, "time_based_n1", **keys)
+    (tmp_path / "write.stderr").write_text(f"note: something\n{message}\n")
+    with pytest.raises(RunFailed, match=re.escape(message)):
+        parsed(task, tmp_path, "time_based_n1", **keys)
+
+
+def test_a_printed_rate_that_its_own_bytes_contradict_fails(
+    task: Callable[..., Task], tmp_path: Path
+) -> None:
+    content = json.loads((RECORDED / "fio-3.33" / "time_based_n1.json").read_text())
+    content["jobs"][0]["write"]["bw_bytes"] *= 2
+    (tmp_path / "write.json").write_text(json.dumps(content))
+    workload = data(operation="write", transfer_size=256 * KIB, segments=20000, stonewall=1, block_size=None)
+    with pytest.raises(RunFailed, match=r"the engine reports 8\.39"):
+        Fio().parse(task(workload, processes=1), tmp_path)
 
 
 @given(st.data())

@@ -12,11 +12,11 @@ from tiercel.advice.answer import Advice
 from tiercel.advice.judge import Span, WayResult
 from tiercel.advice.units import Unit
 from tiercel.advice.words import sentences, storage_facts
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.placement.staging import Move, staging_script
 from tiercel.plain import plain
 from tiercel.statistics.comparison import Comparison
-from tiercel.whole import write_text
 
 FORMAT = 1
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import tiercel
 from tiercel.artifact.archive import write_archive
+from tiercel.atomic_file import write_text
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 from tiercel.privacy import private
 from tiercel.results.raw import RawRun, read_json, write_json
-from tiercel.whole import write_text
 
 #: Lock files by their name in an artifact, and where they lie in a checkout.
 PYTHON_LOCKS = {

@@ -184,6 +184,7 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
     if resident:
         one.resident_fraction = None if None in resident else max(resident)
         one.resident_method = rows[0]["resident_method"]
+        one.resident_unknown = next((why for r in rows if (why := r.get("resident_unknown"))), None)
         one.memory_backed = any(r["memory_backed"] for r in rows)
     if operation != "checkpoint-write" and moved:
         one.access = "RO" if cold else "RAR"

@@ -66,6 +66,7 @@ def residency(output: Path) -> dict[str, Any]:
         return behind.fields([result]) | {
             "resident_fraction": found["fraction"],
             "resident_method": found["method"],
+            "resident_unknown": found.get("unknown"),
             "memory_backed": found["memoryBacked"],
         }
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:

@@ -11,6 +11,7 @@ from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
 from tiercel.engines.hdf5_library import HOW, hdf5_library
 from tiercel.engines.iokernel_within import hidden, within_phase
+from tiercel.engines.plausibility import check_rate
 from tiercel.engines.within import Within
 from tiercel.errors import RunFailed
 from tiercel.programs import program
@@ -152,6 +153,9 @@ class IOKernel(Engine):
         argv += [switch for switch, on in switches.items() if on]
         if w.api == "hdf5" and (library := hdf5_library()):
             argv += ["--hdf5.library", library.path]
+        argv += ["--compressibility", f"{w.compressibility:g}"] if w.compressibility else []
+        argv += ["--dedup", f"{w.dedup:g}"] if w.dedup else []
+        argv += ["-l", "random"] if w.refill else []
         if w.verify:  # the steps of a run write and expect the same data
             argv += ["-G", str(task.seed)]
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
@@ -259,6 +263,8 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
         moved, total = result["bytesMoved"], result["totalTime"]
         if result.get("verifyErrors"):
             raise RunFailed(f"data verification found {result['verifyErrors']} wrong bytes or words")
+        if "bwMiB" in result:
+            check_rate(f"iokernel: {result['access']}", result["bwMiB"] * 2**20, moved, total)
         residency = result.get("residency") or {}
         offset = result.get("taskOffset") or {}
         transfer = result.get("transferLatency")
@@ -278,6 +284,7 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
             close_time=result["closeTime"],
             resident_fraction=residency.get("fraction"),
             resident_method=residency.get("method"),
+            resident_unknown=residency.get("unknown"),
             memory_backed=residency.get("memoryBacked"),
             cross_node_fraction=offset.get("crossNodeFraction"),
             task_offset=offset.get("effective"),

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 import tiercel
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError, suggest
 from tiercel.placement.features import NAMES, of_sweep
 from tiercel.results.validity import FLAGS
-from tiercel.whole import drafted
 
 FORMAT = 2
 TABLE, PROVENANCE = "sweep.parquet", "sweep.json"

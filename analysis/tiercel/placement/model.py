@@ -23,6 +23,7 @@ import sklearn
 from sklearn.preprocessing import StandardScaler
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.placement.dataset import PROVENANCE, TABLE, load_sweep, of_systems, vectors
 from tiercel.placement.estimate import Judgement
@@ -31,7 +32,6 @@ from tiercel.placement.score import best_of, differ
 from tiercel.placement.syncs import unsynced
 from tiercel.placement.throughput import ThroughputModel
 from tiercel.units import format_size
-from tiercel.whole import write_text
 
 #: 2: synchronisations count by the call.
 FORMAT = 3

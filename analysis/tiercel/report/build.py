@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tiercel.atomic_file import drafted, write_text
 from tiercel.pages.secured import secured
 from tiercel.privacy import private
 from tiercel.report.classes import classes
@@ -23,7 +24,6 @@ from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
 from tiercel.study.model import Study
-from tiercel.whole import drafted, write_text
 
 
 def build(

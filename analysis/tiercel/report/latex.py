@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.pages.tables import Cell, Table
 from tiercel.report import page_tables
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
-from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)

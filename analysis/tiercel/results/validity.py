@@ -31,6 +31,14 @@ class Flag:
 COLD = 0.01
 #: Above this share of the cores in other hands a number is of a loaded machine.
 LOADED = 0.25
+#: Above this share of its scheduler periods a control group's CPU quota slows a run, not the storage.
+THROTTLED = 0.05
+#: Above this share of the cores a hypervisor took them away.
+STOLEN = 0.05
+#: Above this share of the time some task waited for a core that no other program used.
+WAITED = 0.5
+#: Below this share of a disk quota file systems write differently: XFS and Lustre stop allocating ahead.
+QUOTA_LEFT = 0.05
 #: Below this share of the memory that the site file says, a run had less than its node: the rest is the
 #: system's (kernel, daemons, a file system's own page pool).
 LESS_MEMORY = 0.75
@@ -92,8 +100,9 @@ def _cache_not_cold(row: Row) -> bool:
 
 @check(
     "cache-unknown", "caution", "Not proven cold",
-    "Nobody looked what was in the page cache before this read. Install iokernel beside the engine, or use "
-    "a data set larger than memory.",
+    "It is unknown how much of the data was in this node's memory before the read: its file system does not "
+    "tell (column resident_unknown), or iokernel is not installed next to the engine. Use a data set larger "
+    "than memory, or direct: true.",
 )  # fmt: skip
 def _cache_unknown(row: Row) -> bool:
     unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
@@ -143,7 +152,7 @@ def _cache_behind(row: Row) -> bool:
     "as the upper bound of this machine.",
 )  # fmt: skip
 def _memory_storage(row: Row) -> bool:
-    return bool(row["medium"] == "memory")
+    return bool(row["medium"] == "memory" or row["memory_backed"])
 
 
 @check(
@@ -237,15 +246,49 @@ def _loaded_machine(row: Row) -> bool:
 
 
 @check(
+    "cpu-throttled", "caution", "CPU quota used up",
+    "The container or job had less processor time than its processes needed, so its CPU quota limited the "
+    "numbers and not the storage. Raise the quota, or use fewer processes.",
+)  # fmt: skip
+def _cpu_throttled(row: Row) -> bool:
+    if row["throttled"] is not None:
+        return bool(row["throttled"] > THROTTLED)
+    # A quota outside the container is not seen: then tasks wait for cores that no other program uses.
+    waited, others, cores = row["psi_cpu_during"], row["others_cpu"], row["cores"]
+    if None in (waited, others, cores, row["processes_per_node"]):
+        return False
+    return bool(waited > WAITED and others <= LOADED and row["processes_per_node"] <= cores)
+
+
+@check(
+    "stolen-time", "caution", "Cores taken by the hypervisor",
+    f"The hypervisor gave more than {format_share(STOLEN)} of this virtual machine's cores to others during "
+    "the run. Repeat it on a dedicated host.",
+)  # fmt: skip
+def _stolen_time(row: Row) -> bool:
+    return row["stolen_cpu"] is not None and row["stolen_cpu"] > STOLEN
+
+
+@check(
+    "near-quota", "caution", "Disk quota nearly used up",
+    f"Less than {format_share(QUOTA_LEFT)} of the user's disk quota was left, and file systems allocate more "
+    "slowly near a quota. Free space, or ask for a larger quota.",
+)  # fmt: skip
+def _near_quota(row: Row) -> bool:
+    quota, left = row["quota_bytes"], row["quota_left_bytes"]
+    return None not in (quota, left) and left < QUOTA_LEFT * quota
+
+
+@check(
     "less-memory", "caution", "Less memory than its node has",
-    f"The job or its container may hold less than {format_share(LESS_MEMORY)} of the memory that the site "
-    "file gives a "
-    "node, page cache included, so caches were smaller than a user's would be. Let jobs ask for all "
-    "of it, or correct memory_per_node.",
+    f"The job or its container may hold less than {format_share(LESS_MEMORY)} of the node's memory, page "
+    "cache included, so caches were smaller than those of a job with all of it. Raise the memory limit, or "
+    "correct memory_per_node.",
 )  # fmt: skip
 def _less_memory(row: Row) -> bool:
-    memory, said = row["memory_bytes"], row["site_memory_bytes"]
-    return None not in (memory, said) and memory < LESS_MEMORY * said
+    # What the site file states is what users get; where it states nothing, the node's memory counts.
+    memory, node = row["memory_bytes"], row["site_memory_bytes"] or row["node_memory_bytes"]
+    return None not in (memory, node) and memory < LESS_MEMORY * node
 
 
 @check(

@@ -31,7 +31,6 @@ def register(to: typer.Typer) -> None:
     to.add_typer(app, name="share", rich_help_panel=panels.IMPROVE)
 
 
-Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
 Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]
 Policy = Annotated[str, typer.Option("--policy", "-p", help="fifo, size-fair, user-then-size-fair, ...")]
 Scheduler = Annotated[str, typer.Option("--scheduler", help="stride, token, gift, tbf, fifo, ...")]
@@ -58,71 +57,20 @@ def _check(policy: str, scheduler: str) -> list[str]:
     return ["--policy", policy, "--scheduler", scheduler]
 
 
-@app.command()
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="`tiercel share serve -- --help` lists the options.",
+)
 def serve(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Data folder, on the storage that is shared.")
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help="fifo, size-fair, ... (default: user-fair).")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="token, gift, tbf, ... (default: stride).")
-    ] = None,
-    socket: Annotated[
-        Path | None,
-        typer.Option("--socket", help="Unix socket (default: in the runtime folder; the server says it)."),
-    ] = None,
-    listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
-    cleartext: Annotated[
-        bool, typer.Option("--cleartext", help="Serve beyond this machine without encryption.")
-    ] = False,
-    mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
-    exchange: Annotated[
-        str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
-    ] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Another server's --exchange (repeat).")] = None,
-    lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
-    key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
-    parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
-    rate: Rate = None,
-    slurm: Annotated[
-        str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
-    ] = None,
-    jobs: Annotated[
-        str | None, typer.Option(help="Who may make jobs: administrator (default) or users.")
-    ] = None,
-    stripe: Annotated[
-        str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="File with more of the server's options, which `share reload` reads anew."),
-    ] = None,
-    log: Annotated[
-        str | None, typer.Option(help="Who joined, who was refused, what changed: JSON lines (- is stderr).")
-    ] = None,
-    metrics: Annotated[str | None, typer.Option(help="Answer Prometheus on HOST:PORT.")] = None,
+    options: Annotated[
+        list[str], typer.Argument(help="Options of fairshare-server, as --data DIR --policy size-fair.")
+    ],
 ) -> None:
-    """Run a server until it is interrupted."""
+    """Run a server until it is interrupted. Takes fairshare-server's options, or --config FILE (TOML)."""
     from tiercel.layers.fairshare.programs import required_programs
 
-    argv = [str(required_programs().server)]
-    if data is None and config is None:
-        raise UserError("--data DIR is missing (or --config FILE, which may name it)")
-    _check(policy or "user-fair", scheduler or "stride")
-    for name, value in (("config", config), ("data", data), ("policy", policy), ("scheduler", scheduler),
-                        ("log", log), ("metrics", metrics), ("socket", socket), ("listen", listen),
-                        ("mount", mount), ("parallel", parallel),
-                        ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
-                        ("rate", size_of("--rate", rate))):  # fmt: skip
-        if value is not None:
-            argv += [f"--{name}", str(value)]
-    for address in peer or []:
-        argv += ["--peer", address]
-    argv += ["--cleartext"] if cleartext else []
-    os.execv(argv[0], argv)
+    server = str(required_programs().server)
+    os.execv(server, [server, *options])
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

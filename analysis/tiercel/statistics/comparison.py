@@ -40,6 +40,8 @@ from tiercel.statistics.ranking import NOT_IN_TURN
 from tiercel.statistics.satterthwaite import of_seen, satterthwaite
 from tiercel.statistics.summary import Values, finite
 from tiercel.statistics.usual import USUAL, usual_p
+from tiercel.statistics.verdict import MARGIN, POWERLESS, SAME_FROM, Outcome, Rule
+from tiercel.statistics.verdict import Verdict as Value
 from tiercel.statistics.wander import EXPLAINS, STEADY, Wander
 from tiercel.units import format_duration, format_share
 
@@ -74,6 +76,11 @@ VERDICT_COLUMNS = (
     "reason",
     "separated",
     "farthest",
+    "outcome",
+    "rule",
+    "family",
+    "detectable",
+    "extent",
 )
 
 
@@ -142,6 +149,8 @@ class Comparison:
     """The least p of the rank test at a single scale, in the direction of the ratio, times the scales."""
     later: float = 0.0
     """Seconds by which one side was measured after the other; 0 where they took turns."""
+    family: int = 1
+    spend: float = 1.0
 
     @property
     def separated(self) -> bool:
@@ -153,8 +162,62 @@ class Comparison:
         """The ratio at the scale where it is farthest from 1; NaN where scales do not surely differ."""
         return math.nan if self.parts is None else self.parts.farthest
 
-    def columns(self) -> dict[str, Any]:
+    def value(self, margin: float = MARGIN, needed: int | None = None) -> Value:
+        """Return the comparison as a verdict."""
+        rule, extent = self._rule()
+        outcome = {"higher": Outcome.BETTER, "lower": Outcome.WORSE}.get(self.verdict, Outcome.NOT_DECIDED)
+        inside = self.low >= 1 / margin and self.high <= margin and min(self.n_a, self.n_b) >= SAME_FROM
+        far = math.isfinite(self.farthest) and abs(math.log(self.farthest)) > math.log(margin)
+        if inside and not far and not self.later:
+            outcome, rule, extent, needed = Outcome.SAME, Rule.EQUIVALENCE, math.nan, None
+        detectable = self._detectable()
+        if outcome is Outcome.NOT_DECIDED and not detectable <= POWERLESS:
+            outcome = Outcome.NO_POWER
+        return Value(
+            outcome, rule, self.ratio, self.low, self.high, self.p_corrected, self.n_a, self.n_b, self.family,
+            detectable, needed, margin, extent,
+        )  # fmt: skip
+
+    def _rule(self) -> tuple[Rule, float]:
+        """Return the rule that fired, and what it rests on."""
+        parts = self.parts
+        if self.verdict != "undecided":
+            return Rule.DIFFERENCE, math.nan
+        if not math.isfinite(self.ratio):
+            return Rule.NO_RATE, math.nan
+        if self.later:
+            return Rule.NOT_IN_TURN, self.later
+        if not self.floor.known:
+            return Rule.NO_REPLICATE, math.nan
+        if self.smallest_p >= ALPHA:
+            return Rule.FEW_REPETITIONS, math.nan
+        if self.model_p is not None and self.p_corrected < ALPHA and min(self.p_value, self.scale_p) < ALPHA:
+            return Rule.SOME_RUNS, math.nan
+        if math.isfinite(self.farthest):
+            return Rule.SCALES, self.farthest
+        if parts and (self.changed > max(parts.placed, parts.repeated()[0]) or self.changed_p >= EXPLAINS):
+            return Rule.ROUND_DRIFT, math.exp(math.sqrt(self.changed))
+        if parts is None or parts.placed > parts.repeated()[0]:
+            return Rule.LAYOUT, self.floor.high
+        return Rule.REPETITIONS, math.nan
+
+    def _detectable(self) -> float:
+        if self.parts is None or self.smallest_p >= ALPHA or self.later:
+            return math.inf
+        repeated, freedom = self.parts.repeated()
+        rest = [(self.parts.placed, self.parts.placed_freedom), (self.changed, self.parts.changed.freedom)]
+        whole = repeated + sum(part for part, _ in rest)
+        freedom = satterthwaite([(repeated, freedom), *rest])
+        reach = t_bound(ALPHA * self.spend / self.family / 2, freedom) + t_bound(0.2, freedom)
+        return math.exp(min(reach * math.sqrt(whole), 700.0))
+
+    def columns(self, margin: float = MARGIN) -> dict[str, Any]:
         """Return the values of VERDICT_COLUMNS."""
+        value = self.value(margin).columns()
+        told = {name: value[name] for name in ("outcome", "rule", "family", "detectable", "extent")}
+        return self._columns() | told
+
+    def _columns(self) -> dict[str, Any]:
         floor = {
             "floor_low": self.floor.low,
             "floor_high": self.floor.high,
@@ -293,7 +356,11 @@ def judge(family: Sequence[Comparison], spend: float = 1.0) -> list[Comparison]:
     """
     found = step_up([_tested(c) for c in family])
     corrected = [min(1.0, p / spend) for p in found]
-    return [_judged(replace(c, p_corrected=p), len(family)) for c, p in zip(family, corrected, strict=True)]
+    size = len(family)
+    return [
+        _judged(replace(c, p_corrected=p, family=size, spend=spend), size)
+        for c, p in zip(family, corrected, strict=True)
+    ]
 
 
 def _tested(c: Comparison) -> float:

@@ -19,18 +19,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tiercel.statistics.verdict import MARGIN, SAME_FROM, Verdict
+
 Record = dict[str, Any]
 Outcome = Literal["higher", "lower", "same", "undecided"]
 #: What a user should do. use: best of those that keep files, or the same as it; fastest: memory that is ahead
 #: of it; no gain: memory that is not; only: there is no other; nothing: it has no comparison.
 Advice = Literal["use", "avoid", "undecided", "fastest", "no gain", "only", "nothing"]
 
-#: Two systems whose ratio surely lies between its inverse and this are called the same, unless their study
-#: says otherwise (`margin:`; column `margin`).
-MARGIN = 1.1
-#: Repetitions on each side from which "the same" may be said: the interval of fewer values is too short
-#: (tests/statistics/test_ranking.py simulates how often it is then said wrongly).
-SAME_FROM = 5
 #: How the reason begins where one of two systems was measured after the other: neither a difference nor "the
 #: same" is told from what changed between.
 NOT_IN_TURN = "not measured in turn"
@@ -44,6 +40,9 @@ def reverse(row: Record) -> Record:
         swapped[name], swapped[other] = row[other], row[name]
     if "farthest" in row:
         swapped["farthest"] = 1 / row["farthest"]
+    if "outcome" in row:
+        swapped["outcome"] = str(Verdict.of(row).reversed().outcome)
+        swapped["extent"] = Verdict.of(row).reversed().extent
     opposite = {"higher": "lower", "lower": "higher"}
     return swapped | {
         "ratio": 1 / row["ratio"],

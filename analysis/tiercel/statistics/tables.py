@@ -220,9 +220,9 @@ class _Row:
         kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
         return _Row(self.words, kept)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self, margin: float) -> dict[str, Any]:
         needed = math.nan if self.needed is None else float(self.needed)
-        return self.words | self.comparison.columns() | {"needed": needed}
+        return self.words | self.comparison.columns(margin) | {"needed": needed, "margin": margin}
 
 
 def comparisons(
@@ -275,7 +275,7 @@ def comparisons(
         look, then = claimed[row.key]
         return row.decided(then, since.get((look, row.key)))
 
-    table = [final(row).columns() | {"margin": margin} for row in found]
+    table = [final(row).columns(margin) for row in found]
     return pd.DataFrame(table, columns=list(COMPARISON_COLUMNS))
 
 

@@ -234,7 +234,7 @@ class Plan:
 def _newer(workload: Workload) -> set[str]:
     """Return the keys that a workload does not use and that were not there when others were measured: those
     keep their names."""
-    later = ("again", "data_folder", "rest", "another_client")
+    later = ("again", "data_folder", "rest", "another_client", "compressibility", "dedup", "refill")
     return {name for name in later if getattr(workload, name, None) is None}
 
 

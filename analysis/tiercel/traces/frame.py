@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
 from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
@@ -29,7 +30,6 @@ from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.readers import readers
 from tiercel.traces.schema import LATER, NAMES, UNITS
 from tiercel.traces.sources import Sources, find_sources
-from tiercel.whole import drafted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

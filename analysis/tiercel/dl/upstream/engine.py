@@ -149,7 +149,7 @@ def _measurements(
             "samples_per_second": sum(results.throughput[e - 1] for e in group) / len(group),
         }  # fmt: skip
         if operation == "train":
-            for name in ("resident_fraction", "resident_method", "memory_backed"):
+            for name in ("resident_fraction", "resident_method", "resident_unknown", "memory_backed"):
                 setattr(row, name, evicted.get(name))
         row.access = "RO" if operation == "train" and evicted else "RAR"
         rows.append(_rates(row, samples, each if data.format != "synthetic" else 0))

@@ -9,13 +9,13 @@ import tiercel
 from tiercel.advice.answer import Advice
 from tiercel.advice.document import moves_of
 from tiercel.advice.words import label, sentences
+from tiercel.atomic_file import write_text
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
 from tiercel.report import words
 from tiercel.report.advice import tables
 from tiercel.report.advice.figures import draw
 from tiercel.units import format_duration, format_latency
-from tiercel.whole import write_text
 
 _NAMES = {
     "read": "reading",

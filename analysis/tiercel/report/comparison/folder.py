@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
-from tiercel.whole import write_text
 
 LIST = "comparison.json"
 PAGE = "index.html"

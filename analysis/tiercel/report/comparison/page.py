@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.compare.answer import Answer, Pair
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
@@ -17,7 +18,6 @@ from tiercel.report.comparison import records, sentences, tables
 from tiercel.report.comparison.figures import draw, figure_names
 from tiercel.report.comparison.folder import PAGE, check_free, own_files, write_list
 from tiercel.report.data import Record
-from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)
