@@ -15,8 +15,8 @@ import math
 
 from tiercel.statistics.comparison import ALPHA, Parts
 from tiercel.statistics.distributions import t_bound
-from tiercel.statistics.ranking import MARGIN
 from tiercel.statistics.satterthwaite import satterthwaite
+from tiercel.statistics.verdict import MARGIN
 from tiercel.statistics.wander import EXPLAINS
 
 #: More repetitions than these on each side nobody waits for: then it is placements that are not known.

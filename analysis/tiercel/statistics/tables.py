@@ -28,7 +28,7 @@ from tiercel.statistics.effort import repetitions_needed
 from tiercel.statistics.kinds import kinds_changed
 from tiercel.statistics.looks import share
 from tiercel.statistics.noise import Floor, floors, lookup, widest
-from tiercel.statistics.ranking import MARGIN, same
+from tiercel.statistics.ranking import same
 from tiercel.statistics.rounds import compared, later, met, unflattened
 from tiercel.statistics.select import (
     GROUP,
@@ -43,6 +43,7 @@ from tiercel.statistics.select import (
     usable,
 )
 from tiercel.statistics.summary import finite, summarize
+from tiercel.statistics.verdict import MARGIN
 from tiercel.statistics.wander import Wander, wanders
 
 #: Engines of tiercel itself; the others are upstream programs.
