@@ -24,7 +24,7 @@ def test_the_ten_minutes(tmp_path: Path) -> None:
         "GIT_CONFIG_KEY_1": "user.name", "GIT_CONFIG_VALUE_1": "A Contributor",
         "GIT_CONFIG_KEY_2": "user.email", "GIT_CONFIG_VALUE_2": "contributor@example.org",
     }  # fmt: skip
-    clone, written = tmp_path / "tiercel", 0
+    clone, here, written = tmp_path / "tiercel", tmp_path, 0
     for step in steps(PAGE):
         if isinstance(step, File):
             for file in (rule, step) if step.path.endswith(".py") else (step,):
@@ -32,8 +32,11 @@ def test_the_ten_minutes(tmp_path: Path) -> None:
                 written += 1
             continue
         words = step.words.replace("URL", str(CHECKOUT))
+        if words.startswith("cd "):  # each command has a shell of its own
+            here /= words.split()[1]
+            continue
         done = subprocess.run(
-            ["bash", "-c", words], cwd=clone if clone.exists() else tmp_path, env={**os.environ, **own},
+            ["bash", "-c", words], cwd=here, env={**os.environ, **own},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{words}\n{done.stdout}"

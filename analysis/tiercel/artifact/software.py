@@ -29,7 +29,7 @@ PYTHON_LOCKS = {
 SPACK = ("spack.yaml", "spack.lock", "stack.json")
 
 #: Of the checkout: what neither measures nor reads results.
-_LEFT_OUT = ("tests/", "benchmarks/", ".ci/")
+_LEFT_OUT = ("tests/", "benchmarks/", ".ci/", ".github/")
 #: Where a user's own files are part of what measured, also before they are committed.
 _OWN = ("analysis/", "native/", "workflows/", "site-configs/")
 #: What is tiercel's where git does not say it: all else that lies in the folder is the user's.
