@@ -70,7 +70,7 @@ def test_what_is_needed_and_lacking_is_an_exit_code(monkeypatch: pytest.MonkeyPa
     )
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 1 and "required and missing: iokernel" in done.stdout
-    assert "to get it: make setup" in done.stdout
+    assert "install: make setup" in done.stdout
     done = runner.invoke(app, ["doctor", "--json"])
     said = json.loads(done.stdout)
     assert done.exit_code == 1 and said["parts"][0]["found"] is None

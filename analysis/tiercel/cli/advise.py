@@ -59,7 +59,8 @@ def advise(
         ),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option("-n", min=1, help="Processes of an MPI program.", show_default=False)
+        int | None,
+        typer.Option("--processes", "-n", min=1, help="Processes of an MPI program.", show_default=False),
     ] = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes of the allocation for -n.")] = 1,
     apply: Annotated[

@@ -77,7 +77,7 @@ def _with_events(frame: IOFrame, path: Path) -> IOFrame:
     if only_counters(frame):
         raise UserError(
             f"{path}: contains counters only, without times of events: use `tiercel trace summary`, "
-            "`files` and `explain` answer from them"
+            "`files` or `explain`"
         )
     return frame
 
