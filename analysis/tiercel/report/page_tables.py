@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from tiercel.pages.tables import Cell, Table
-from tiercel.report import deciding, words
+from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
-from tiercel.statistics.ranking import rank, same
+from tiercel.statistics.ranking import rank
+from tiercel.statistics.verdict import Verdict
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -114,7 +115,7 @@ def numbers(results: Results) -> Table | None:
 
 def comparisons(results: Results) -> Table | None:
     columns = ["Experiment", "Workload", "Operation", "A", "B", "Scale", "Engine", "Origin", "n",
-               "Did", "A over B", "Interval", "Noise", "Effect", "p", "Verdict"]  # fmt: skip
+               "Did", "A over B", "Interval", "Noise", "Detectable", "p", "Verdict"]  # fmt: skip
     rows = []
     for row in results.comparisons:
         everywhere = row["scope"] == "all"
@@ -135,7 +136,7 @@ def comparisons(results: Results) -> Table | None:
             Cell(words.times(row["ratio"]), _sortable(row["ratio"]), "strong" if verdict else ""),
             Cell(words.factors(row["low"], row["high"]), _sortable(row["low"])),
             Cell(_noise(row), _sortable(row["floor_high"])),
-            Cell(f"{row['effect']:+.2f}", _sortable(row["effect"])),
+            Cell(words.times(row["detectable"]), _sortable(row["detectable"])),
             Cell(f"{row['p_corrected']:.2g}", _sortable(row["p_corrected"])),
             Cell(verdict or _undecided(row), verdict, "title"),
         ]
@@ -143,11 +144,11 @@ def comparisons(results: Results) -> Table | None:
     if not rows:
         return None
     table = Table(
-        "Storage against storage. Effect: Cliff's delta; p: of the two-level model (the rank test must "
-        "agree), corrected for all answers of the study; scale all: over all scales that both have. Did: "
+        "Storage against storage. Detectable: the smallest ratio that this comparison detects with a chance "
+        "of 80 %; p: corrected for all answers of the study; scale all: over all scales that both have. Did: "
         "what each process did, A : B, where the study aims at a time and so gave them different amounts.",
         tuple(columns),
-        frozenset({"n", "A over B", "Interval", "Noise", "Effect", "p"}),
+        frozenset({"n", "A over B", "Interval", "Noise", "Detectable", "p"}),
         rows,
     )
     return _without_constant(table, {"Origin": "measured", "Engine": None, "Did": ""})
@@ -164,10 +165,8 @@ def _amounts(row: Record) -> str:
 
 
 def _undecided(row: Record) -> str:
-    if same(row):
-        return f"the same {words.within(row)}"
-    takes = deciding.takes(row)
-    return f"undecided: {row['reason']}{f'; {takes}' if takes else ''}"
+    v = Verdict.of(row)
+    return "; ".join(part for part in (v.confidence(), v.action()) if part)
 
 
 def floors(results: Results) -> Table | None:

@@ -16,7 +16,7 @@ from tiercel.pages.words import (
     percent,
     times,
 )
-from tiercel.statistics.ranking import MARGIN
+from tiercel.statistics.verdict import MARGIN
 from tiercel.units import format_bandwidth, format_rate, format_samples, format_whole
 
 #: What all pages say alike; here, so that the report has one place to ask for words.

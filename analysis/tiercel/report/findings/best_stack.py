@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Severity
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
-from tiercel.statistics.comparison import NO_PAIR
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
 from tiercel.statistics.ranking import both, rank, reverse, same, toward
+from tiercel.statistics.verdict import Verdict
 
 
 def best_stack(results: Results) -> Iterable[Finding]:
@@ -65,13 +65,9 @@ def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Recor
         said = f"{prefix}: {a} is {words.same_as(b, row)}, {over}, {ratio}."
         return Finding("user", "claim", said, evidence)
     if is_hint(row):
-        ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
-        said = f"{prefix}: {ahead}, {over}; {few(row)}."
+        said = f"{prefix}: {a} against {b}, {over}: {Verdict.of(row).sentence()}."
         return Finding("user", "hint", said, evidence)
-    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
-    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
-        seen = f"{words.times(row['ratio'])} ({within}) the {quantity} of {b}"
-        said = f"{prefix}: {a} gave {seen}, {over}; as the noise is unknown, that may be chance."
+    said = f"{prefix}: {a} against {b}, {over}: {Verdict.of(row).sentence()}."
     return Finding("user", "open", said, evidence)
 
 
@@ -130,10 +126,7 @@ def _many(prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evide
         parts.append(f"slower in {_of(worse, rows)} ({slower})" if better else f"{a} is slower than {b}")
     if hints:
         start = "" if parts else f"{a} against {b}: "
-        parts.append(
-            f"{start}in {_of(hints, rows)} all repetitions lie on one side ({_span(hints)}), but "
-            f"{few(hints[0])}"
-        )
+        parts.append(f"{start}in {_of(hints, rows)} {_span(hints)}, {unconfirmed(hints[0])}")
     if alike:
         said = f"the same {words.within(alike[0])} in {_of(alike, rows)}"
         parts.append(said if parts else f"{a} against {b}: {said}")

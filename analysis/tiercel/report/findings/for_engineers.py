@@ -11,9 +11,8 @@ import pandas as pd
 from tiercel.report import words
 from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule, Severity
-from tiercel.report.findings.phrases import bare, few, is_hint, number_evidence, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, number_evidence, of_origin, row_evidence, unconfirmed
 from tiercel.results.reasons import by_reason
-from tiercel.statistics.comparison import NO_PAIR
 from tiercel.units import format_latency
 
 #: Above this coefficient of variation a number is not steady.
@@ -71,12 +70,7 @@ def _gain(results: Results, row: Record) -> str:
         return f"gains {ratio} on {name}, {words.percent(row['efficiency'])} efficiency"
     if row["verdict"] == "lower":
         return f"loses on {name}, {ratio} of the bandwidth remains"
-    if is_hint(row):
-        change = "gained" if row["ratio"] > 1 else "lost"
-        return f"{change} in all repetitions on {name}, {ratio}, but {few(row)}"
-    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
-        return f"is undecided on {name}, {ratio}, as the noise is unknown"
-    return f"is undecided on {name}, {ratio}: {bare(row['reason'])}"
+    return f"gives {ratio} on {name}, {unconfirmed(row)}"
 
 
 def synced_latency(results: Results) -> Iterable[Finding]:

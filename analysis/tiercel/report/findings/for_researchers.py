@@ -10,9 +10,10 @@ from statistics import median
 from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import bare, of_origin
+from tiercel.report.findings.phrases import of_origin
 from tiercel.simulation.fidelity import NO_ERROR, errors_of
 from tiercel.statistics.ranking import same
+from tiercel.statistics.verdict import Outcome
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -58,8 +59,8 @@ def undecided(results: Results) -> Iterable[Finding]:
     still = [row for row in rows if row["verdict"] == "undecided" and row not in alike]
     if not rows:
         return
-    why = Counter(bare(row["reason"]) for row in still)
-    reasons = "; ".join(f"{number} because {reason}" for reason, number in why.most_common())
+    why = Counter(row["rule"] for row in still)
+    reasons = "; ".join(f"{number}: {reason}" for reason, number in why.most_common())
     said = (
         f"{len(rows) - len(still)} of {words.count(len(rows), 'comparison')} of storage systems are decided"
         f"{f' ({len(alike)}: the same)' if alike else ''}"
@@ -95,12 +96,15 @@ def engines_agree(results: Results) -> Iterable[Finding]:
     for row in results.agreement:
         groups.setdefault((row["engine_a"], row["engine_b"]), []).append(row)
     for (a, b), rows in groups.items():
-        within = sum(bool(row["within_floor"]) for row in rows)
+        agree = sum(row["outcome"] == Outcome.SAME for row in rows)
+        apart = sum(row["outcome"] in (Outcome.BETTER, Outcome.WORSE) for row in rows)
+        blind = sum(row["outcome"] == Outcome.NO_POWER for row in rows)
         furthest = max(rows, key=lambda row: abs(math.log(row["ratio"])) if row["ratio"] > 0 else math.inf)
         yield Finding(
             "researcher",
-            "fact" if within == len(rows) else "caution",
-            f"{a} agrees with {b} within the noise in {within} of {words.count(len(rows), 'pair')}; "
+            "fact" if agree == len(rows) else "caution",
+            f"{a} agrees with {b} {words.within(rows[0])} in {agree} of {words.count(len(rows), 'pair')}, "
+            f"differs in {apart}, and {blind} have no power to show either; "
             f"the furthest apart is {words.operation(furthest['operation'])} on "
             f"{results.name(furthest['stack'])}{of_origin(furthest['origin'])}, "
             f"{words.times(furthest['ratio'])} ({words.factors(furthest['low'], furthest['high'])}).",

@@ -9,7 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Record, Results
 from tiercel.report.findings.best_stack import best_stack
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
 
 
 def nothing_measured(results: Results) -> Iterable[Finding]:
@@ -66,10 +66,10 @@ def _factor(results: Results, row: Record) -> Iterable[Finding]:
         yield Finding("user", "claim", said, evidence)
     elif is_hint(row):
         said = f"On {name}, {subject} reached {words.percent(row['ratio'])} of the bandwidth of {object_}"
-        said += f", on one side in all repetitions; {few(row)}."
+        said += f"; {unconfirmed(row)}."
         yield Finding("user", "hint", said, evidence)
     elif math.isfinite(row["ratio"]):
-        said = f"On {name}, {subject} cannot be told from {object_}, {reach}: {row['reason']}."
+        said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}; {unconfirmed(row)}."
         yield Finding("user", "open", said, evidence)
 
 
