@@ -154,6 +154,8 @@ class Results:
     ) -> None:
         observations, runs = _readable(observations), _readable(runs)
         mine = _measuring(runs[runs["study"] == study.study])
+        # An experiment that was taken out of the study keeps its raw runs, and no rows.
+        mine = mine[mine["experiment"].isin(set(study.experiments)) | (mine["origin"] == "imported")]
         self.study = study
         self.known_flags = flags
         self.runs = current_runs(mine)

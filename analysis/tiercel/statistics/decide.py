@@ -49,6 +49,21 @@ class Facts:
     """Seconds by which one side was measured after the other; 0 where they took turns."""
 
 
+def smallest_detectable(noise: float, repetitions: int, scales: int, family: int) -> float:
+    """Return the smallest ratio above 1 that a study detects with a chance of 80 %.
+
+    `noise`: standard deviation between repetitions, as a part of the rate; layout sessions are alike and
+    nothing drifts. Infinite for fewer than `MINIMUM` repetitions, which decide nothing.
+    """
+    if repetitions < MINIMUM:
+        return math.inf
+    count = repetitions * scales
+    error = math.sqrt(2 * math.log1p(noise**2) / count)
+    freedom = 2.0 * (count - scales)
+    reach = special.stdtrit(freedom, 1 - ALPHA * share(0) / family / 2) + special.stdtrit(freedom, POWER)
+    return math.exp(float(reach) * error)
+
+
 def verdicts(
     made: Contrast,
     facts: Facts,
