@@ -34,7 +34,7 @@ LAYERS = {
     "iokernel/src": {
         "ground": "clock.h comm.h failure.* histogram.* json.* order.* pattern.* size.* timeseries.* usage.* "
         "version.h",
-        "processes": "job.* layout.* collect.* comm_*.c residency.*",
+        "processes": "job.* layout.* collect.* comm_*.c filesystem.* residency.*",
         "interfaces": "backend*.* hdf5_library.* transfer.* options_*.*",
         "document": "document.*",
         "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.* steps*.*",
@@ -63,7 +63,7 @@ LAYERS = {
         "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away seat patience area "
         "creds epoll budget rights writes",
         "wire": "segment session connection outcome",
-        "files": "tree mapping handles leases locks identity stripes data door",
+        "files": "tree mapping handles locks identity data door",
         "scheduler": "queue charges hot arrivals strangers",
         "state": "server",
         "operations": "call ops ops::* control status",

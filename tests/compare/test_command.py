@@ -51,7 +51,7 @@ def test_the_answer_in_the_terminal(run, two):
     assert "two against one: 2 of 2 matched: 1 slower beyond noise (worst: write on fast, 0.50×)" in joined(
         out
     )
-    assert "What differs: kernel (6.1, 6.8)." in out
+    assert "Differences: kernel (6.1, 6.8)." in out
     assert "cores 8" in joined(out)
     assert "Numbers without a partner: 1 not measured there at this scale." in out
     assert re.search(r"▼ write +fast +0\.50× .* slower", out)
@@ -271,7 +271,7 @@ def test_three_sides_are_each_held_against_the_first(run, two, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("one",), "one: one side alone"),
+        (("one",), "one: only one side"),
         (("one", "one"), "one: the same as one: give a side other dates"),
         (("one", "results/one"), "the same as one"),
         (("one", "lassen"), "site lassen: nothing measured yet: run `tiercel evaluate --site lassen`"),

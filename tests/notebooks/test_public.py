@@ -146,13 +146,21 @@ def test_results_of_an_artifact(here: Project, tmp_path: Path, monkeypatch: pyte
     pd.testing.assert_frame_equal(r.numbers, tc.results().numbers)
 
 
+def test_results_of_a_folder(here: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From anywhere: the folder lies in its project, which describes the site."""
+    expected = tc.results("local").numbers
+    pd.testing.assert_frame_equal(tc.results(Path("results/local")).numbers, expected)
+    monkeypatch.chdir(tmp_path)
+    pd.testing.assert_frame_equal(tc.results(here.root / "results" / "local").numbers, expected)
+
+
 def test_mistakes_are_said_in_a_line(here: Project, tmp_path: Path) -> None:
     for ask, said in (
         (lambda: tc.results("nowhere"), "no site named 'nowhere', and no results of one"),
         (lambda: tc.results("local", "nothing"), "no study named"),
         (lambda: tc.results().figure("verdict"), "no figure"),
         (lambda: tc.results().trace("x"), "no traced run"),
-        (lambda: tc.compare("local"), "one side alone"),
+        (lambda: tc.compare("local"), "only one side"),
         (lambda: tc.trace(tmp_path / "none.pfw"), "none.pfw"),
     ):
         with pytest.raises(tc.UserError, match=said):

@@ -102,9 +102,10 @@ def test_a_comparison_in_the_page_is_the_hand_computed_one(build_page):
     built = build_page(data)
     (row,) = built.page.rows("A", "B", "Verdict")
     # 102 over 402; the study itself may spend 0.95 of the 5 %.
-    assert (row["A"], row["B"]) == ("Project space (NFS)", "Node-local NVMe")
-    assert (row["A over B"], row["Verdict"]) == ("0.25×", "B is ahead") and float(row["p"]) < 1e-6
-    assert "Write: Node-local NVMe gives 3.9×" in built.page.text
+    assert (row["A"], row["B"]) == ("Node-local NVMe", "Project space (NFS)")
+    assert (row["Ratio A to B"], row["Verdict"]) == ("3.9×", "A is faster")
+    assert float(row["p"]) < 1e-6
+    assert "Write: Node-local NVMe has 3.9×" in built.page.text
 
 
 def test_names_and_reasons_are_inert(build_page):
@@ -134,11 +135,11 @@ def test_one_observation_is_enough(build_page):
 
 
 def test_no_run_at_all_and_no_good_run_say_so(build_page):
-    assert "No run of this study has given a number yet" in build_page(Synthetic()).page.text
+    assert "No run of this study has a result yet" in build_page(Synthetic()).page.text
     data = Synthetic()
     data.fail("nvme", "engine not found")
     page = build_page(data).page
-    assert "No run gave a number: 1 run failed." in page.text
+    assert "No run has a result: 1 run failed." in page.text
     assert "engine not found" in page.text
     assert not {"numbers", "glance", "comparisons"} & set(page.ids)
 
@@ -151,7 +152,7 @@ def test_invalid_numbers_are_shown_but_enter_no_comparison(build_page):
     assert len(page.rows("No.", "Median")) > 10
     assert "comparisons" not in page.ids
     assert "claimed" not in [t.strip() for t in page.texts]
-    assert "enter no comparison and no finding" in page.text
+    assert "not compared" in page.text
 
 
 def test_origins_are_marked_and_not_mixed(build_page):
@@ -164,8 +165,8 @@ def test_origins_are_marked_and_not_mixed(build_page):
     origins = [row["Origin"] for row in rows]
     assert origins.count("measured") == origins.count("imported") == origins.count("simulated")
     assert {row["n"] for row in rows} == {"3"}
-    assert "Squares are imported numbers." in built.page.text
-    assert "Diamonds are simulated numbers." in built.page.text
+    assert "Squares: imported." in built.page.text
+    assert "Diamonds: simulated." in built.page.text
     assert "(imported)" in (built.path.parent / "figures" / "scaling.ml.read.iokernel.svg").read_text()
 
 
@@ -235,16 +236,16 @@ def test_a_study_of_samples_alone_has_results(build_page):
     for name in sampled.experiments["scaling"].sweep.workloads:
         data.data("scaling", name, name, "write", "sequential", 3)
     text = build_page(data, of_study=sampled).page.text
-    assert "No run of this study has given a number yet" not in text
+    assert "No run of this study has a result yet" not in text
     assert "numbers of designed samples (Scaling)" in text
-    assert "A simulation gives the same number" not in text  # all of no numbers by themselves are simulated
+    assert "A simulation has no noise" not in text  # all of no numbers by themselves are simulated
 
 
 def test_another_study_is_not_in_it(build_page):
     data = Synthetic(repetitions=2, processes=(1,), storages=("nvme",)).whole()
     for row in (*data.observations, *data.runs):
         row["study"] = "another"
-    assert "No run of this study has given a number yet" in build_page(data).page.text
+    assert "No run of this study has a result yet" in build_page(data).page.text
 
 
 def test_the_same_data_give_the_same_page(build_page):
@@ -327,7 +328,7 @@ def test_storages_are_told_apart_by_shape_where_latencies_are_drawn(whole):
     filled = {(stroke, paths[mark]) for mark, fill, stroke in marks if fill == stroke}
     assert len(hollow) == len(set(hollow.values())) == 3
     assert set(hollow.items()) <= filled
-    assert "filled marks" in whole.page.text and "dashed, hollow" in whole.page.text
+    assert "Grey: noise" in whole.page.text and "p99 (dashed)" in whole.page.text
 
 
 @pytest.mark.parametrize("folder", ["figures", "tables"])

@@ -91,7 +91,7 @@ def test_a_study_that_was_given_more_rounds_ends_where_its_look_began(tmp_path: 
         return [(run.id, run.look) for run in made]
 
     assert runs(eight) == runs(four)
-    with pytest.raises(UserError, match="asks for 5 repetitions at least, and its further looks began"):
+    with pytest.raises(UserError, match="needs at least 5 repetitions, but its follow-up rounds began"):
         runs({"minimum": 5, "maximum": 8, "target": 0.1})
 
 

@@ -70,7 +70,7 @@ def test_showing_a_workflow_does_nothing(sites: Path, site: str) -> None:
     assert [graph[0], rules[0], summary[0], unlocked[0], dry[0]] == [0] * 5, (graph, rules, summary, dry)
     assert graph[1].startswith("digraph") and "collect" in graph[1]
     assert "batch" in rules[1] and "batch" in summary[1]
-    assert "at most (repetitions follow the spread)" in dry[2]
+    assert "(noisy results get more repetitions)" in dry[2]
     assert "Warning" not in dry[2]
     assert not (sites / "results").exists()
 

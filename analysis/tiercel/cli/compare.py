@@ -51,23 +51,23 @@ def compare(
             show_default=False,
         ),
     ],
-    study: Annotated[str | None, typer.Option("--study", help="Of every side only this study.")] = None,
+    study: Annotated[str | None, typer.Option("--study", help="Compare only this study.")] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option("--layer", help="Of one side: its layers against each other (none, fairshare, ...)."),
+        typer.Option("--layer", help="With one side: compare these layers (none, fairshare, ...)."),
     ] = None,
     storage: Annotated[
         list[str] | None,
         typer.Option(
-            "--storage", help="Of one side: its storages against each other; of several: only these."
+            "--storage", help="With one side: compare these storages. With several: use only these."
         ),
     ] = None,
     storage_map: Annotated[
         list[str] | None,
-        typer.Option("--storage-map", help="BASELINE=OTHER: storages that have other names there (repeat)."),
+        typer.Option("--storage-map", help="BASELINE=OTHER: match storages with different names (repeat)."),
     ] = None,
     margin: Annotated[
-        str, typer.Option("--margin", help="Ratios up to this from 1, either way, are noise: 5%.")
+        str, typer.Option("--margin", help="Treat ratios within this distance of 1 as noise: 5%.")
     ] = "0%",
     fail_on: Annotated[
         str | None,
@@ -88,11 +88,14 @@ def compare(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder of the page (default: results/comparisons/...)."),
+        typer.Option("--output", "-o", help="Folder of the page. Default: results/comparisons/..."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put two or more evaluations side by side: sites, dates, studies, layers, storages, archives."""
+    """Compare two or more evaluations: sites, dates, studies, layers, storages or archives.
+
+    Example: tiercel compare local@2026-11-01 local --fail-on slower
+    """
     from tiercel.report.comparison.records import document
     from tiercel.report.comparison.sentences import summary
     from tiercel.report.comparison.terminal import print_answer
@@ -109,7 +112,7 @@ def compare(
 
         alone = [each for pair in answer.pairs for each in pair.alone]
         counts = "; ".join(f"{n} {reason}" for reason, n in reasons(alone))
-        hint = "; --storage-map says which storages stand for each other" if "storage" in counts else ""
+        hint = "; use --storage-map to match storages with different names" if "storage" in counts else ""
         raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
     page = _page(answer, output, root / "results" / "comparisons" / _folder_name(spellings, root))
     if as_json:

@@ -35,7 +35,7 @@ def sides_of(
             raise UserError(f"--{key}: several are compared of one side, and one is taken of several sides")
     if len(found) < 2:
         raise UserError(
-            f"{one_line(sides[0])}: one side alone: name another, or --storage A --storage B, or --layer A "
+            f"{one_line(sides[0])}: only one side: name another, or --storage A --storage B, or --layer A "
             "--layer B"
         )
     if any(s.layer for s in found):  # a layer is held against its absence where nothing else is said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from tiercel.report import words
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
 from tiercel.statistics import contrasts, tables
+from tiercel.statistics.ranking import reverse
 from tiercel.study.model import Study
 
 Record = dict[str, Any]
@@ -49,7 +50,7 @@ class UnknownFlag:
     """Stands in for a code in the data that this version of tiercel does not know."""
 
     code: str
-    advice: str = "This version of tiercel does not know the check; look at the version that wrote the data."
+    advice: str = "This version of tiercel does not know this check. Use the version that wrote the data."
     severity: Literal["info", "caution", "invalid"] = "caution"
 
     @property
@@ -127,7 +128,7 @@ class Silent:
     def why(self) -> str:
         """Return ``all 118 runs failed``."""
         if self.failed < self.runs:
-            return f"{self.failed} of {words.count(self.runs, 'run')} failed, none gave a number"
+            return f"{self.failed} of {words.count(self.runs, 'run')} failed, none has a result"
         return "its only run failed" if self.runs == 1 else f"all {words.count(self.runs, 'run')} failed"
 
 
@@ -285,7 +286,7 @@ class Results:
     @cached_property
     def comparisons(self) -> list[Record]:
         found = tables.comparisons(self.observations, self.excluded, self.margin)
-        return sorted(with_sides(found), key=self.position)
+        return sorted(_one_way(with_sides(found), self.memory), key=self.position)
 
     @cached_property
     def contrasts(self) -> list[Record]:
@@ -418,6 +419,21 @@ def with_sides(comparisons: pd.DataFrame) -> list[Record]:
         for side in "ab":
             row[f"stack_{side}"] = stack_key(row[f"storage_{side}"], row[f"layer_{side}"])
     return found
+
+
+def _one_way(rows: list[Record], memory: Collection[str]) -> list[Record]:
+    """Return comparisons that have one direction for each pair: memory to storage that keeps files, else the
+    faster storage to the slower one."""
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        pair = row["stack_a"], row["stack_b"]
+        if row["ratio"] > 0 and math.isfinite(row["ratio"]):
+            sums[pair] = sums.get(pair, 0.0) + math.log(row["ratio"])
+    turned = {
+        (a, b) for (a, b), total in sums.items()
+        if (b in memory if (a in memory) != (b in memory) else total < 0)
+    }  # fmt: skip
+    return [reverse(row) if (row["stack_a"], row["stack_b"]) in turned else row for row in rows]
 
 
 def records(table: pd.DataFrame) -> list[Record]:

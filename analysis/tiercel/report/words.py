@@ -135,7 +135,7 @@ def factors(low: float, high: float) -> str:
 
 def same_as(name: str, row: Mapping[str, Any]) -> str:
     """Return how two systems are called whose ratio surely lies within the margin (statistics.ranking)."""
-    return f"the same as {name} {within(row)}"
+    return f"equal to {name} {within(row)}"
 
 
 def within(row: Mapping[str, Any]) -> str:

@@ -65,16 +65,16 @@ def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> No
         console.print(said, markup=False)
     calibrations = sum(run.calibration for run in plan.runs)
     if calibrations:
-        console.print(f"{calibrations} of the runs find out how much the others do (phase_time).")
+        console.print(
+            f"{calibrations} calibration runs choose the amount of data for the others (phase_time)."
+        )
     certain_runs, all_runs = sum(least.values()), sum(most.values())
-    spread = f", {all_runs} at most (repetitions follow the spread)" if all_runs > certain_runs else ""
+    spread = f", at most {all_runs} (noisy results get more repetitions)" if all_runs > certain_runs else ""
     console.print(f"{certain_runs} runs{spread}.")
     console.print(_detectable(project))
     if plan.study.decide is not None:
         time = format_duration(plan.study.decide)
-        console.print(
-            f"Then at most {time} of further repetitions, where they decide what is undecided (decide)."
-        )
+        console.print(f"Then at most {time} of extra repetitions for undecided comparisons (decide).")
 
 
 def _detectable(project: Project) -> str:

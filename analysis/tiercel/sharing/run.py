@@ -84,7 +84,7 @@ def _mounted(request: Request) -> str | None:
             continue
         if request.job:
             raise UserError(
-                f"--socket {socket}: over TCP a ticket says what the job is, no option of this command"
+                f"--socket {socket}: over TCP the ticket describes the job: remove the options for it"
             )
         if not (ticket := os.environ.get("FAIRSHARE_TICKET")):
             raise UserError(

@@ -144,6 +144,11 @@ def beyond(difference: Floats, variance: Floats, freedom: Floats) -> Floats:
         return np.asarray(2 * special.stdtr(freedom, -t))
 
 
+def t_bound(chance: float, freedom: float) -> float:
+    """Return what Student's t is above with `chance`."""
+    return -float(special.stdtrit(freedom, chance))
+
+
 def satterthwaite(parts: Floats, freedoms: Floats) -> Floats:
     """Return the degrees of freedom of a sum of variances (F. E. Satterthwaite, Biometrics 2, 1946)."""
     with np.errstate(invalid="ignore", divide="ignore"):

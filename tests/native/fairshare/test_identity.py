@@ -463,4 +463,4 @@ def test_who_takes_a_servers_address_gets_nothing(serve: Callable[..., Share], p
     false.kill()
     assert false.communicate()[0] == ""
     assert done.returncode != 0
-    assert "does not know the ticket's secret" in done.stderr
+    assert "does not know the secret of the ticket" in done.stderr

@@ -159,7 +159,7 @@ print("written", flush=True); sys.stdin.readline()
     for user in users:
         assert user.stdout is not None and user.stdout.readline() == "mapped\n"
     with Connection(share.server.socket) as connection:
-        config.write_text("rate 200000\n")
+        config.write_text("rate = 200000\n")
         assert "rate" in connection.reload()
         for user in users:
             assert user.stdin is not None
@@ -171,7 +171,7 @@ print("written", flush=True); sys.stdin.readline()
                     break
         assert users[1].stdout is not None and users[1].stdout.readline() == "written\n"
         assert select.select([users[0].stdout], [], [], 0)[0] == []  # 8 MiB take 40 s
-        config.write_text("rate 0\n")
+        config.write_text("rate = 0\n")
         connection.reload()
     for user in users:
         user.communicate("\n")

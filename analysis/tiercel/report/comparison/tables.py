@@ -78,7 +78,7 @@ def ratios(rows: Sequence[Row], caption: str) -> Table:
         ("Noise", lambda r: _noise(r.comparison.floor)),
         ("p", lambda r: Cell(f"{r.comparison.p_corrected:.2g}", _sortable(r.comparison.p_corrected))),
         ("Verdict", lambda r: Cell(verdict_of(r), r.outcome, "title")),
-        ("Findable", lambda r: Cell(findable_of(r), _sortable(r.findable), "title")),
+        ("Detectable", lambda r: Cell(findable_of(r), _sortable(r.findable), "title")),
         ("Checks", lambda r: Cell(_checks(r), kind="title")),
     )
     order = worst_first(rows)

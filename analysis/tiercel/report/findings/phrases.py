@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tiercel.report import words
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings.finding import Evidence
 from tiercel.statistics.verdict import Verdict
@@ -14,9 +15,9 @@ def is_hint(row: Record) -> bool:
 
 
 def unconfirmed(row: Record) -> str:
-    """Return ``not yet confirmed: 3 of 4 repetitions; run 1 more repetition of each side``."""
+    """Return ``Not yet confirmed: 3 of 4 repetitions; run 1 more repetition of each side.``"""
     v = Verdict.of(row)
-    return "; ".join(part for part in (v.confidence(), v.action()) if part)
+    return words.capital("; ".join(part for part in (v.confidence(), v.action()) if part)) + "."
 
 
 def of_origin(origin: str) -> str:

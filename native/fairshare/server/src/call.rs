@@ -10,7 +10,7 @@ use crate::budget::Held;
 use crate::errno::{check, Errno, Result, APART};
 use crate::handles::Handle;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Change, Outcome};
 use crate::server::Server;
 use crate::session::Session;
 use crate::tree::{proc_path, Route, LONG};
@@ -34,18 +34,21 @@ impl Call<'_> {
             .ok_or(Errno(libc::EMFILE))
     }
 
+    /// Whether a mount's kernel may have metadata that this request changes without its knowledge.
+    pub fn is_watched(&self) -> bool {
+        !self.session.inside && self.server.forgets.get().is_some()
+    }
+
+    /// What a mount's kernel has to forget once this is done; `changes` is only asked where there is such a kernel.
+    pub fn changed(&self, changes: impl FnOnce() -> Vec<Change>) -> Outcome {
+        Outcome::changing_metadata(if self.is_watched() { changes() } else { Vec::new() })
+    }
+
     /// The open file that the request names.
     pub fn handle(&self) -> Result<Arc<Handle>> {
-        use Op::{Allocate, Close, Describe, Fsync, Read, Truncate, Write};
+        use Op::{Allocate, Fsync, Read, Truncate, Write};
         let handle = self.server.handles.get(self.request.handle, self.session)?;
         let op = self.request.op;
-        if handle.object && !matches!(op, Read | Write | Truncate | Fsync | Close | Describe) {
-            return Err(Errno(libc::EPERM));
-        }
-        // The data of a striped file are in its objects; who asks here does not know of them.
-        if handle.inode.layout.get().is_some() && matches!(op, Read | Write | Allocate) {
-            return Err(Errno(libc::EOPNOTSUPP));
-        }
         // Behind what takes long there: it would wait for the file, and keep a worker.
         if matches!(op, Read | Write | Truncate | Allocate | Fsync)
             && !self.alone

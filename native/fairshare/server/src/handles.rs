@@ -34,8 +34,6 @@ pub struct Handle {
     /// To whose number of open files it counts.
     account: u32,
     pub directory: bool,
-    /// A striped file's object: for data alone.
-    pub object: bool,
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
     flags: AtomicI32,
@@ -116,7 +114,6 @@ pub struct Opened {
     pub directory: bool,
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
-    pub object: bool,
     pub held: Held,
     pub entry: Arc<Entry>,
 }
@@ -188,7 +185,6 @@ impl Handles {
             uid: opened.uid,
             account,
             directory: opened.directory,
-            object: opened.object,
             id_of_file: opened.id_of_file,
             inode: opened.inode,
             flags: AtomicI32::new(opened.flags),

@@ -52,11 +52,6 @@ impl Key {
         keyed(&self.0, b"fairshare servers").to_vec()
     }
 
-    /// The key for what tells servers of striped files who may do what.
-    pub fn for_stripes(&self) -> Vec<u8> {
-        keyed(&self.0, b"fairshare stripes").to_vec()
-    }
-
     /// What the holder of a ticket must know.
     pub fn secret(&self, ticket: &Ticket) -> [u8; 32] {
         keyed(&self.0, &ticket.to_bytes())

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wire::Request;
+use wire::{Op, Request};
 
-use crate::creds::Creds;
+use crate::creds::{self, Creds};
 use crate::identity::local_job;
 use crate::outcome::{Outcome, Then};
 use crate::queue::{Pending, Place};
@@ -119,12 +119,13 @@ impl Insiders {
             }
         }
         known.tidy(now, |session| server.leave_job(session));
-        let creds = Creds {
-            uid,
-            gid,
-            groups: groups_of(uid, gid, pid),
-        };
-        let described = local_job(&creds, pid as i32, &server.slurm);
+        // This thread may have a client's rights since it carried out a request.
+        let (creds, described) = creds::as_server(|| {
+            let groups = groups_of(uid, gid, pid);
+            let creds = Creds { uid, gid, groups };
+            let described = local_job(&creds, pid as i32, &server.slurm);
+            (creds, described)
+        });
         if let Some(insider) = known.sessions.get_mut(&(uid, gid, pid)) {
             let session = &insider.session;
             if session.creds == creds && session.entry.name == described.name {
@@ -170,7 +171,7 @@ fn groups_in(status: &str, uid: u32, gid: u32) -> Vec<u32> {
 impl Server {
     /// Queue a request; `payload` is what follows it on the wire. `then` is called by a worker.
     pub fn submit(&self, session: Arc<Session>, request: Request, payload: Vec<u8>, then: Then) {
-        let job = session.job;
+        let (job, op) = (session.job, request.op);
         let user = session.user();
         if self.sent_away.left(&session.entry.name, user).is_some() {
             return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
@@ -192,9 +193,27 @@ impl Server {
                 place: Place::Inside { payload, then, held },
             }],
         );
-        if self.arrivals.came() {
+        if self.carry_out_here(op) && self.arrivals.came() {
             self.nudge();
         }
+    }
+
+    /// Carry out the next request in this thread, which has just queued one of kind `op`, where handing it to a worker
+    /// would cost more than the request itself. Returns whether requests are left for the workers.
+    fn carry_out_here(&self, op: Op) -> bool {
+        let short = !matches!(op, Op::Read | Op::Write | Op::Fsync | Op::Allocate | Op::Truncate);
+        if !short || !self.brevity.is_expected() {
+            return true;
+        }
+        let (next, left) = self.queue.pop_for_bringer();
+        let Some((pending, ticked)) = next else {
+            return left;
+        };
+        let began = self.queue.now();
+        let time = self.serve(*pending);
+        self.brevity.took(self.queue.now() - began);
+        self.queue.done(&ticked, time);
+        self.queue.backlog() > 0
     }
 }
 

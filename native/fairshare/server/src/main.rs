@@ -42,7 +42,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
         }
     }
     server::catch_unreadable_pages();
-    let data = DataFolder::open(&config.data, config.key.as_deref(), config.stripe)?;
+    let data = DataFolder::open(&config.data, config.key.as_deref())?;
     let door = Door::open(config.socket.as_deref(), &config.data)?;
     let log = Log::open(config.log.clone())?;
     let socket = door.path.clone();
@@ -69,7 +69,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     );
     let _ = std::io::stdout().flush();
     tell_systemd("READY=1");
-    let about = serde_json::json!({"policy": server.config.policy_name, "rate": server.config.rate,
+    let about = serde_json::json!({"policy": server.config.live.policy_name, "rate": server.config.live.rate,
         "data": server.config.data, "socket": socket});
     server.log.tell("began", about);
     server::worker::run(&server);

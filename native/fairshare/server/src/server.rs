@@ -27,17 +27,16 @@ use crate::handles::Handles;
 use crate::hot::Hot;
 use crate::identity::Key;
 use crate::jobs::{Described, Entry, Jobs};
-use crate::leases::Leases;
 use crate::locks::RecordLocks;
 use crate::log::Log;
 use crate::mapping::Inodes;
 use crate::outcome::Outcome;
+use crate::patience::Brevity;
 use crate::queue::{Pending, Queue};
 use crate::sent_away::SentAway;
 use crate::session::Session;
 use crate::slurm::Slurm;
 use crate::strangers::Strangers;
-use crate::stripes::Stripes;
 use crate::tree::Tree;
 
 /// What an epoll event is about: the kind in the low three bits, an id above.
@@ -51,9 +50,9 @@ pub mod about {
     pub const NUDGE: u64 = 6;
 }
 
-/// Who else keeps what is in files takes the answer to a change of file number so-and-so along, until it has forgotten
-/// what it had of it. Who has nothing of it gives the answer back.
-pub type Forgets = Box<dyn Fn(u64, Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
+/// Keeps the answer to a request that changed a file until the mount's kernel has forgotten what it had of that file.
+/// Returns the answer at once where the kernel has nothing of it.
+pub type Forgets = Box<dyn Fn(Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
 
 /// What takes long, and whose job it is that is charged for it.
 pub type Long = Box<dyn FnOnce(&Server) -> Option<Arc<Entry>> + Send>;
@@ -75,8 +74,6 @@ pub struct Server {
     pub(crate) apart: OnceLock<Apart>,
     pub inodes: Inodes,
     pub records: RecordLocks,
-    pub stripes: Stripes,
-    pub leases: Leases,
     pub slurm: Slurm,
     pub jobs: Jobs,
     pub queue: Queue,
@@ -87,6 +84,8 @@ pub struct Server {
     pub(crate) stop: OwnedFd,
     nudge: OwnedFd,
     pub(crate) arrivals: Arrivals,
+    /// How long requests of the mount take that are carried out where they arrive.
+    pub(crate) brevity: Brevity,
     pub(crate) stopping: AtomicBool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     strangers: Strangers,
@@ -126,7 +125,7 @@ impl Server {
         epoll.add(stop.as_raw_fd(), libc::EPOLLIN, about::STOP)?;
         epoll.add(nudge.as_raw_fd(), libc::EPOLLIN | libc::EPOLLET, about::NUDGE)?;
         let (slurm, jobs_asked_for) = Slurm::new();
-        let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
+        let arbiter = Arbiter::new(config.live.scheduler, &config.policy, &config.settings);
         let budgets = Budgets::of_this_machine(config.parallel + config.spare);
         let server = Arc::new(Self {
             id: data.id,
@@ -135,11 +134,14 @@ impl Server {
             apart: OnceLock::new(),
             inodes: Inodes::new(budgets.mappings.clone()),
             records: RecordLocks::default(),
-            stripes: data.stripes,
-            leases: Leases::default(),
             slurm,
             jobs: Jobs::default(),
-            queue: Queue::new(arbiter, config.cost(config.rate), config.parallel, config.rate),
+            queue: Queue::new(
+                arbiter,
+                config.cost(config.live.rate),
+                config.parallel,
+                config.live.rate,
+            ),
             key: data.key,
             epoll,
             door,
@@ -147,6 +149,7 @@ impl Server {
             stop,
             nudge,
             arrivals: Arrivals::default(),
+            brevity: Brevity::default(),
             stopping: AtomicBool::new(false),
             connections: Mutex::default(),
             strangers: Strangers::new(budgets.strangers),
@@ -156,7 +159,7 @@ impl Server {
             hot: Hot::default(),
             forgets: OnceLock::new(),
             _lock: data.lock,
-            live: RwLock::new(config.live()),
+            live: RwLock::new(config.live.clone()),
             log,
             sent_away: SentAway::default(),
             config,

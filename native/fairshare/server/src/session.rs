@@ -23,8 +23,6 @@ pub struct Session {
     pub shared: Option<Shared>,
     /// Its writes that workers have taken.
     pub writes: Writes,
-    /// Whether it has opened objects of striped files, which go with it.
-    pub objects: AtomicBool,
     /// Its user's part of what runs out, which goes with it.
     #[allow(dead_code, reason = "held, not read")]
     pub held: Vec<Held>,
@@ -42,7 +40,6 @@ impl Session {
             inside: false,
             shared: None,
             writes: Writes::default(),
-            objects: AtomicBool::new(false),
             held: Vec::new(),
         }
     }

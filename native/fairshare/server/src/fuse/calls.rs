@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_PARALLEL_DIROPS, FUSE_WRITE_CACHE};
@@ -13,6 +14,7 @@ use fuser::{
 };
 use wire::{flags, mask, Attributes, Op};
 
+use crate::creds;
 use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
 use crate::fuse::nodes::{Nodes, Place};
 use crate::fuse::openers::Openers;
@@ -22,23 +24,12 @@ use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
 
-/// Nothing is remembered by the kernel: preload clients change the same files.
-const TTL: Duration = Duration::ZERO;
-/// But of folders who may pass, for as long as a path takes to be walked (the kernel makes it one or two of its ticks):
-/// it checks that for each name of a path, and would ask for each again what the lookup just said.
-const FOLDER_TTL: Duration = Duration::from_millis(1);
-
 fn is_folder(attributes: &Attributes) -> bool {
     attributes.mode & libc::S_IFMT == libc::S_IFDIR
 }
 
-fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
-    if is_folder(attributes) {
-        &FOLDER_TTL
-    } else {
-        &TTL
-    }
-}
+/// How long a lookup waits where files come faster than the kernel forgets others.
+const BRAKE: Duration = Duration::from_millis(1);
 
 /// Of Linux 5.11's interface; the crate knows that of 5.0.
 const FUSE_HANDLE_KILLPRIV_V2: u32 = 1 << 28;
@@ -99,7 +90,8 @@ impl Mount {
     /// Answer with what lies at a place, in the folder of handle `parent`.
     fn enter(&self, asked: &Asked<'_>, parent: u64, place: Place, reply: ReplyEntry) {
         let look = looking(parent, &place);
-        self.ask(asked, look, entered(&self.server, &self.nodes, place, reply));
+        let then = entered(&self.server, &self.nodes, place, reply);
+        self.ask(asked, look, then);
     }
 
     /// Ask, and where that went well answer with what lies at the place now.
@@ -156,11 +148,11 @@ fn put(
 }
 
 /// What is done with a file's attributes, which the kernel knows under number `ino`.
-fn shown(ino: u64, reply: ReplyAttr) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
+fn shown(nodes: &Nodes, ino: u64, reply: ReplyAttr) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
+    let keep = nodes.keep();
     move |outcome, data| {
         or_error!(outcome, reply);
-        let attributes = Attributes::parse(data);
-        reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
+        reply.attr(&keep, &numbered(&Attributes::parse(data), ino));
     }
 }
 
@@ -171,14 +163,14 @@ fn looking(parent: u64, place: &Place) -> Question {
     look
 }
 
-/// What is done with its answer.
+/// What is done with its answer. To be called before the request is queued.
 fn entered(
     server: &Arc<Server>,
     nodes: &Arc<Nodes>,
     place: Place,
     reply: ReplyEntry,
 ) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
-    let (server, nodes) = (Arc::clone(server), Arc::clone(nodes));
+    let (server, nodes, before) = (Arc::clone(server), Arc::clone(nodes), nodes.before_lookup());
     move |outcome, data| {
         heed(&nodes, outcome);
         or_error!(outcome, reply);
@@ -186,7 +178,11 @@ fn entered(
         if let Some(extra) = nodes.found(attributes.ino, outcome.value, place, is_folder(&attributes)) {
             server.handles.remove(extra);
         }
-        reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
+        reply.entry(
+            &nodes.kept_since(before, attributes.ino),
+            &for_kernel(&attributes),
+            0,
+        );
     }
 }
 
@@ -209,7 +205,8 @@ fn one_turn(rate: u64) -> u32 {
 
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
-        let _ = config.set_max_write(one_turn(self.server.config.rate));
+        creds::lay_down(); // this thread carries out short requests itself
+        let _ = config.set_max_write(one_turn(self.server.config.live.rate));
         // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
         // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
         // one queue instead, where the policy decides.
@@ -224,6 +221,9 @@ impl Filesystem for Mount {
     }
 
     fn lookup(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        if self.nodes.come_too_fast() {
+            thread::sleep(BRAKE);
+        }
         let place = Place::new(parent, name);
         self.enter(asked, node!(self, parent, reply), place, reply);
     }
@@ -239,7 +239,11 @@ impl Filesystem for Mount {
             Some(fh) => fh,
             None => node!(self, ino, reply),
         };
-        self.ask(asked, Question::new(Op::GetAttributes, handle), shown(ino, reply));
+        self.ask(
+            asked,
+            Question::new(Op::GetAttributes, handle),
+            shown(&self.nodes, ino, reply),
+        );
     }
 
     fn setattr(
@@ -280,8 +284,8 @@ impl Filesystem for Mount {
         let (server, session) = (Arc::clone(&self.server), self.session(asked));
         let finish = {
             let (server, session) = (Arc::clone(&server), Arc::clone(&session));
-            let look = Question::new(Op::GetAttributes, handle);
-            move |reply: ReplyAttr| put(&server, session, look, shown(ino, reply))
+            let (look, nodes) = (Question::new(Op::GetAttributes, handle), Arc::clone(&self.nodes));
+            move |reply: ReplyAttr| put(&server, session, look, shown(&nodes, ino, reply))
         };
         let attributes = {
             let (server, session) = (Arc::clone(&server), Arc::clone(&session));
@@ -422,7 +426,11 @@ impl Filesystem for Mount {
             Arc::clone(&self.nodes),
             self.session(asked),
         );
-        let (openers, by) = (Arc::clone(&self.openers), process(asked));
+        let (openers, by, before) = (
+            Arc::clone(&self.openers),
+            process(asked),
+            self.nodes.before_lookup(),
+        );
         self.ask(asked, question, move |outcome, data| {
             heed(&nodes, outcome);
             or_error!(outcome, reply);
@@ -442,7 +450,13 @@ impl Filesystem for Mount {
                 }
                 nodes.opened(attributes.ino);
                 openers.opened(opened, by);
-                reply.created(&TTL, &for_kernel(&attributes), 0, opened, 0);
+                reply.created(
+                    &nodes.kept_since(before, attributes.ino),
+                    &for_kernel(&attributes),
+                    0,
+                    opened,
+                    0,
+                );
             };
             put(&server, session, look, then);
         });

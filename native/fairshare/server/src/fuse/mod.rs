@@ -19,14 +19,18 @@ use std::time::Duration;
 use fuser::{BackgroundSession, MountOption, Notifier, Session, SessionACL};
 
 use crate::creds::can_impersonate;
-use crate::fuse::nodes::Nodes;
+use crate::fuse::nodes::{Forget, Nodes};
 use crate::lanes::Lanes;
 use crate::safe;
 use crate::server::Server;
-use crate::tree::c_string;
+use crate::tree::{c_string, ino_of};
 
 /// Between two times that the kernel is asked to forget files.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// For how long the kernel keeps names and attributes. It forgets them before anybody who changes them by way of the server
+/// has his answer; this bounds how long it takes to see what an administrator does in the data folder.
+const KEEP: Duration = Duration::from_secs(1);
 
 /// Mount; unmounted when the result is dropped. The error is a sentence for the user.
 pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, String> {
@@ -97,18 +101,21 @@ fn take_away_dead(path: &Path) {
     }
 }
 
-/// Clients that do not come through the mount change files that the kernel has pages of: it drops them before such a
-/// client has its answer. That takes as long as what was written through a mapping has to wait in the queue, and pages
-/// that are just being read come by workers: so a thread of the client's user waits for it, and nobody else.
+/// Clients that do not come through the mount change files of which the kernel has pages, attributes or names: it drops
+/// them before such a client has its answer. That takes as long as data that were written through a mapping wait in the
+/// queue, pages that are being read and lookups that are under way come by workers: so a thread of the client's user
+/// waits for it, and no worker.
 fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: Notifier) {
     let (weak, lanes) = (Arc::downgrade(server), Arc::new(Lanes::default()));
-    let _ = server.forgets.set(Box::new(move |ino, pending, outcome| {
-        if !nodes.is_open(ino) {
+    let _ = server.forgets.set(Box::new(move |pending, mut outcome| {
+        let metadata = std::mem::take(&mut outcome.metadata);
+        let all = nodes.to_forget(outcome.changed, &metadata);
+        if all.is_empty() {
             return Some((pending, outcome));
         }
         let (uid, notifier) = (pending.session.creds.uid, notifier.clone());
         let forget = move |server: &Server| {
-            let _ = notifier.inval_inode(ino, 0, 0); // all of it; it may be gone
+            all.iter().for_each(|one| forget(&notifier, one));
             server.answer(pending, outcome);
             None
         };
@@ -117,9 +124,32 @@ fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: 
     }));
 }
 
+/// Have the kernel forget something. It may have forgotten it already.
+fn forget(notifier: &Notifier, what: &Forget) {
+    match what {
+        Forget::Name(place) => drop(notifier.inval_entry(place.folder, &place.name)),
+        Forget::File { number, data, place } => {
+            // From an offset below 0 on: attributes only.
+            let file = || notifier.inval_inode(*number, if *data { 0 } else { -1 }, 0);
+            let _ = file();
+            // A lookup that found it may be under way, and bring back a file that the kernel has just dropped. The kernel
+            // forgets no name in a folder before the lookups there have ended.
+            if let Some(place) = place {
+                let _ = notifier.inval_entry(place.folder, &place.name);
+                let _ = file();
+            }
+        }
+    }
+}
+
 /// Each holds a descriptor, of which a user has as many as are left for others.
 fn nodes_of(server: &Server) -> Arc<Nodes> {
-    Arc::new(Nodes::new(server.budgets.descriptors.total() as usize / 8))
+    let root = ino_of(server.tree.root());
+    Arc::new(Nodes::new(
+        server.budgets.descriptors.total() as usize / 8,
+        root,
+        KEEP,
+    ))
 }
 
 /// Answer what a kernel asks through a descriptor, until it is closed: how the tests are a kernel.

@@ -7,22 +7,22 @@ use wire::{mask, Attributes, Statfs};
 
 use crate::call::{Call, Target};
 use crate::errno::{check, Errno, Result};
-use crate::outcome::Outcome;
-use crate::stripes::is_striped;
+use crate::outcome::{Change, Outcome};
 use crate::tree::{proc_path, stat_of};
 
-/// Attributes for the wire. The time of birth comes from statx, where the file system has it.
-pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
+/// Attributes for the wire. The time of birth comes from statx, where the file system has it; no kernel asks a mount for it.
+pub fn attributes_of(call: &Call<'_>, stat: &libc::stat, fd: RawFd) -> Attributes {
     // SAFETY: statx is plain data; the empty path means the descriptor.
     let birth = unsafe {
         let mut more: libc::statx = mem::zeroed();
-        let known = libc::statx(
-            fd,
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            libc::STATX_BTIME,
-            &mut more,
-        ) == 0
+        let known = !call.session.inside
+            && libc::statx(
+                fd,
+                c"".as_ptr(),
+                libc::AT_EMPTY_PATH,
+                libc::STATX_BTIME,
+                &mut more,
+            ) == 0
             && more.stx_mask & libc::STATX_BTIME != 0;
         if known {
             (more.stx_btime.tv_sec, i64::from(more.stx_btime.tv_nsec))
@@ -30,17 +30,10 @@ pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
             (0, 0)
         }
     };
-    // What a striped file's home server has is all hole; programs must not take the file for one.
-    let hollow = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_blocks * 512 < stat.st_size;
-    let blocks = if hollow && is_striped(fd) {
-        (stat.st_size as u64).div_ceil(512)
-    } else {
-        stat.st_blocks as u64
-    };
     Attributes {
         ino: stat.st_ino,
         size: stat.st_size as u64,
-        blocks,
+        blocks: stat.st_blocks as u64,
         nlink: stat.st_nlink,
         mode: stat.st_mode,
         uid: stat.st_uid,
@@ -62,7 +55,7 @@ pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
 
 pub fn get(call: &Call<'_>) -> Result<Outcome> {
     let target = call.target()?;
-    let attributes = attributes_of(&stat_of(target.fd())?, target.fd());
+    let attributes = attributes_of(call, &stat_of(target.fd())?, target.fd());
     call.tell(&attributes.to_bytes())
 }
 
@@ -128,7 +121,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
         check(unsafe { libc::utimensat(from, name, times.as_ptr(), flags) })?;
         call.server.inodes.times_change((stat.st_dev, stat.st_ino));
     }
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![Change::Attributes(stat.st_ino)]))
 }
 
 pub fn access(call: &Call<'_>) -> Result<Outcome> {

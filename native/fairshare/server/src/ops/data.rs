@@ -7,7 +7,6 @@ use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::handles::Handle;
 use crate::mapping::{How, Inode};
-use crate::ops::stripes;
 use crate::outcome::Outcome;
 use crate::tree::{allocated, stat_of};
 use crate::writes::Writes;
@@ -147,10 +146,6 @@ pub fn seek(call: &Call<'_>) -> Result<Outcome> {
         libc::SEEK_SET => Some(offset),
         libc::SEEK_CUR => position.checked_add(offset),
         libc::SEEK_END if handle.directory => return Err(Errno(libc::EINVAL)),
-        whence @ (libc::SEEK_DATA | libc::SEEK_HOLE) if handle.inode.layout.get().is_some() => {
-            let size = stat_of(handle.fd())?.st_size;
-            Some(stripes::seek_data(size, offset, whence)?)
-        }
         whence @ (libc::SEEK_END | libc::SEEK_DATA | libc::SEEK_HOLE) => {
             // SAFETY: a plain call.
             match unsafe { libc::lseek(handle.fd(), offset, whence) } {
@@ -174,7 +169,6 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
         let flags = libc::O_WRONLY | libc::O_NONBLOCK;
         let file = call.server.tree.resolve(&call.path()?, flags, 0)?;
         let stat = stat_of(file.as_raw_fd())?;
-        refuse_striped(call, file.as_raw_fd(), stat.st_ino)?;
         let inode = call.server.inodes.get((stat.st_dev, stat.st_ino));
         cut(call, &inode, file.as_raw_fd(), size)?;
         return Ok(Outcome::default().changing(stat.st_ino));
@@ -182,15 +176,11 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
     if handle.flags() & libc::O_PATH != 0 {
         let file = call.reopen(libc::O_WRONLY)?;
-        refuse_striped(call, file.as_raw_fd(), handle.id_of_file.1)?;
         cut(call, &handle.inode, file.as_raw_fd(), size)?;
         return Ok(Outcome::default().changing(handle.id_of_file.1));
     }
     if !handle.writable() {
         return Err(Errno(libc::EINVAL));
-    }
-    if handle.inode.layout.get().is_some() {
-        return stripes::truncate(call, &handle, size);
     }
     cut(call, &handle.inode, handle.fd(), size)?;
     Ok(Outcome::default().changing(handle.id_of_file.1))
@@ -212,14 +202,6 @@ fn change(call: &Call<'_>, inode: &Inode, what: impl FnOnce() -> Result<i32>) ->
         inode.reshape(what)?;
     }
     Ok(())
-}
-
-/// A striped file is cut by those who have it open, and know of its objects.
-fn refuse_striped(call: &Call<'_>, fd: RawFd, ino: u64) -> Result<()> {
-    match call.server.stripes.layout(fd, ino)? {
-        Some(_) => Err(Errno(libc::EOPNOTSUPP)),
-        None => Ok(()),
-    }
 }
 
 pub fn allocate(call: &Call<'_>) -> Result<Outcome> {

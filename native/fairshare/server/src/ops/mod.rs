@@ -7,7 +7,6 @@ mod directory;
 mod locks;
 mod names;
 mod open;
-mod stripes;
 mod xattr;
 
 use wire::Op;
@@ -64,11 +63,9 @@ pub fn carry_out(call: &Call<'_>) -> Outcome {
         Op::RemoveXattr => xattr::remove(call),
         Op::Lock => locks::record(call),
         Op::Flock => locks::whole_file(call),
-        Op::StripeOpen => stripes::open_object(call),
-        Op::StripeRemove => stripes::remove_object(call),
-        Op::StripeBegin => stripes::begin(call),
-        Op::StripeEnd => stripes::end(call),
-        Op::StripeGone => stripes::gone(call),
+        Op::StripeOpen | Op::StripeRemove | Op::StripeBegin | Op::StripeEnd | Op::StripeGone => {
+            Err(Errno(libc::EOPNOTSUPP))
+        }
     });
     outcome.unwrap_or_else(|Errno(errno)| Outcome::of(-i64::from(errno)))
 }

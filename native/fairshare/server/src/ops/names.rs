@@ -4,9 +4,8 @@ use std::os::fd::AsRawFd;
 
 use crate::call::{Call, Target};
 use crate::errno::{check, check_size, Errno, Result};
-use crate::ops::stripes;
-use crate::outcome::Outcome;
-use crate::tree::{allocated, c_string, proc_path, stat_of, Spot};
+use crate::outcome::{Change, Outcome};
+use crate::tree::{allocated, c_string, ino_of, proc_path, Spot};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
     let spot = new_spot(call)?;
@@ -18,7 +17,7 @@ pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
             call.request.mode & 0o7777,
         )
     })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![folder_of(&spot)]))
 }
 
 /// mknod: FIFOs, sockets and devices are names here, which nobody opens through a server ([`super::open`]); through
@@ -35,24 +34,17 @@ pub fn make_node(call: &Call<'_>) -> Result<Outcome> {
             call.request.offset as u64,
         )
     })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![folder_of(&spot)]))
 }
 
 pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
-    call.will_move(freed(&spot))?;
-    let last = if flags == 0 {
-        stripes::last_name(call, &spot)?
-    } else {
-        None
-    };
+    let gone = named(&spot);
+    call.will_move(gone.as_ref().map_or(0, freed))?;
     // SAFETY: a C string and an open descriptor.
     check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
-    match last {
-        Some(last) => stripes::bury(call, &last.layout),
-        None => Ok(Outcome::default()),
-    }
+    Ok(call.changed(|| entry(&spot, gone)))
 }
 
 pub fn rename(call: &Call<'_>) -> Result<Outcome> {
@@ -63,12 +55,8 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EINVAL));
     }
     let replaces = flags & libc::RENAME_EXCHANGE == 0;
-    call.will_move(if replaces { freed(&to) } else { 0 })?;
-    let last = if replaces {
-        stripes::last_name(call, &to)?
-    } else {
-        None
-    };
+    let (moved, replaced) = (named(&from), named(&to));
+    call.will_move(replaced.as_ref().filter(|_| replaces).map_or(0, freed))?;
     // SAFETY: C strings and open descriptors.
     let result = unsafe {
         libc::syscall(
@@ -81,16 +69,7 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         )
     };
     check(result as libc::c_int)?;
-    let Some(last) = last else {
-        return Ok(Outcome::default());
-    };
-    // A file that is renamed to itself stays.
-    let now = call.server.tree.locate_in(&to)?;
-    let stat = stat_of(now.as_raw_fd())?;
-    if (stat.st_dev, stat.st_ino) == last.file {
-        return Ok(Outcome::default());
-    }
-    stripes::bury(call, &last.layout)
+    Ok(call.changed(|| [entry(&from, moved), entry(&to, replaced)].concat()))
 }
 
 pub fn link(call: &Call<'_>) -> Result<Outcome> {
@@ -106,10 +85,6 @@ pub fn link(call: &Call<'_>) -> Result<Outcome> {
     if to.name.as_bytes().ends_with(b"/") {
         return Err(Errno(libc::ENOENT));
     }
-    let shared = &call.server.stripes;
-    let _name = shared
-        .active
-        .then(|| shared.births.read().expect("no panics under this lock"));
     let path = proc_path(source.fd());
     // Through /proc the kernel links exactly the file that was found, inside the tree.
     // SAFETY: C strings and open descriptors.
@@ -122,7 +97,7 @@ pub fn link(call: &Call<'_>) -> Result<Outcome> {
             libc::AT_SYMLINK_FOLLOW,
         )
     })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![folder_of(&to), Change::Attributes(ino_of(source.fd()))]))
 }
 
 pub fn symlink(call: &Call<'_>) -> Result<Outcome> {
@@ -130,7 +105,7 @@ pub fn symlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     // SAFETY: C strings and an open descriptor.
     check(unsafe { libc::symlinkat(text.as_ptr(), spot.parent.as_raw_fd(), spot.name.as_ptr()) })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![folder_of(&spot)]))
 }
 
 pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
@@ -168,20 +143,37 @@ fn new_spot(call: &Call<'_>) -> Result<Spot> {
     }
 }
 
-/// Bytes that are freed where a name goes: it may be the last one of a large file, or that of a folder that was large.
-fn freed(spot: &Spot) -> u64 {
+/// What a spot's name stands for now; None where nothing is there, of which whoever changes it is told.
+fn named(spot: &Spot) -> Option<libc::stat> {
     // SAFETY: stat is plain data; a C string and an open descriptor.
-    let stat = unsafe {
+    unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let (folder, name) = (spot.parent.as_raw_fd(), spot.name.as_ptr());
-        match libc::fstatat(folder, name, &mut stat, libc::AT_SYMLINK_NOFOLLOW) {
-            0 => stat,
-            _ => return 0, // whoever removes it will hear why
-        }
-    };
+        (libc::fstatat(folder, name, &mut stat, libc::AT_SYMLINK_NOFOLLOW) == 0).then_some(stat)
+    }
+}
+
+/// Bytes that are freed where a name goes: it may be the last one of a large file, or that of a folder that was large.
+fn freed(stat: &libc::stat) -> u64 {
     if stat.st_nlink == 1 || stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
-        allocated(&stat)
+        allocated(stat)
     } else {
         0
     }
+}
+
+/// A folder in which names come and go.
+fn folder_of(spot: &Spot) -> Change {
+    Change::Attributes(ino_of(spot.parent.as_raw_fd()))
+}
+
+/// A name that stands for something else from now on, its folder, and what it stood for.
+fn entry(spot: &Spot, before: Option<libc::stat>) -> Vec<Change> {
+    let name = spot.name.to_bytes();
+    let name = Change::Entry {
+        folder: ino_of(spot.parent.as_raw_fd()),
+        name: name.strip_suffix(b"/").unwrap_or(name).to_owned(),
+    };
+    let file = before.map(|stat| Change::Attributes(stat.st_ino));
+    [name, folder_of(spot)].into_iter().chain(file).collect()
 }

@@ -1,17 +1,17 @@
 //! Open and close: handles come and go.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use crate::call::Call;
 use crate::connection::Passed;
 use crate::errno::{Errno, Result};
 use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
-use crate::ops::{data, stripes};
-use crate::outcome::Outcome;
-use crate::tree::stat_of;
+use crate::ops::attributes::attributes_of;
+use crate::ops::data;
+use crate::outcome::{Change, Outcome};
 use crate::tree::Route;
+use crate::tree::{ino_of, stat_of};
 
 /// open's flags that mean something to the backing file; O_DIRECT and the like do not, across two copies.
 const PASSED: i32 = libc::O_ACCMODE
@@ -39,6 +39,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         call.path()?
     };
     let tree = &call.server.tree;
+    let mut metadata = Vec::new();
     let (file, truncate) = if by_handle {
         let kept = libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY | libc::O_SYNC;
         (call.reopen(asked & kept)?, asked & libc::O_TRUNC != 0)
@@ -46,40 +47,23 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         let kept = libc::O_PATH | asked & (libc::O_DIRECTORY | libc::O_NOFOLLOW);
         (tree.resolve(&path, kept, 0)?, false)
     } else {
+        if asked & libc::O_CREAT != 0 && call.is_watched() {
+            let folder = tree.spot(&path).map(|spot| ino_of(spot.parent.as_raw_fd()));
+            metadata.extend(folder.ok().map(Change::Attributes));
+        }
         // Without O_NONBLOCK a FIFO would stop the worker; O_TRUNC comes below, under the inode's lock.
         let flags = asked & PASSED | libc::O_NONBLOCK | libc::O_NOCTTY;
         let truncate = asked & libc::O_TRUNC != 0;
-        let file = match stripes::wanted(call)? {
-            Some(servers) => stripes::make_or_open(call, &path, flags, &servers)?,
-            None => {
-                let shared = &call.server.stripes;
-                let _whole = shared
-                    .active
-                    .then(|| shared.births.read().expect("no panics under this lock"));
-                tree.resolve(&path, flags, call.request.mode)?
-            }
-        };
-        (file, truncate)
+        (tree.resolve(&path, flags, call.request.mode)?, truncate)
     };
-    let stat = stat_of(file.as_raw_fd())?;
+    let mut stat = stat_of(file.as_raw_fd())?;
     let kind = stat.st_mode & libc::S_IFMT;
     if asked & libc::O_PATH == 0 && kind != libc::S_IFREG && kind != libc::S_IFDIR {
         return Err(Errno(libc::EOPNOTSUPP)); // FIFOs, sockets, devices: only as names
     }
     let id_of_file = (stat.st_dev, stat.st_ino);
     let inode = call.server.inodes.get(id_of_file);
-    let mut layout = None;
-    if kind == libc::S_IFREG {
-        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino)?;
-    }
-    if let Some(layout) = &layout {
-        if call.session.inside && asked & libc::O_PATH == 0 {
-            return Err(Errno(libc::EOPNOTSUPP)); // the mount does not reach the other servers
-        }
-        let _ = inode.layout.set(layout.clone());
-    }
-    // A striped file is emptied by the client, at all its servers.
-    if truncate && kind == libc::S_IFREG && layout.is_none() {
+    if truncate && kind == libc::S_IFREG {
         // Opened anew where it is not open for writing, so that the kernel checks that right too.
         let again: Option<OwnedFd> = match asked & libc::O_ACCMODE {
             libc::O_RDONLY if by_handle => Some(call.reopen(libc::O_WRONLY)?),
@@ -88,10 +72,11 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         };
         let fd = again.as_ref().unwrap_or(&file).as_raw_fd();
         data::cut(call, &inode, fd, 0)?;
+        stat = stat_of(file.as_raw_fd())?;
     }
-    let stat = stat_of(file.as_raw_fd())?;
-    let described = stripes::describe(call, &stat, file.as_raw_fd(), asked, layout.as_ref());
-    let data = call.area.fill(&described)?;
+    let data = call
+        .area
+        .fill(&attributes_of(call, &stat, file.as_raw_fd()).to_bytes())?;
     let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
     let opened = Opened {
         file,
@@ -105,12 +90,12 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         id_of_file,
         inode,
         entry: Arc::clone(&call.session.entry),
-        object: false,
         held,
     };
     let mut outcome = Outcome {
         data,
         changed: truncate.then_some(id_of_file.1),
+        metadata,
         ..Outcome::default()
     };
     if call.session.local {
@@ -142,20 +127,10 @@ pub fn close(call: &Call<'_>) -> Result<Outcome> {
 pub fn describe(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
     call.server.handles.claim(&handle, call.session.id);
-    if handle.object {
-        call.session.objects.store(true, Ordering::SeqCst);
-    }
-    let stat = stat_of(handle.fd())?;
-    let described = stripes::describe(
-        call,
-        &stat,
-        handle.fd(),
-        handle.flags(),
-        handle.inode.layout.get(),
-    );
+    let attributes = attributes_of(call, &stat_of(handle.fd())?, handle.fd());
     Ok(Outcome {
         value: handle.flags() as u32 as u64,
-        ..call.tell(&described)?
+        ..call.tell(&attributes.to_bytes())?
     })
 }
 

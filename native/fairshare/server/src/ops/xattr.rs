@@ -5,9 +5,8 @@ use std::ffi::CString;
 use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::ops::attributes::path_to;
-use crate::outcome::Outcome;
-use crate::stripes::OWN_ATTRIBUTES;
-use crate::tree::c_string;
+use crate::outcome::{Change, Outcome};
+use crate::tree::{c_string, ino_of};
 
 const LARGEST: usize = 65536;
 
@@ -16,9 +15,6 @@ fn name(call: &Call<'_>) -> Result<CString> {
     let name = call.second()?;
     if !name.starts_with(b"user.") {
         return Err(Errno(libc::EOPNOTSUPP));
-    }
-    if name.starts_with(OWN_ATTRIBUTES) {
-        return Err(Errno(libc::EPERM));
     }
     c_string(&name)
 }
@@ -58,7 +54,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
             flags,
         )
     })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![Change::Attributes(ino_of(target.fd()))]))
 }
 
 pub fn list(call: &Call<'_>) -> Result<Outcome> {
@@ -70,7 +66,7 @@ pub fn list(call: &Call<'_>) -> Result<Outcome> {
         check_size(unsafe { libc::listxattr(path.as_ptr(), names.as_mut_ptr().cast(), names.len()) })?;
     let shown: Vec<u8> = names[..length]
         .split_inclusive(|&byte| byte == 0)
-        .filter(|name| name.starts_with(b"user.") && !name.starts_with(OWN_ATTRIBUTES))
+        .filter(|name| name.starts_with(b"user."))
         .flatten()
         .copied()
         .collect();
@@ -82,7 +78,7 @@ pub fn remove(call: &Call<'_>) -> Result<Outcome> {
     let (name, path) = (name(call)?, path_to(&target));
     // SAFETY: C strings.
     check(unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) })?;
-    Ok(Outcome::default())
+    Ok(call.changed(|| vec![Change::Attributes(ino_of(target.fd()))]))
 }
 
 /// The value, or with a size of 0 only its length, as the system calls have it.

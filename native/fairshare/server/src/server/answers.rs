@@ -116,12 +116,9 @@ impl Server {
             }
             _ => Time::IsCost,
         };
-        let told = outcome
-            .changed
-            .filter(|_| !session.inside)
-            .zip(self.forgets.get());
-        let answer = match told {
-            Some((ino, forgets)) => forgets(ino, pending, outcome),
+        let changes = outcome.changed.is_some() || !outcome.metadata.is_empty();
+        let answer = match self.forgets.get().filter(|_| changes && !session.inside) {
+            Some(forgets) => forgets(pending, outcome),
             None => Some((pending, outcome)),
         };
         if let Some((pending, outcome)) = answer {

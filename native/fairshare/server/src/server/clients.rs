@@ -221,7 +221,7 @@ impl Server {
             },
             slot_bytes: segment::SLOT_BYTES as u32,
             uid: identity.creds.uid,
-            stripe: self.stripes.size,
+            stripe: 0,
         };
         let session = Session {
             local,
@@ -272,8 +272,7 @@ impl Server {
             self.epoll.remove(shared.doorbell.as_raw_fd());
         }
         self.records.drop_owner(session.id);
-        self.leases.drop_owner(session.id);
-        if !session.local || session.objects.load(Ordering::SeqCst) {
+        if !session.local {
             self.handles.session_ended(session.id);
         }
         self.leave_job(session);
