@@ -68,9 +68,9 @@ def test_three_systems_the_best_that_keeps_files_the_slower_one_and_memory():
     slow = found["Project space (NFS)"]
     assert (slow.word, slow.factor) == ("avoid", "3.4× slower")
     memory = found["/dev/shm"]
-    assert (memory.word, memory.factor, memory.interval) == ("fastest", "2.9×", "2.9–2.9")
+    assert (memory.word, memory.factor, memory.interval) == ("fastest", "2.9×", "2.9–3.0")
     assert made.where == "Put your files on Node-local NVMe."
-    assert "3.4 times as fast for simulations writing checkpoints (3.3–3.4)" in made.gain
+    assert "3.4 times as fast for simulations writing checkpoints (3.2–3.5)" in made.gain
     assert "Copies in /dev/shm (memory): 2.9 times" in made.gain
     assert "gone after a restart" in made.mind and made.undecided == ""
 
@@ -110,8 +110,8 @@ def test_nothing_decided_names_no_place():
     made = first_screen(samples({"nvme": [100, 150, 90, 130, 95], "nfs-project": [99, 160, 91, 120, 96]}))
     assert made.where.startswith("No storage here is proven better")
     assert {place.word for place in cells(made).values()} == {"undecided"}
-    assert made.undecided.startswith("1 of 1 row has an undecided cell; about ")
-    assert made.undecided.endswith("more would decide it (tiercel evaluate --decide)")
+    assert made.undecided.startswith("1 of 1 row has an undecided cell; ")
+    assert "95 % CI" in made.where  # the largest difference seen is said
     assert "times as fast" not in made.gain
 
 

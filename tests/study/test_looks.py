@@ -106,3 +106,12 @@ def test_a_look_ends_when_its_time_is_used(tmp_path: Path) -> None:
         assert history.wanted(run)
         history.add(Outcome(run, "ok", "", 4.0, 4.0, []))
     assert not history.wanted(more[3]) and history.wanted(made.runs[0])
+
+
+def test_a_budget_does_not_cut_the_minimum(tmp_path: Path) -> None:
+    """A second of engine time is used a hundred times over: the minimum goes on, no repetition beyond it."""
+    made = planned(tmp_path)
+    history = History(made.study.model_copy(update={"budget": 1.0}), made.calibrations)
+    history.engine_time = 100.0
+    least = made.study.repetitions.minimum
+    assert all(history.wanted(run) == (run.repetition < least) for run in made.runs if run.twin == "a")

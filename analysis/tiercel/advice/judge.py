@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from tiercel.statistics.distributions import t_bound
+from tiercel.statistics.model import t_bound
 
 Outcome = Literal["faster", "slower", "same", "not decided"]
 #: A gain below this share is not worth moving files for.

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from tiercel.compare.answer import Answer
     from tiercel.compare.spelling import Spelling
 
-#: Exit code of --fail-on; 2 says that nothing could be compared.
-FOUND = 1
+#: Exit codes of --fail-on: something was found; nothing was found, and some rows could not have shown it. 2
+#: says that nothing could be compared.
+FOUND, NO_POWER = 1, 3
+#: What a gate must be able to see: a halving.
+DETECT = "50%"
 
 _WANTED = ("slower", "faster", "different")
 
@@ -71,8 +74,17 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="slower|faster|different",
-            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost.",
+            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost; with 3 when "
+            "nothing is, but a row could not have shown a change of --detect.",
         ),
+    ] = None,
+    detect: Annotated[
+        str,
+        typer.Option("--detect", help="With --fail-on: the slowdown that every row must detect."),
+    ] = DETECT,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option("--baseline", help="A further session of the first side: sessions vary (repeat)."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -94,7 +106,7 @@ def compare(
 
     root = project_root()
     spellings = sides_of(sides, root, study, _words(layer), _words(storage))
-    answer = compared(spellings, root, _mapped(storage_map or []), _share(margin))
+    answer = compared(spellings, root, _mapped(storage_map or []), _share(margin), baseline or [])
     if not answer.rows and not any(pair.failed for pair in answer.pairs):
         from tiercel.compare.answer import reasons
 
@@ -107,8 +119,22 @@ def compare(
         print_json({**document(answer), "page": str(page) if page else None})
     else:
         print_answer(answer, page)
-    if fail_on and answer.found(fail_on):
+    if fail_on:
+        _gate(answer, fail_on, detect)
+
+
+def _gate(answer: Answer, fail_on: str, detect: str) -> None:
+    """End with the answer of the gate: pass, fail, or no power."""
+    from tiercel.compare.gate import no_power
+
+    least = 1 - _share(detect, "--detect")
+    if not 0 < least < 1:
+        raise UserError(f"--detect {detect}: write a share between 0% and 100%, as 50%")
+    if answer.found(fail_on):
         raise typer.Exit(FOUND)
+    if said := no_power(answer, least):
+        print(f"tiercel: {one_line(said)}", file=sys.stderr)
+        raise typer.Exit(NO_POWER)
 
 
 def _page(answer: Answer, wanted: Path | None, default: Path) -> Path | None:
@@ -147,10 +173,10 @@ def _mapped(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _share(text: str) -> float:
+def _share(text: str, option: str = "--margin") -> float:
     match = _PERCENT.fullmatch(text)
     if not match or float(match[1]) >= 1000:
-        raise UserError(f"--margin {text}: write a share of the baseline, as 5%")
+        raise UserError(f"{option} {text}: write a share of the baseline, as 5%")
     return float(match[1]) / 100
 
 

@@ -16,7 +16,7 @@ from tiercel.pages.words import clipped, plain
 from tiercel.report import words
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
-from tiercel.statistics import contrasts, placements, tables
+from tiercel.statistics import contrasts, tables
 from tiercel.statistics.ranking import reverse
 from tiercel.study.model import Study
 
@@ -155,6 +155,8 @@ class Results:
     ) -> None:
         observations, runs = _readable(observations), _readable(runs)
         mine = _measuring(runs[runs["study"] == study.study])
+        # An experiment that was taken out of the study keeps its raw runs, and no rows.
+        mine = mine[mine["experiment"].isin(set(study.experiments)) | (mine["origin"] == "imported")]
         self.study = study
         self.known_flags = flags
         self.runs = current_runs(mine)
@@ -283,34 +285,30 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Record]:
-        found = tables.comparisons(self.observations, self.excluded, self._spreads, self.margin)
+        found = tables.comparisons(self.observations, self.excluded, self.margin)
         return sorted(_one_way(with_sides(found), self.memory), key=self.position)
 
     @cached_property
     def contrasts(self) -> list[Record]:
-        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded, self._spreads)))
+        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded)))
 
     @cached_property
     def scaling(self) -> list[Record]:
-        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded, self._spreads)))
+        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded)))
         return sorted(found, key=self.position)
 
     @cached_property
     def floors(self) -> list[Record]:
-        found = _with_stack(records(self._spreads))
+        found = _with_stack(records(tables.layouts(self.observations, self.excluded)))
         return sorted(found, key=lambda row: (*self.position(row), row["stack"]))
 
     @cached_property
     def agreement(self) -> list[Record]:
-        return _with_stack(records(tables.agreement(self.named_rows, self.excluded)))
+        return _with_stack(records(tables.agreement(self.named_rows, self.excluded, self.margin)))
 
     @cached_property
     def failed(self) -> list[Record]:
         return records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
-
-    @cached_property
-    def _spreads(self) -> pd.DataFrame:
-        return placements.spreads(self.observations, self.excluded)
 
     def position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
         """Return where a row stands in the order of the study file; sorting by it is stable."""

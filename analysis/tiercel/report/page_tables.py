@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from tiercel.pages.tables import Cell, Table
-from tiercel.report import deciding, words
+from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
 from tiercel.statistics.ranking import rank, same
+from tiercel.statistics.verdict import Verdict
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -114,7 +115,7 @@ def numbers(results: Results) -> Table | None:
 
 def comparisons(results: Results) -> Table | None:
     columns = ["Experiment", "Workload", "Operation", "A", "B", "Scale", "Engine", "Origin", "n",
-               "Amounts", "Ratio A to B", "Interval", "Noise", "Effect", "p", "Verdict"]  # fmt: skip
+               "Amounts", "Ratio A to B", "Interval", "Noise", "Detectable", "p", "Verdict"]  # fmt: skip
     rows = []
     for row in results.comparisons:
         everywhere = row["scope"] == "all"
@@ -135,7 +136,7 @@ def comparisons(results: Results) -> Table | None:
             Cell(words.times(row["ratio"]), _sortable(row["ratio"]), "strong" if verdict else ""),
             Cell(words.factors(row["low"], row["high"]), _sortable(row["low"])),
             Cell(_noise(row), _sortable(row["floor_high"])),
-            Cell(f"{row['effect']:+.2f}", _sortable(row["effect"])),
+            Cell(words.times(row["detectable"]), _sortable(row["detectable"])),
             Cell(f"{row['p_corrected']:.2g}", _sortable(row["p_corrected"])),
             Cell(verdict or _undecided(row), verdict, "title"),
         ]
@@ -143,10 +144,11 @@ def comparisons(results: Results) -> Table | None:
     if not rows:
         return None
     table = Table(
-        "All comparisons between storage systems. Effect: Cliff's delta. p: corrected for all comparisons. "
+        "All comparisons between storage systems. Detectable: found with a chance of 80 %. p: corrected for "
+        "all comparisons. "
         "Amounts: work of each process, A : B, where it differs",
         tuple(columns),
-        frozenset({"n", "Ratio A to B", "Interval", "Noise", "Effect", "p"}),
+        frozenset({"n", "Ratio A to B", "Interval", "Noise", "Detectable", "p"}),
         rows,
     )
     return _without_constant(table, {"Origin": "measured", "Engine": None, "Amounts": ""})
@@ -165,8 +167,8 @@ def _amounts(row: Record) -> str:
 def _undecided(row: Record) -> str:
     if same(row):
         return f"equal {words.within(row)}"
-    takes = deciding.takes(row)
-    return f"undecided: {row['reason']}{f'; {takes}' if takes else ''}"
+    v = Verdict.of(row)
+    return "; ".join(part for part in (v.confidence(), v.action()) if part)
 
 
 def floors(results: Results) -> Table | None:

@@ -140,7 +140,7 @@ def _carry_out(project: Project, run: Run, equipment: Equipment) -> Stages[Outco
 
 def seconds_of_a_run(project: Project) -> float:
     """Return what a run may take so that all that are certain end before the study has used twice its
-    budget, at which even they stop (runs.history). Infinite without a budget."""
+    budget. Infinite without a budget."""
     budget = project.plan.study.budget
     some = sum(certain(project, run) and not run.calibration for run in project.plan.runs)
     return math.inf if budget is None else 2 * budget / max(1, some)

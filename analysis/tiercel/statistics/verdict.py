@@ -134,6 +134,12 @@ class Verdict:
             extent=_over(self.extent) if self.rule is Rule.SCALES else self.extent,
         )  # fmt: skip
 
+    def became(self, outcome: Outcome, rule: Rule, p: float = math.nan) -> Verdict:
+        """Return the value with another outcome, by the rule that fired last."""
+        return replace(
+            self, outcome=outcome, rule=rule, p=self.p if math.isnan(p) else p, needed=None, extent=math.nan
+        )
+
     @property
     def repetitions(self) -> int:
         """Return the repetitions of the side that has fewer."""
@@ -155,7 +161,7 @@ class Verdict:
             Rule.SCALES: f"the ratio is {factor(self.extent)} at one scale and {factor(self.ratio)} over all",
             Rule.SOME_RUNS: "some runs differ, usual ones do not",
             Rule.NOT_IN_TURN: f"not measured in turn: one side began {_duration(self.extent)} later",
-            Rule.SESSIONS: f"sessions of one system differ by up to {factor(self.extent)} times ({p})",
+            Rule.SESSIONS: f"two sessions of one system differ by up to {factor(self.extent)} times ({p})",
             Rule.LOAD: "other programs loaded one machine more than the other",
             Rule.CONTRADICTED: "an earlier round claimed a difference and later ones show the opposite",
         }.get(self.rule, "")  # fmt: skip
@@ -193,7 +199,7 @@ class Verdict:
             return ""
         if self.needed is not None:
             return f"run {count(self.needed, 'more repetition')} of each side"
-        return _STAYS.get(self.rule, "more repetitions would not decide it: repeat the study")
+        return _STAYS.get(self.rule, "repeat the study: more repetitions do not help")
 
     def sentence(self) -> str:
         """Return effect, confidence and action, in this order."""

@@ -78,7 +78,7 @@ def _part(number: int, pair: Pair) -> _Part:
     rows, details = pair.judged.rows, pair.judged.details
     caption = (
         f"{pair.other.name} over {pair.base.name}, over all scales that both have. Noise: of each side's own "
-        "A/A pairs; the wider counts. n: repetitions of baseline and other. p: rank test, corrected for all "
+        "layout sessions. n: repetitions of baseline and other. p: t test, corrected for all "
         "rows."
     )
     return _Part(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
 from tiercel.statistics.ranking import both, rank, same, toward
 
 
@@ -65,9 +65,9 @@ def _one(prefix: str, a: str, b: str, row: Record, evidence: tuple[Evidence, ...
             "user", "claim", f"{prefix}: {a} and {b} are equal {words.within(row)}, {ratio}.", evidence
         )
     if is_hint(row):
-        return Finding("user", "hint", f"{more} in all repetitions. {few(row)}", evidence)
+        return Finding("user", "hint", f"{more}. {unconfirmed(row)}", evidence)
     said = f"{prefix}: no proven difference between {a} and {b}, {ratio}."
-    return Finding("user", "open", f"{said} Reason: {row['reason']}.", evidence)
+    return Finding("user", "open", f"{said} {unconfirmed(row)}", evidence)
 
 
 def _by_the_model(a: str, b: str, rows: list[Record]) -> str:
@@ -101,8 +101,8 @@ def _many(
         said = f"{prefix}: {a} and {b} are equal {words.within(alike[0])} in {_of(alike, rows)}."
         yield Finding("user", "claim", said, evidence)
     if hints:
-        said = f"{prefix}: {a} differs from {b} in all repetitions of {_of(hints, rows)}: {_span(hints)}."
-        yield Finding("user", "hint", f"{said} {few(hints[0])}", evidence)
+        said = f"{prefix}: {a} may differ from {b} in {_of(hints, rows)}: {_span(hints)}."
+        yield Finding("user", "hint", f"{said} {unconfirmed(hints[0])}", evidence)
     if rest:
         said = f"{prefix}: no proven difference between {a} and {b} in {_of(rest, rows)}."
         yield Finding("user", "open", said, evidence)

@@ -11,7 +11,7 @@ import pandas as pd
 from tiercel.report import words
 from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule, Severity
-from tiercel.report.findings.phrases import few, is_hint, number_evidence, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, number_evidence, of_origin, row_evidence, unconfirmed
 from tiercel.results.reasons import by_reason
 from tiercel.units import format_latency
 
@@ -72,7 +72,7 @@ def _gain(results: Results, status: Severity, rows: list[Record]) -> Finding:
     ]
     scales = f"from {first['smallest']:.0f} to {first['largest']:.0f} {noun}"
     said = f"{title} {scales}: {words.listed(parts)}. Ideal: {words.times(first['growth'])}."
-    ending = {"hint": f" {few(first)}", "open": " No change is proven."}.get(status, "")
+    ending = {"hint": f" {unconfirmed(first)}", "open": " No change is proven."}.get(status, "")
     evidence = tuple(e for row in rows for e in row_evidence(results, row, ("experiment", "workload")))
     return Finding("engineer", status, said + ending, evidence)
 

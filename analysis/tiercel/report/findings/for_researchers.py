@@ -10,9 +10,10 @@ from statistics import median
 from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import bare, of_origin
+from tiercel.report.findings.phrases import of_origin
 from tiercel.simulation.fidelity import NO_ERROR, errors_of
 from tiercel.statistics.ranking import same
+from tiercel.statistics.verdict import Outcome
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -56,7 +57,7 @@ def undecided(results: Results) -> Iterable[Finding]:
     still = [row for row in rows if row["verdict"] == "undecided" and row not in alike]
     if not rows:
         return
-    why = Counter(bare(row["reason"]) for row in still)
+    why = Counter(row["rule"] for row in still)
     reasons = "; ".join(f"{reason} ({number})" for reason, number in why.most_common())
     said = [
         f"Decided: {len(rows) - len(still)} of {words.count(len(rows), 'comparison')} between storage systems"
@@ -97,12 +98,13 @@ def engines_agree(results: Results) -> Iterable[Finding]:
     for row in results.agreement:
         groups.setdefault((row["engine_a"], row["engine_b"]), []).append(row)
     for (a, b), rows in groups.items():
-        within = sum(bool(row["within_floor"]) for row in rows)
+        agree, blind = (sum(row["outcome"] == o for row in rows) for o in (Outcome.SAME, Outcome.NO_POWER))
         furthest = max(rows, key=lambda row: abs(math.log(row["ratio"])) if row["ratio"] > 0 else math.inf)
         yield Finding(
             "researcher",
-            "fact" if within == len(rows) else "caution",
-            f"{a} agrees with {b} within the noise in {within} of {words.count(len(rows), 'pair')}. "
+            "fact" if agree == len(rows) else "caution",
+            f"{a} agrees with {b} {words.within(rows[0])} in {agree} of {words.count(len(rows), 'pair')}; "
+            f"{blind} have no power to show it. "
             f"Largest difference: {words.operation(furthest['operation'])} on "
             f"{results.name(furthest['stack'])}{of_origin(furthest['origin'])}, "
             f"{words.times(furthest['ratio'])} ({words.factors(furthest['low'], furthest['high'])}).",

@@ -9,7 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Record, Results
 from tiercel.report.findings.best_stack import best_stack
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
 
 
 def nothing_measured(results: Results) -> Iterable[Finding]:
@@ -53,12 +53,11 @@ def _factor(results: Results, row: Record) -> Iterable[Finding]:
         said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}."
         yield Finding("user", "claim", said, evidence)
     elif is_hint(row):
-        said = f"On {name}, {subject} reach {words.percent(row['ratio'])} of the bandwidth of {object_} "
-        said += f"in all repetitions. {few(row)}"
+        said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}. {unconfirmed(row)}"
         yield Finding("user", "hint", said, evidence)
     elif math.isfinite(row["ratio"]):
         said = f"On {name}, no proven difference between {subject} and {object_}: {reach}. "
-        said += f"Reason: {row['reason']}."
+        said += unconfirmed(row)
         yield Finding("user", "open", said, evidence)
 
 
