@@ -20,6 +20,7 @@ from tests.placement.test_staging import state
 from tiercel.advice.isolation import no_isolation
 from tiercel.advice.stdin import Input
 from tiercel.programs import program
+from tiercel.runs.lock import SiteLock
 from tiercel.site.mounts import mount_of, read_mounts
 
 pytestmark = pytest.mark.skipif(bool(no_isolation()), reason=no_isolation() or "-")
@@ -175,6 +176,14 @@ def test_what_cannot_be_tried_is_said(two: Project, inside: Path) -> None:
     assert "is not a folder" in advise(two, inside, "--files", "no", "--", "true").stderr
     done = advise(two, inside, "--", "true")
     assert done.returncode == 0 and "nothing to place" in done.stdout
+
+
+def test_a_missing_program_is_refused_without_waiting_for_the_lock(two: Project, inside: Path) -> None:
+    results = two.root / "results" / "local"
+    results.mkdir(parents=True, exist_ok=True)
+    with SiteLock(results):
+        done = advise(two, inside, "--", "/no/such/program")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no such program" in done.stderr
 
 
 def test_the_written_script_runs_the_program_where_the_user_stands(two: Project, inside: Path) -> None:
