@@ -20,6 +20,7 @@ from tests.placement.test_staging import state
 from tiercel.advice.isolation import no_isolation
 from tiercel.advice.stdin import Input
 from tiercel.programs import program
+from tiercel.runs.lock import SiteLock
 from tiercel.site.mounts import mount_of, read_mounts
 
 pytestmark = pytest.mark.skipif(bool(no_isolation()), reason=no_isolation() or "-")
@@ -177,11 +178,19 @@ def test_what_cannot_be_tried_is_said(two: Project, inside: Path) -> None:
     assert done.returncode == 0 and "nothing to place" in done.stdout
 
 
+def test_a_missing_program_is_refused_without_waiting_for_the_lock(two: Project, inside: Path) -> None:
+    results = two.root / "results" / "local"
+    results.mkdir(parents=True, exist_ok=True)
+    with SiteLock(results):
+        done = advise(two, inside, "--", "/no/such/program")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no such program" in done.stderr
+
+
 def test_the_written_script_runs_the_program_where_the_user_stands(two: Project, inside: Path) -> None:
     words = ["--minutes", "0.5", "--runs", "1000000", "--apply", "--json", "--", sys.executable, "-c", SYNCS]
     done = advise(two, inside, *words)
     if "best left where they are" in done.stderr:
-        pytest.skip("this machine's disk syncs as fast as memory")
+        pytest.skip("no move was decided here: a fast disk, or a busy machine")
     command = json.loads(done.stdout)["apply"]
     assert subprocess.run(command, shell=True, cwd=inside, check=False).returncode == 0
     assert (inside / "out").read_text() == "x" * 300

@@ -195,6 +195,80 @@ def test_what_others_changed_meanwhile_is_kept(tmp_path: Path, home: Path) -> No
     assert (home / "plain.tiercel-kept1").read_text() == "by another"
 
 
+def test_a_file_that_another_process_writes_is_refused(tmp_path: Path, home: Path) -> None:
+    before = state(home)
+    path = script(tmp_path, folder(home, tmp_path))
+    with (home / "plain").open("r+b") as opened:
+        holds = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=opened)
+        try:
+            for verb in ("in", "run -- true"):
+                done = staged(path, *verb.split())
+                assert done.returncode == 1 and f"process {holds.pid}" in done.stderr
+                assert "open for writing" in done.stderr
+        finally:
+            holds.communicate()
+    assert state(home) == before and not list((tmp_path / "there").glob("data"))
+    assert staged(path, "in").returncode == 0
+
+
+def test_reading_a_file_forbids_nothing(tmp_path: Path, home: Path) -> None:
+    path = script(tmp_path, folder(home, tmp_path))
+    with (home / "plain").open("rb") as opened:
+        reads = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[opened.fileno()])
+        assert staged(path, "in").returncode == 0
+        reads.communicate()
+
+
+def test_a_folder_in_which_another_process_stands_is_refused(tmp_path: Path, home: Path) -> None:
+    before = state(home)
+    path = script(tmp_path, folder(home, tmp_path))
+    stands = subprocess.Popen(["cat"], stdin=subprocess.PIPE, cwd=home / "deep")
+    try:
+        for verb in ("in", "run -- true"):
+            done = staged(path, *verb.split())
+            assert done.returncode == 1 and f"working folder of process {stands.pid}" in done.stderr
+    finally:
+        stands.communicate()
+    assert state(home) == before
+    # A link is not put in place of the folder in which the script itself stands.
+    done = staged(path, "in", cwd=home)
+    assert done.returncode == 1 and "working folder" in done.stderr
+    assert state(home) == before
+
+
+def test_bringing_back_waits_for_the_program_that_still_writes(tmp_path: Path, home: Path) -> None:
+    path = script(tmp_path, folder(home, tmp_path))
+    assert staged(path, "in").returncode == 0
+    with (home / "new").open("wb") as opened:
+        writes = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=opened)
+    done = staged(path, "out")
+    writes.communicate(b"late")
+    assert done.returncode == 1 and "open for writing" in done.stderr
+    assert staged(path, "out").returncode == 0
+    assert (home / "new").read_bytes() == b"late"
+
+
+@pytest.mark.parametrize(
+    ("target", "leaves"),
+    [("../beside", True), ("er/../../../beside", True), ("../plain", False), ("/beside", False)],
+)
+def test_a_relative_link_that_leads_out(tmp_path: Path, home: Path, target: str, leaves: bool) -> None:
+    """A link in the folder `deep`, or in the moved folder itself for `../beside`."""
+    link = home / ("out" if target == "../beside" else "deep/out")
+    link.symlink_to(target)
+    done = staged(script(tmp_path, folder(home, tmp_path)), "in")
+    assert (done.returncode == 1 and "leads out of" in done.stderr) if leaves else done.returncode == 0
+    assert home.is_symlink() != leaves
+
+
+@needs_mounts
+def test_with_mounts_a_relative_link_leads_to_where_it_did(tmp_path: Path, home: Path) -> None:
+    (home.parent / "beside").write_text("beside")
+    (home / "out").symlink_to("../beside")
+    done = staged(script(tmp_path, folder(home, tmp_path)), "run", "--", "cat", str(home / "out"))
+    assert (done.returncode, done.stdout) == (0, "beside")
+
+
 @needs_mounts
 def test_two_at_once(tmp_path: Path, home: Path) -> None:
     path = script(tmp_path, folder(home, tmp_path))

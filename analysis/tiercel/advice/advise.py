@@ -66,7 +66,7 @@ def advise(
     The caller holds the site's lock. The program's files are read and never written.
     """
     began = time.monotonic()
-    argv, command = _command(program, site, options)
+    argv, command = command_of(program, site, options)
     cwd = os.path.realpath(Path.cwd())
     forbidden = no_isolation()
     mounts = read_mounts()
@@ -135,7 +135,7 @@ def _remove_empty(storage: Storage) -> None:
 # -- what is checked before anything runs --------------------------------------------------------------------
 
 
-def _command(program: Sequence[str], site: Site, options: Options) -> tuple[list[str], list[str] | None]:
+def command_of(program: Sequence[str], site: Site, options: Options) -> tuple[list[str], list[str] | None]:
     """Return the program's words, and those of the launcher before them; None: it is started as it is."""
     argv = list(program)
     if not argv:

@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import median
 from typing import Any, Literal
 
-from tiercel.advice.bench import HOME, Candidate, Copying, Trial
+from tiercel.advice.bench import HOME, Candidate, Trial
 from tiercel.advice.judge import Difference, Sample, differ
 from tiercel.advice.workset import Folder
 from tiercel.site.model import Site
@@ -21,8 +21,8 @@ class Result:
 
     candidate: Candidate
     trials: list[Trial] = field(default_factory=list)
-    copies_in: list[Copying] = field(default_factory=list)
-    copies_out: list[Copying] = field(default_factory=list)
+    copies_in: list[float] = field(default_factory=list)
+    copies_out: list[float] = field(default_factory=list)
     why_not: str = ""
     """Why it was not tried, or not to the end."""
     at_least: float | None = None
@@ -36,22 +36,17 @@ class Result:
 
     @property
     def copy_in(self) -> float:
-        return median(c.seconds for c in self.copies_in) if self.copies_in else math.nan
+        return median(self.copies_in) if self.copies_in else math.nan
 
     @property
     def copy_out(self) -> float:
-        return median(c.seconds for c in self.copies_out) if self.copies_out else math.nan
+        return median(self.copies_out) if self.copies_out else math.nan
 
     def sample(self, sharing: float | None = None, script: float = 0.0) -> Sample:
         """Return its runs; `sharing`: with copying, in once for so many runs, and with the `script` that
         does it."""
-        queued = [t.queued for t in self.trials]
-        if sharing is None:
-            return Sample(self.seconds, queued)
-        waited = [median(c.queued for c in copies) for copies in (self.copies_in, self.copies_out)]
-        return Sample(
-            self.seconds, queued, self.copy_in / sharing + self.copy_out, waited[0] / sharing + waited[1]
-        )
+        copying = 0.0 if sharing is None else (self.copy_in + script) / sharing + self.copy_out
+        return Sample(self.seconds, copying)
 
 
 @dataclass(frozen=True)
@@ -88,8 +83,8 @@ class Advice:
     results: dict[str, Result] = field(default_factory=dict)
     runs_sharing: float = 1.0
     """How many runs use what is copied in once."""
-    script: Copying = field(default_factory=Copying)
-    """What the staging script takes besides copying."""
+    script: float = 0.0
+    """Seconds that the staging script takes in addition to copying."""
     cold: bool = False
     program_runs: int = 0
     seconds: float = 0.0
@@ -116,7 +111,7 @@ class Advice:
             Judged(
                 result,
                 differ(home.sample(), result.sample(), len(others)),
-                differ(home.sample(), result.sample(self.runs_sharing, self.script.seconds), len(others)),
+                differ(home.sample(), result.sample(self.runs_sharing, self.script), len(others)),
             )
             for result in others
         ]
@@ -147,13 +142,13 @@ class Advice:
 
     def copying(self, result: Result) -> float:
         """Return the seconds that copying in and out, and the script that does it, add to each run."""
-        return (result.copy_in + self.script.seconds) / self.runs_sharing + result.copy_out
+        return (result.copy_in + self.script) / self.runs_sharing + result.copy_out
 
     def pays_from(self, judged: Judged) -> int | None:
         """Return how many runs must share what is copied in so that it pays; None: no number does."""
         at_home = median(self.results[HOME].seconds)
         each = at_home - median(judged.result.seconds) - judged.result.copy_out
-        first = (judged.result.copy_in + self.script.seconds) * 1.25
+        first = (judged.result.copy_in + self.script) * 1.25
         return max(1, math.ceil(first / each)) if each > 0 else None
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tiercel.advice.advise import Options, advise
+from tiercel.advice.advise import Options, advise, command_of
 from tiercel.advice.answer import Advice
 from tiercel.advice.estimate import estimate
 from tiercel.errors import UserError
@@ -35,12 +35,17 @@ def ask(
         raise UserError(
             f"--home {home}: site {site} has no such storage (storages: {', '.join(machine.storages)})"
         )
+    # What no waiting can mend is refused before waiting for the lock.
+    frame = (
+        open_trace(Path(program[0])) if len(program) == 1 and program[0] and _is_trace(program[0]) else None
+    )
+    if frame is None and not once:
+        command_of(program, machine, options)
     with SiteLock(results) as lock:
         inherit = (lock.descriptor,)
-        trace = Path(program[0]) if program else Path()
-        if len(program) == 1 and program[0] and _is_trace(trace):
+        if frame is not None:
             why = "it was asked of a trace"
-            return estimate(open_trace(trace), machine, why, home=home, progress=progress, inherit=inherit)
+            return estimate(frame, machine, why, home=home, progress=progress, inherit=inherit)
         if not once:
             return advise(program, machine, options, progress)
         log, code = _traced(program, folder or results / "advice")
@@ -50,8 +55,9 @@ def ask(
         return replace(found, notes=(*found.notes, *ended), program_runs=1)
 
 
-def _is_trace(path: Path) -> bool:
+def _is_trace(name: str) -> bool:
     """Return whether the only word is the path of something that is no program."""
+    path = Path(name)
     return path.exists() and (path.is_dir() or not os.access(path, os.X_OK))
 
 

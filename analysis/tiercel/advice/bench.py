@@ -8,6 +8,7 @@ the code of the staging script (`placement/stage.py`).
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,27 +49,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Copying:
-    """Seconds that copying took, and those of them in which it waited for a processor."""
-
-    seconds: float = 0.0
-    queued: float = 0.0
-
-    def __add__(self, other: Copying) -> Copying:
-        return Copying(self.seconds + other.seconds, self.queued + other.queued)
-
-
-class _Clock:
-    """Measures a copy."""
-
-    def __init__(self) -> None:
-        self._began, self._queued = time.monotonic(), stage.queued()
-
-    def read(self) -> Copying:
-        return Copying(time.monotonic() - self._began, stage.queued() - self._queued)
-
-
-@dataclass(frozen=True)
 class Trial:
     """What one run took, in seconds. `copy_in`, `copy_out`: None where it was not measured."""
 
@@ -76,8 +56,8 @@ class Trial:
     queued: float
     """Of `seconds`, those in which the program's main thread waited for a processor."""
     code: int | None
-    copy_in: Copying | None
-    copy_out: Copying | None
+    copy_in: float | None
+    copy_out: float | None
     outputs: Mapping[str, str] | None
     """What identifies the content of each file that the program changed; None: not looked at."""
     left: tuple[str, ...] = ()
@@ -154,9 +134,14 @@ class Bench:
         if done.failed:
             raise RunFailed(f"{self.argv[0]}: does not start: {done.failed}")
         before = {copy.source: copy.scan for copy in placed}
-        now = {copy.source: copy.now() for copy in placed}
+        try:
+            now = {copy.source: copy.now() for copy in placed}
+        except (OSError, stage.Problem) as error:  # a folder that cannot be read, something mounted in it
+            for copy in placed:
+                copy.forget()
+            raise RunFailed(f"what it leaves cannot be read: {error}") from None
         written = _contents(placed, before, now) if outputs else None
-        copy_out = self._copy_out(candidate, before, now) if copies and done.code is not None else None
+        copy_out = self._copy_out(candidate, before) if copies and done.code is not None else None
         return Trial(done.seconds, done.queued, done.code, copy_in, copy_out, written, done.left, last_line)
 
     # -- copies ----------------------------------------------------------------------------------------------
@@ -186,8 +171,8 @@ class Bench:
             self._roots[storage] = scratch.data
         return self._roots[storage]
 
-    def _prepare(self, candidate: Candidate, copies: bool, limit: float | None) -> Copying | None:
-        taken = Copying() if copies else None
+    def _prepare(self, candidate: Candidate, copies: bool, limit: float | None) -> float | None:
+        taken = 0.0 if copies else None
         for path in self._paths(candidate):
             copy = self._copy(path, candidate)
             try:
@@ -195,10 +180,9 @@ class Bench:
                     stage.remove(copy.place)
                     if self.cold:
                         _evict(path)
-                    clock = _Clock()
-                    stage.copy(path, copy.place, limit)
-                    copy.scan = copy.now()
-                    taken = (taken or Copying()) + clock.read()
+                    began = time.monotonic()
+                    _, copy.scan = stage.copy_in(path, copy.place, True, True, limit)
+                    taken = (taken or 0.0) + time.monotonic() - began
                 else:
                     copy.restore(limit)
             except TimeoutError:
@@ -212,11 +196,10 @@ class Bench:
         return taken
 
     def _copy_out(
-        self, candidate: Candidate, before: Mapping[str, dict[str, list[object]]],
-        now: Mapping[str, dict[str, list[object]]],
-    ) -> Copying:  # fmt: skip
-        """Return the seconds that bringing the changes back takes; into the copy at home."""
-        taken = Copying()
+        self, candidate: Candidate, before: Mapping[str, dict[str, list[object]]]
+    ) -> float:  # fmt: skip
+        """Return the seconds that finding the changes and bringing them back takes; into the copy at home."""
+        taken = 0.0
         at_home = Candidate(HOME, {})
         for path in candidate.places:
             outer = next(
@@ -226,13 +209,13 @@ class Bench:
             source = self._copy(path, candidate)
             try:
                 home.restore()
-                clock = _Clock()
-                paths = stage.changed(before[path], now[path])
+                began = time.monotonic()
+                paths = stage.changed(before[path], source.now())
                 stage.apply(source.place, home.place + path.removeprefix(outer), paths)
-                taken += clock.read()
-            except OSError as error:
+                taken += time.monotonic() - began
+            except (OSError, stage.Problem) as error:
                 home.forget()
-                raise RunFailed(f"copying out: {error.filename or home.place}: {error.strerror}") from None
+                raise RunFailed(f"copying out: {error}") from None
         return taken
 
     def _settle(self, places: Sequence[str]) -> None:
@@ -317,18 +300,19 @@ def _read(place: str) -> None:
                 left -= len(block)
 
 
-def script_seconds(folder: Path) -> Copying:
-    """Return what the staging script takes besides copying: it runs `true` with an empty folder moved."""
+def script_seconds(folder: Path) -> float:
+    """Return the seconds of the staging script as users start it, with `true` and an empty folder: the longer
+    of two times."""
     (folder / "moved").mkdir()
     script = folder / "stage.py"
     script.write_text(staging_script([Move(str(folder / "moved"), str(folder / "there"), True, True, True)]))
-    words = [sys.executable, "-I", "-S", str(script), "run", "--", "true"]
+    words = [shutil.which("python3") or sys.executable, str(script), "run", "--", "true"]
     taken = []
     for _ in range(2):
         began = time.monotonic()
         subprocess.run(words, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-        taken.append(Copying(time.monotonic() - began))
-    return min(taken, key=lambda c: c.seconds)
+        taken.append(time.monotonic() - began)
+    return max(taken)
 
 
 def resident(folders: Sequence[Folder], most: int = 2000) -> bool:

@@ -48,7 +48,7 @@ def document(advice: Advice) -> dict[str, Any]:
         "folders": [asdict(f) for f in advice.folders],
         "page_cache": "emptied before each run" if advice.cold else "filled before each run",
         "discarded": "none: each run starts cold" if advice.cold else "the first run of each placement",
-        "script_seconds": advice.script.seconds,
+        "script_seconds": advice.script,
         "runs_sharing_a_copy": advice.runs_sharing,
         "program_runs": advice.program_runs,
         "estimate": None if advice.estimate is None else {
@@ -92,6 +92,7 @@ def _difference(judged: Judged | None, which: str) -> dict[str, Any] | None:
     return {
         "times": _span(difference.ratio),
         "outcome": difference.outcome,
+        "runs_needed": difference.runs_needed,
         "saved_seconds": _span(difference.saved),
     }
 

@@ -1,11 +1,9 @@
 """What the trials of a storage say against those at home: how many times faster, how sure that is.
 
-Both samples are logarithms of measured seconds. A claim needs Student's t of the pooled variance, corrected
-for
-the number of storages (Bonferroni). The stated interval is wider than that of the claim: another
-comparison, of
-`AGAIN` runs each, lies in it (a prediction interval; G. J. Hahn and W. Q. Meeker, Statistical Intervals,
-1991).
+Both samples are logarithms of measured seconds. The stated interval is one in which another comparison of
+`AGAIN` runs each lies (a prediction interval; G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991).
+A storage is faster only if all of that interval is above 1 and Student's t test, corrected for the number of
+storages (Bonferroni), agrees. An interval that is wider than `WIDEST` decides nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ Outcome = Literal["faster", "slower", "same", "not decided"]
 WORTH = 0.03
 #: The stated interval holds another comparison of so many runs.
 AGAIN = 3
+#: An interval whose high end is more than so many times its low end decides nothing.
+WIDEST = 5.0
+#: Rounds of one measurement, at most.
+MOST = 12
 #: The least standard deviation (of logarithms) between runs that is believed: a few equal runs prove no less.
 _CLAIM_SD, _STATED_SD = 0.02, 0.06
 _ALPHA = 0.05
-#: A difference of logarithms that the rank test may claim.
-_CLEAR = 0.1
-#: A share of waiting for a processor that matters.
-_CROWDED = 0.05
-#: What copying takes another time may be so much more.
+#: Copying another time may take so many times as long.
 _COPYING = 1.25
 
 
@@ -47,81 +45,66 @@ class Span:
 @dataclass(frozen=True)
 class Difference:
     """Home's time over another's. `ratio`: above 1 the other is faster; its interval holds another
-    comparison."""
+    comparison, with a quarter more of copying at its low end."""
 
     ratio: Span
     outcome: Outcome
     saved: Span
     """Seconds of a run."""
+    runs_needed: int | None = None
+    """Runs of each that decide it if they vary as these do; None: no number up to `MOST` does."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Measured runs. `seconds`: of each; `queued`: of these, waiting for a processor. `copying`,
-    `copying_queued`:
-    the same of what copying adds to each run."""
+    """Measured runs: the seconds of each, and what copying adds to each."""
 
     seconds: Sequence[float]
-    queued: Sequence[float]
     copying: float = 0.0
-    copying_queued: float = 0.0
 
-    @property
-    def crowded(self) -> bool:
-        """Whether others held the processors for a part of the time that matters."""
-        return float(np.sum(self.queued)) > _CROWDED * float(np.sum(self.seconds))
-
-    def logarithms(
-        self, quiet: bool, factor: float = 1.0
-    ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        """Return the logarithms of the seconds; `quiet`: without those of waiting for a processor."""
-        seconds = np.asarray(self.seconds, dtype=np.float64)
-        copying = self.copying
-        if quiet:
-            seconds, copying = seconds - np.asarray(self.queued), max(0.0, copying - self.copying_queued)
-        return np.log(np.maximum(seconds, 1e-4) + copying * factor)
+    def logarithms(self, factor: float = 1.0) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        """Return the logarithms of the seconds, with copying that takes `factor` times as long."""
+        return np.log(np.maximum(np.asarray(self.seconds, dtype=np.float64), 1e-4) + self.copying * factor)
 
 
 def differ(home: Sample, other: Sample, among: int = 1) -> Difference:
-    """Compare measured runs. `among`: the number of comparisons made.
-
-    The ratio is of the measured seconds. On a crowded machine the outcome is decided without the time in
-    which the
-    programs waited for a processor: that is the others' doing, and hides what the storage does.
-    """
-    crowded = home.crowded or other.crowded
-    ratio, saved, _ = _compared(home, other, among, quiet=False)
-    return Difference(ratio, _compared(home, other, among, quiet=crowded)[2], saved)
-
-
-def _compared(home: Sample, other: Sample, among: int, quiet: bool) -> tuple[Span, Span, Outcome]:
-    a, b, worst = home.logarithms(quiet), other.logarithms(quiet), other.logarithms(quiet, _COPYING)
+    """Compare measured runs. `among`: the number of comparisons made."""
+    a, b = home.logarithms(), other.logarithms()
     centre = float(a.mean() - b.mean())
     freedom = len(a) + len(b) - 2
     if freedom < 1:
-        return Span(math.exp(centre), 0.0, math.inf), Span(0.0, -math.inf, math.inf), "not decided"
+        return Difference(
+            Span(math.exp(centre), 0.0, math.inf), "not decided", Span(0.0, -math.inf, math.inf)
+        )
+    least = float(a.mean() - other.logarithms(_COPYING).mean())
     squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
     spread = math.sqrt(squares / freedom)
-    claim = t_bound(_ALPHA / 2 / among, freedom) * max(spread, _CLAIM_SD) * math.sqrt(1 / len(a) + 1 / len(b))
-    again = (
-        t_bound(_ALPHA / 2, freedom)
-        * max(spread, _STATED_SD)
-        * math.sqrt(1 / len(a) + 1 / len(b) + 2 / AGAIN)
-    )
-    ratio = Span(math.exp(centre), math.exp(centre - again), math.exp(centre + again))
+    ratio, outcome = _decided(centre, least, spread, len(a), len(b), among)
     seconds = float(np.exp(a.mean()))
     saved = Span(*(seconds * (1 - 1 / r) for r in (ratio.median, ratio.low, ratio.high)))
-    high = centre + claim
-    outcome: Outcome = "not decided"
-    # Every run of one faster than every run of the other: the exact one-sided rank test.
-    apart = a.min() > worst.max() and math.comb(len(a) + len(b), len(a)) >= among / _ALPHA and centre > _CLEAR
-    if (float(a.mean() - worst.mean()) - claim > 0 or apart) and centre > math.log1p(WORTH):
-        outcome = "faster"
-    elif high < 0:
-        outcome = "slower"
-    elif high < 2 * math.log1p(WORTH):
-        outcome = "same"
-    return ratio, saved, outcome
+    enough = (
+        n
+        for n in range(max(len(a), len(b)), MOST + 1)
+        if _decided(centre, least, spread, n, n, among)[1] != "not decided"
+    )
+    return Difference(ratio, outcome, saved, next(enough, None))
+
+
+def _decided(
+    centre: float, least: float, spread: float, at_home: int, there: int, among: int
+) -> tuple[Span, Outcome]:
+    """Return the interval and the outcome for a difference of logarithms; `least`: with more of copying."""
+    freedom, variance = at_home + there - 2, 1 / at_home + 1 / there
+    claim = t_bound(_ALPHA / 2 / among, freedom) * max(spread, _CLAIM_SD) * math.sqrt(variance)
+    again = t_bound(_ALPHA / 2, freedom) * max(spread, _STATED_SD) * math.sqrt(variance + 2 / AGAIN)
+    ratio = Span(math.exp(centre), math.exp(least - again), math.exp(centre + again))
+    if again > math.log(WIDEST) / 2:
+        return ratio, "not decided"
+    if least - max(claim, again) > 0 and centre > math.log1p(WORTH):
+        return ratio, "faster"
+    if centre + claim < 0:
+        return ratio, "slower"
+    return ratio, "same" if centre + claim < 2 * math.log1p(WORTH) else "not decided"
 
 
 def spread_of(seconds: Sequence[float]) -> float:

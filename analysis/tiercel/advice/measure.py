@@ -11,12 +11,13 @@ from statistics import median
 
 from tiercel.advice.answer import Advice, Result
 from tiercel.advice.bench import HOME, Bench, Candidate, Trial
+from tiercel.advice.judge import MOST
 from tiercel.advice.workset import Part, stage_size
 from tiercel.errors import RunFailed
 
 Progress = Callable[[str], None]
-#: Rounds before an answer, and at most.
-LEAST, MOST = 2, 12
+#: Rounds before an answer.
+LEAST = 2
 #: A placement is given up when its first run takes so many times as long as home's, and a second more.
 _TOO_SLOW, _PATIENCE_S = 1.5, 1.0
 #: It is left, too, when that run takes so many times as long.

@@ -87,12 +87,24 @@ def _stay(advice: Advice) -> str:
     if advice.decided:
         return f"Leave the files where they are ({home}): no other storage is faster once copying is counted."
     vary = max(spread_of(advice.results[HOME].seconds), spread_of(near.result.seconds))
-    gain = near.total.ratio.median - 1
     return (
-        f"Not decided, so leave the files where they are ({home}): the best of the others, {name}, is "
-        f"{format_share(abs(gain))} {'faster' if gain > 0 else 'slower'} with copying, and runs vary by "
-        f"{format_share(vary)}. Give --minutes more for more runs."
+        f"Not decided, so leave the files where they are ({home}): with copying, {name} is "
+        f"{_times(near.total.ratio)} faster, and runs vary by {format_share(vary)}. {_needed(advice, near)}"
     )
+
+
+def _needed(advice: Advice, near: Judged) -> str:
+    """Say what would decide it."""
+    runs = near.total.runs_needed
+    if runs is None:
+        return (
+            "More runs do not decide it as long as they vary so much or differ so little: repeat it on an "
+            "idle machine, or with a longer input."
+        )
+    each = advice.seconds / advice.program_runs if advice.program_runs else advice.results[HOME].seconds[0]
+    placements = 1 + len([j for j in advice.judged if not j.result.why_not])
+    minutes = math.ceil((runs + 1) * placements * each / 6) / 10
+    return f"About {runs} runs of each decide it if they vary as these do: --minutes {minutes:g}."
 
 
 def _copying(advice: Advice, best: Judged | None) -> list[str]:

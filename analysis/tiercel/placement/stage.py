@@ -557,7 +557,9 @@ def recover() -> None:
             clean(place)  # nothing ran there
 
 
-def copy_in(home: str, place: str, folder: bool, brings_in: bool) -> tuple[Scan, Scan]:
+def copy_in(
+    home: str, place: str, folder: bool, brings_in: bool, stop_after: float | None = None
+) -> tuple[Scan, Scan]:
     """Copy one home to its place; return the scans of both. Nothing is left of a copy that fails."""
     os.makedirs(os.path.dirname(place), exist_ok=True)
     known = scan(home)
@@ -569,7 +571,7 @@ def copy_in(home: str, place: str, folder: bool, brings_in: bool) -> tuple[Scan,
         )
     try:
         if brings_in and known:
-            copy(home, place)
+            copy(home, place, stop_after)
         elif folder:
             os.mkdir(place)
             if known:
@@ -580,17 +582,86 @@ def copy_in(home: str, place: str, folder: bool, brings_in: bool) -> tuple[Scan,
     return known, scan(place, in_memory(os.path.dirname(place)))
 
 
+def users_of(root: str, linked: bool) -> str:
+    """Return which other process uses a file or folder so that its changes could be lost; empty if none does.
+
+    `linked`: programs will find a link there, so also this script's parents must not stand in it.
+    """
+    root = os.path.realpath(root)
+    parents = set(map(str, ancestors()))
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        who = f"process {process} ({_name(int(process))})"
+        if (linked or process not in parents) and _inside(f"/proc/{process}/cwd", root):
+            return f"is the working folder of {who}: leave it first"
+        numbers: list[str] = []
+        if process not in parents:
+            with suppress(OSError):
+                numbers = os.listdir(f"/proc/{process}/fd")
+        for number in numbers:
+            file = _inside(f"/proc/{process}/fd/{number}", root)
+            if file and _writes(process, number):
+                return f"{who} has {file} open for writing: let it end first"
+    return ""
+
+
+def ancestors() -> list[int]:
+    """Return this process and those above it."""
+    found = [os.getpid()]
+    with suppress(OSError, IndexError, ValueError):
+        while found[-1] > 1:
+            with open(f"/proc/{found[-1]}/stat", "rb") as file:
+                found.append(int(file.read().rpartition(b")")[2].split()[1]))
+    return found
+
+
+def _inside(link: str, root: str) -> str:
+    """Return the path that a link of /proc leads to, if at or below `root`; empty for another mount."""
+    with suppress(OSError):
+        path = os.readlink(link)
+        below = path == root or path.startswith(f"{root}/")
+        if below and os.path.samestat(os.stat(link), os.stat(path)):
+            return path
+    return ""
+
+
+def _writes(process: str, number: str) -> bool:
+    with suppress(OSError), open(f"/proc/{process}/fdinfo/{number}", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("flags:"):
+                return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    return False
+
+
+def check_links(home: str) -> None:
+    """Refuse a relative link that leads out of a folder: from the folder's new place it leads elsewhere."""
+    for name, seen in scan(home).items():
+        if name and stat.S_ISLNK(seen[0]):
+            target = os.readlink(at(home, name))
+            path = os.path.normpath(os.path.join(os.path.dirname(name), target))
+            if not os.path.isabs(target) and path.split("/")[0] == "..":
+                raise Problem(
+                    f"{at(home, name)}: leads out of {home} by a relative path: make it absolute, "
+                    "or use `run`"
+                )
+
+
 def started() -> bool:
     """Return whether all copies are made, so that a program may have changed them."""
     return all(os.path.exists(state(place, "started")) for _, place, *_ in MOVES)
 
 
-def stage_in() -> None:
+def stage_in(linked: bool) -> None:
+    """Copy in. `linked`: a link will stand in for each home, not a mount."""
     if started():
         where = MOVES[0][1] if MOVES else ""
         raise Problem(
             f"{where}: holds what an interrupted run left: `out` brings it back, `discard` removes it"
         )
+    for home, *_ in MOVES:
+        if problem := users_of(home, linked):
+            raise Problem(f"{home}: {problem}")
+        if linked:
+            check_links(home)
     for home, place, *_ in MOVES:
         if not ours(home, place):
             clean(place)
@@ -607,6 +678,9 @@ def stage_in() -> None:
 def stage_out() -> int:
     """Bring back what changed; return 1 where a copy is gone."""
     code = 0
+    for home, place, *_ in MOVES:
+        if ours(home, place) and (problem := users_of(place, linked=True)):
+            raise Problem(f"{home}: {problem}")
     for home, place, folder, _, brings_out in MOVES:
         if ours(home, place):
             lost = not os.path.exists(state(place, "started"))
@@ -666,7 +740,7 @@ def run(argv: Sequence[str]) -> int:
             os.makedirs(home, exist_ok=True)
         if os.path.lexists(home):
             binds.append((place, os.path.realpath(home)))
-    stage_in()
+    stage_in(linked=False)
     binds = [(place, home) for place, home in binds if os.path.lexists(place)]
     signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to the program; we bring back
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -706,7 +780,7 @@ def main(words: Sequence[str]) -> int:
                 return run(words[2:] if words[1] == "--" else words[1:])
             if verb == "in":
                 if not started():
-                    stage_in()
+                    stage_in(linked=True)
                 link()
                 return 0
             if verb == "out":
