@@ -178,7 +178,7 @@ def test_a_run_cut_by_time(task: Callable[..., Task], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "transfer", "says"),
     [
-        ("write_n1", 256 * KIB, "took 5 ms, which fio cannot time"),
+        ("write_n1", 256 * KIB, "took 5 ms which fio cannot time"),
         ("err_nospace", 256 * KIB, "fio: File too large"),
         ("write_n2_nogroup", 256 * KIB, "has 2 results"),
         ("create_only_n1", 256 * KIB, "moved 0 of"),

@@ -85,7 +85,7 @@ def test_numbers_in_the_page_are_hand_computed_ones(build_page):
     # The median of 100, 200, 300; three values cover it with 75 %; sd 100 over mean 200.
     assert row["Median"] == "200 MiB/s"
     assert row["Interval"] == "100–300 MiB/s (75 %)"
-    assert (row["n"], row["Varies"], row["p50"], row["p99"]) == ("3", "50 %", "1 ms", "20 ms")
+    assert (row["n"], row["CV"], row["p50"], row["p99"]) == ("3", "50 %", "1 ms", "20 ms")
     with (built.path.parent / "tables" / "numbers.csv").open(encoding="utf-8") as file:
         (stored,) = csv.DictReader(file)
     assert float(stored["median"]) == 200 * MIB
@@ -216,13 +216,13 @@ def test_the_points_of_a_sample_are_counted_not_listed(build_page):
     # The two of the named workload, under their numbers in the file.
     assert [row["Workload"] for row in shown] == ["Write", "Write"]
     assert all(rows[row["No."]]["workload"] == "scientific" for row in shown)
-    assert f"{2 * len(points)} numbers of designed samples" in made.page.text
+    assert f"{2 * len(points)} results of designed samples" in made.page.text
     # The verdict, the workload, and the pair of storages.
     assert len(list((made.path.parent / "figures").glob("*.svg"))) == 3
     ids = made.page.ids
     assert [v for t, n, v in made.page.attributes if n == "href" and v[0] == "#" and v[1:] not in ids] == []
     # A check counts them too, and links to the one that the page has.
-    assert f"{1 + len(points)} of {len(rows)} numbers (memory-storage)" in re.sub(
+    assert f"{1 + len(points)} of {len(rows)} results (memory-storage)" in re.sub(
         r"\s+", " ", made.page.text
     ).replace("( ", "(").replace(" )", ")")
     assert f"{len(points)} of samples" in made.page.text
@@ -237,7 +237,7 @@ def test_a_study_of_samples_alone_has_results(build_page):
         data.data("scaling", name, name, "write", "sequential", 3)
     text = build_page(data, of_study=sampled).page.text
     assert "No run of this study has a result yet" not in text
-    assert "numbers of designed samples (Scaling)" in text
+    assert "results of designed samples (Scaling)" in text
     assert "A simulation has no noise" not in text  # all of no numbers by themselves are simulated
 
 

@@ -177,7 +177,7 @@ def test_the_command_asks_to_be_submitted_again(small: Project) -> None:
     words = ["batch", "--site", "local", "--study", "tiny", "--name", name, "--stamp", "done"]
     stopped = small.tiercel(*words, "--minutes", "0.1")
     assert stopped.returncode == 75
-    assert "submitted again, the batch goes on" in stopped.stderr
+    assert "the next job resumes the batch" in stopped.stderr
     assert not (small.root / "done").exists()
     ended = small.tiercel(*words)
     assert ended.returncode == 0, ended.stderr

@@ -117,7 +117,7 @@ def test_every_record_says_that_it_is_simulated(far: tuple[Project, str]) -> Non
     page = (results / "report" / "index.html").read_text()
     assert "simulated, not measured" in page and "(simulated)</h1>" in page
     assert ">measured</span>" not in page and "<li></li>" not in page
-    assert "local-simulated: simulated by its topology" in said
+    assert "local-simulated: simulated from its topology" in said
     shown = project.tiercel("show", "--site", "local-simulated", "--study", "far", "--json")
     answer = json.loads(shown.stdout)
     assert answer["origin"] == "simulated"
@@ -290,7 +290,7 @@ def test_only_what_the_model_goes_by_makes_other_runs() -> None:
     ("words", "said"),
     [
         (["evaluate", "--simulate", "--site", "lassen-simulated-simulated"], "is simulated already"),
-        (["site", "check", "lassen-simulated"], "nothing of lassen is touched"),
+        (["site", "check", "lassen-simulated"], "a simulated site cannot be checked"),
         (["clean", "--site", "lassen-simulated"], "a simulated site has no scratch folders"),
     ],
 )

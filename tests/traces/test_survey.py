@@ -414,7 +414,7 @@ def test_a_full_disk_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.Mon
         real(self, row)
 
     monkeypatch.setattr(Journal, "add", full)
-    with pytest.raises(UserError, match="No space left on device: what was read is kept"):
+    with pytest.raises(UserError, match="No space left on device"):
         survey(logs, output, jobs=1)
     monkeypatch.setattr(Journal, "add", real)
     names = made(monkeypatch)

@@ -141,7 +141,7 @@ def test_what_is_missing_is_measured_where_tables_were_made_by_hand(project: Pro
     for command in ("collect", "report"):
         assert project.tiercel(command, "--study", "tiny").returncode == 0
     done = project.tiercel("evaluate", "--study", "tiny")
-    assert done.returncode == 0 and "2 runs gave numbers" in done.stdout, done.stderr
+    assert done.returncode == 0 and "2 runs succeeded" in done.stdout, done.stderr
     assert set(store.ids()) == {lost, kept}
 
 

@@ -89,7 +89,7 @@ def test_a_dry_run_may_stand_in_a_profile(project: Project) -> None:
     profile.write_text(text + "dry-run: true\n")
     answer = snakemake(project.root, "local")
     assert answer.returncode == 0, answer.stderr
-    assert "16 runs, 21 at most" in answer.stderr
+    assert "16 runs, at most 21" in answer.stderr
     assert not project.results.exists()
 
 

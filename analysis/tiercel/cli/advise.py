@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 def advise(
     program: Annotated[
         list[str],
-        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it."),
+        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="Program with its arguments, or a trace."),
     ],
     site: Site = "local",
     minutes: Annotated[

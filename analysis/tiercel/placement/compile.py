@@ -267,9 +267,8 @@ class _Compiler:
             return
         self._settle(file, letter, flags, failed)
         other = self._file(row.target) if isinstance(row.target, str) else None
-        if other is not None and letter == "W":
-            self._read(stream, row, other, self._offset(stream, other, None))
-            other = None
+        if letter == "W":
+            other = None  # of a copy: reading its source is an event of its own
         offset = self._offset(stream, file, row.offset)
         if letter == "R":
             self._read(stream, row, file, offset)
