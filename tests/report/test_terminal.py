@@ -84,9 +84,9 @@ def test_other_causes_of_failures_are_told_or_counted(tmp_path):
 def test_workloads_of_one_name_are_told_apart(tmp_path):
     """Each one was called "default", and only the first row of all said what was measured."""
     data = Synthetic(repetitions=1, processes=(1,), storages=("nvme",))
-    for experiment in ("imagenet", "cosmoflow"):
+    for experiment in ("training", "scaling"):
         data.add(experiment, "default", "Default", "nvme", 1, 0, "a", [], operation="train",
                  samples_per_second=100.0)  # fmt: skip
     rows = [line.split() for line in printed(data, tmp_path, io.StringIO()).splitlines()]
-    assert ["imagenet", "default"] in rows and ["cosmoflow", "default"] in rows
+    assert ["training", "default"] in rows and ["scaling", "default"] in rows
     assert len([row for row in rows if row[:3] == ["first", "epoch", "nvme"]]) == 2

@@ -151,7 +151,7 @@ def test_it_shows_itself_anew_where_the_reader_was(live, tmp_path):
     assert seen["chosen"] and seen["words"] == "write" and seen["far"]
 
 
-def test_sides_without_a_round_in_common_are_not_compared(tmp_path):
+def test_sides_without_a_round_in_common_decide_nothing(tmp_path):
     """The first rounds failed on one side, the later ones on the other: the report ended in a traceback."""
     data = Synthetic(storages=("nvme", "shm"), processes=(1,))
     for storage, rounds in (("nvme", (0, 1, 2)), ("shm", (3, 4))):
@@ -162,5 +162,5 @@ def test_sides_without_a_round_in_common_are_not_compared(tmp_path):
             )  # fmt: skip
     results = Results(study(), *data.frames(), FLAGS)
     assert len(results.numbers) == 2
-    assert not results.comparisons
+    assert [(r["outcome"], r["rule"]) for r in results.comparisons] == [("no power", "not in turn")]
     assert build(data.write(tmp_path), site(), study(), FLAGS).is_file()

@@ -92,7 +92,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const text = lines.map((line) => line.join(",")).join("\r\n");
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
-    link.download = `${table.caption.firstElementChild.textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-")}.csv`;
+    link.download = `${(table.caption.firstElementChild ?? table.caption).textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-")}.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
