@@ -19,8 +19,8 @@ from ..conftest import Project
 
 #: A name that goes breaks somebody's notebook; one that comes is for good.
 PUBLIC = [
-    "Advice", "Comparison", "IOFrame", "Results", "UserError", "advise", "compare", "evaluate", "results", "sites",
-    "studies", "trace",
+    "Advice", "Comparison", "IOFrame", "Results", "UserError", "advise", "compare", "evaluate", "results",
+    "sites", "studies", "trace",
 ]  # fmt: skip
 
 OF_RESULTS = {
