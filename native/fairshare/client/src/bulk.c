@@ -42,7 +42,8 @@ static ssize_t in_order(struct description *d, bool write, char *buffer, size_t 
             return -1;
         }
         done += (size_t)result;
-        if (write) d->position = (off_t)c.reply.value;
+        // Only an append learns here where it ended; the caller owns every other position.
+        if (write && d->flags & O_APPEND) d->position = (off_t)c.reply.value;
         if (size == 0 || (size_t)result < now) break;
     }
     return (ssize_t)done;
