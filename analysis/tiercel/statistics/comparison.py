@@ -17,11 +17,9 @@ from scipy import special
 from tiercel.statistics.model import ALPHA, POWER, holm
 from tiercel.statistics.noise import Floor
 from tiercel.statistics.summary import Values, finite
-from tiercel.statistics.verdict import POWERLESS, Outcome, Rule, Verdict
+from tiercel.statistics.verdict import MINIMUM, POWERLESS, Outcome, Rule, Verdict
 
 Sample = Iterable[Any]
-#: Repetitions of a side from which a difference is claimed: fewer show no variance.
-LEAST = 3
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def _judged(v: Verdict, floor: Floor) -> Verdict:
     power = Outcome.NOT_DECIDED if floor.known and v.detectable <= POWERLESS else Outcome.NO_POWER
     if not floor.known:
         return replace(v, outcome=power, rule=Rule.NO_REPLICATE)
-    if min(v.n_a, v.n_b) < LEAST:
+    if min(v.n_a, v.n_b) < MINIMUM:
         return replace(v, outcome=power, rule=Rule.FEW_REPETITIONS)
     if v.p >= ALPHA:
         return replace(v, outcome=power, rule=Rule.REPETITIONS)
