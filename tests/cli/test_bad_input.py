@@ -297,7 +297,7 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["dl", "run", "nowhere"], ["dl", "run", "/nowhere.yaml"], ["dl", "generate", "nowhere"],
         ["dl", "run", "cosmoflow", "--scale", "-1"], ["dl", "run", "cosmoflow", "--scale", "nan"],
         ["dl", "run", "cosmoflow", "--set", "no.such.key=1"], ["dl", "run", "cosmoflow", "--set", "x"],
-        ["cache", "run"], ["cache", "drop", "--storage", "/nowhere"], ["cache", "fuzz", "--cases", "-1"],
+        ["cache", "run"], ["cache", "drop", "--storage", "/nowhere"],
         ["share", "status", "--socket", "/nowhere/s"],
         ["share", "ticket"], ["share", "simulate", "--policy", "unfair"],
         ["trace", "survey", "/nowhere"], ["trace", "survey", "/etc/hostname"],

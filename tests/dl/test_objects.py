@@ -284,7 +284,7 @@ def test_a_workload_file_of_dlio_runs_where_it_says(gateway: Gateway, tmp_path: 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["dataset"] == "s3://data/dlio"
-    # Its storage_options are of DLIO's main branch, which reads the files in sorted order whatever a file asks.
+    # Its storage_options are of DLIO's main branch, which reads files in sorted order in every case.
     assert set(found["without_effect"]) == {
         "storage.storage_options.access_key_id", "storage.storage_options.secret_access_key",
         "reader.file_shuffle", "reader.sample_shuffle",

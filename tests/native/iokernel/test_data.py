@@ -38,7 +38,7 @@ def written(iokernel, words, files=("f",)):
 def test_no_block_repeats_and_none_compresses(iokernel, words):
     found = written(iokernel, words)
     assert len(set(found)) == len(found)
-    # In random order two blocks of the file may start close to each other in the buffer: within zlib's window.
+    # In random order two blocks may start close to each other in the buffer, within zlib's window.
     assert compressed(b"".join(found)) > (0.8 if "-z" in words else 0.99)
 
 
