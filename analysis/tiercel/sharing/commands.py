@@ -129,8 +129,7 @@ def serve(
 def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
-        list[str] | None,
-        typer.Option("--socket", help="A server that runs, its path or tcp:HOST:PORT (repeat for several)."),
+        str | None, typer.Option("--socket", help="A server that runs: its path, or tcp:HOST:PORT.")
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
     policy: Policy = "user-fair",
@@ -142,13 +141,10 @@ def run(
     group: Group = None,
     prefix: Prefix = "/fairshare",
     rate: Rate = None,
-    front: Annotated[
-        str | None,
-        typer.Option("--front", help="mount or library (default: the mount where it can be, or what does)."),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say which front end the command gets, and why.")
+    accelerate: Annotated[
+        bool, typer.Option("--accelerate", help="Move large data through shared memory (preload library).")
     ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how the files are mounted.")] = False,
 ) -> None:
     """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
     from tiercel.layers.fairshare.protocol import Job, tcp_address
@@ -159,17 +155,23 @@ def run(
         raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
     if socket and data:
         raise UserError("--socket names a server that runs, --data one of its own: give one of them")
-    if front not in (None, "mount", "library"):
-        raise UserError(f"--front {front}: mount or library")
     arguments = _check(policy, scheduler)
     if rate:
         arguments += ["--rate", str(size_of("--rate", rate))]
     asked = job or size > 1 or priority > 1 or user is not None or group is not None
     ticket = Job(job or f"user-{os.getuid()}", size, priority, user, group) if asked else None
-    servers = tuple(each if tcp_address(each) else Path(each) for each in socket or ())
+    server = None if socket is None else socket if tcp_address(socket) else Path(socket)
     code = run_program(
         Request(
-            as_started(command), prefix, servers, data, tuple(arguments), ticket, bool(job), front, explain
+            as_started(command),
+            prefix,
+            server,
+            data,
+            tuple(arguments),
+            ticket,
+            bool(job),
+            accelerate,
+            explain,
         )
     )
     raise typer.Exit(code if code >= 0 else 128 - code)

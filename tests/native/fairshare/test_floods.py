@@ -75,7 +75,7 @@ def flood(share: Share, code: str) -> Iterator[int]:
     """While BOB does this; what it says it got."""
     head = f"SOCKET = {str(share.server.socket)!r}\n{HEAD}"
     bob = subprocess.Popen(
-        [sys.executable, "-c", as_user(BOB, head + code + "\nsys.stdin.readline()")], text=True,
+        [sys.executable, "-c", as_user(share, BOB, head + code + "\nsys.stdin.readline()")], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert bob.stdout is not None

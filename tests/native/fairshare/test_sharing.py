@@ -12,15 +12,13 @@ from pathlib import Path
 import pytest
 
 from tiercel.layers.fairshare.protocol import Connection, Job
-from tiercel.sharing.jobs import PREFIX, Load, Place, Throughput, run_jobs
+from tiercel.sharing.jobs import Load, Place, Throughput, run_jobs
 
 from .conftest import Share
 
 
 def shares(share: Share, loads: list[Load]) -> dict[str, float]:
-    for load in loads:
-        (share.tree / load.job.name).mkdir(exist_ok=True)
-    place = Place(share.programs.load, Path(PREFIX), share.server.socket, share.programs.library)
+    place = Place(share.programs.load, share.root, share.server.socket, share.programs.library)
     found = {t.job: float(t.between(0.4, loads[0].seconds).sum()) for t in run_jobs(place, loads)}
     return {job: value / sum(found.values()) for job, value in found.items()}
 
@@ -68,9 +66,7 @@ def test_no_more_is_served_than_the_storage_gives(serve: Callable[..., Share]) -
     By the server's own clock: however late this test looks, the bound holds.
     """
     share = serve("--policy", "job-fair", "--parallel", "2", "--rate", str(RATE))
-    for name in ("a", "b"):
-        (share.tree / name).mkdir()
-    place = Place(share.programs.load, Path(PREFIX), share.server.socket, share.programs.library)
+    place = Place(share.programs.load, share.root, share.server.socket, share.programs.library)
     loads = [Load(Job(name), 2, seconds=1.5, size=2 << 20) for name in ("a", "b")]
     seen: list[tuple[float, int]] = []
     with Connection(share.server.socket) as connection:
@@ -135,9 +131,7 @@ def test_servers_that_exchange_tables_are_fair_together(serve: Callable[..., Sha
     one = Job("job1", size=16)
 
     def load(share: Share, loads: list[Load], started: list[Throughput]) -> None:
-        for each in loads:
-            (share.tree / each.job.name).mkdir(exist_ok=True)
-        place = Place(share.programs.load, Path(PREFIX), share.server.socket, share.programs.library)
+        place = Place(share.programs.load, share.root, share.server.socket, share.programs.library)
         started.extend(run_jobs(place, loads))
 
     def of_job_one() -> float:
@@ -160,7 +154,7 @@ def test_servers_that_exchange_tables_are_fair_together(serve: Callable[..., Sha
 
 def test_status_tells_shares(serve: Callable[..., Share]) -> None:
     share = serve("--policy", "size-fair")
-    clients = [share.start(["sh", "-c", f"cat {PREFIX}/x; sleep 2"]) for _ in range(1)]
+    clients = [share.start(["sh", "-c", f"cat {share.root}/x; sleep 2"]) for _ in range(1)]
     for client in clients:
         client.kill()
         client.communicate()
@@ -169,45 +163,3 @@ def test_status_tells_shares(serve: Callable[..., Share]) -> None:
         found = connection.status()
     assert found["policy"] == "size-fair"
     assert all(job["share"] is None or 0 < job["share"] <= 1 for job in found["jobs"])
-
-
-def test_files_are_spread_over_servers(serve: Callable[..., Share], tmp_path: Path) -> None:
-    """A folder below the root lies whole on one server; together they look like one tree."""
-    key = tmp_path / "key"
-    key.touch(mode=0o600)
-    key.write_bytes(os.urandom(32))
-    servers = [serve("--key", str(key)) for _ in range(3)]
-    both = ",".join(str(share.server.socket) for share in servers)
-    names = [f"d{n}" for n in range(60)]
-    code = """
-import shutil
-for n in range(60):
-    os.mkdir(f"{ROOT}/d{n}"); open(f"{ROOT}/d{n}/f", "w").write(str(n))
-    os.rename(f"{ROOT}/d{n}/f", f"{ROOT}/d{n}/g")
-assert sorted(os.listdir(ROOT)) == sorted(f"d{n}" for n in range(60)), os.listdir(ROOT)
-os.chdir(ROOT)
-assert [open(f"d{n}/g").read() for n in range(60)] == [str(n) for n in range(60)]
-root = os.open(ROOT, os.O_RDONLY)
-assert os.stat("d7/g", dir_fd=root).st_size == 1
-moved = 0
-for n in range(30):
-    try: os.rename(f"d{n}", f"e{n}")
-    except OSError as error:
-        assert error.errno == 18  # EXDEV
-        shutil.move(f"d{n}", f"e{n}"); moved += 1
-assert 5 < moved < 30, moved
-assert [open(f"e{n}/g").read() for n in range(30)] == [str(n) for n in range(30)]
-with open("e3/g") as file:
-    import subprocess
-    print(subprocess.run(["cat"], stdin=file, capture_output=True, text=True).stdout)
-assert os.statvfs(ROOT).f_blocks > 2 * os.statvfs(sys.argv[1]).f_blocks
-"""
-    said = servers[0].python(
-        code,
-        str(servers[0].tree),
-        env={**servers[0].environment(Job("j"), both), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert said.strip() == "3"
-    held = [sorted(os.listdir(share.tree)) for share in servers]
-    assert sorted(name for part in held for name in part) == sorted([f"e{n}" for n in range(30)] + names[30:])
-    assert all(len(part) > 5 for part in held), held

@@ -36,16 +36,9 @@ impl Call<'_> {
 
     /// The open file that the request names.
     pub fn handle(&self) -> Result<Arc<Handle>> {
-        use Op::{Allocate, Close, Describe, Fsync, Read, Truncate, Write};
+        use Op::{Allocate, Fsync, Read, Truncate, Write};
         let handle = self.server.handles.get(self.request.handle, self.session)?;
         let op = self.request.op;
-        if handle.object && !matches!(op, Read | Write | Truncate | Fsync | Close | Describe) {
-            return Err(Errno(libc::EPERM));
-        }
-        // The data of a striped file are in its objects; who asks here does not know of them.
-        if handle.inode.layout.get().is_some() && matches!(op, Read | Write | Allocate) {
-            return Err(Errno(libc::EOPNOTSUPP));
-        }
         // Behind what takes long there: it would wait for the file, and keep a worker.
         if matches!(op, Read | Write | Truncate | Allocate | Fsync)
             && !self.alone

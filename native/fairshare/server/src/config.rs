@@ -43,6 +43,7 @@ fairshare-server: shares a folder's storage among jobs by a policy
   --slurm COMMAND       what says how many nodes a Slurm job has, {job} stands for its number; empty: nothing
                         (default: scontrol -o show job {job})
   --mount PATH          also mount the files here, by FUSE
+  --apart               mount them in namespaces of its own, of which the first line printed names a process to join
   --config FILE         more options, one in a line without its dashes, as `policy size-fair`; # begins a comment.
                         Those of the command line win. On SIGHUP (tiercel share reload) policy, scheduler, rate and
                         jobs are read anew; clients stay
@@ -104,6 +105,7 @@ pub struct Config {
     pub slurm: String,
     pub jobs: Makers,
     pub mount: Option<PathBuf>,
+    pub apart: bool,
     pub log: Option<PathBuf>,
     pub metrics: Option<String>,
     /// As they were given, to be read anew.
@@ -204,6 +206,7 @@ impl Config {
             jobs: Makers::Administrator,
             slurm: "scontrol -o show job {job}".into(),
             mount: None,
+            apart: false,
             log: None,
             metrics: None,
             arguments: given,
@@ -219,6 +222,10 @@ impl Config {
                 "--listen" => config.listen = Some(value()?),
                 "--cleartext" => {
                     config.cleartext = true;
+                    continue;
+                }
+                "--apart" => {
+                    config.apart = true;
                     continue;
                 }
                 "--policy" => {

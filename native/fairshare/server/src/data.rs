@@ -3,7 +3,6 @@
 //! ```text
 //! DIR/tree/    the files that clients see, as they see them
 //! DIR/server   the server's number and key, with a checksum
-//! DIR/stripes/ pieces of files that are striped over servers
 //! DIR/lock     held while a server runs here
 //! ```
 
@@ -15,10 +14,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::creds::can_impersonate;
-use crate::errno::Errno;
 use crate::identity::Key;
 use crate::safe;
-use crate::stripes::Stripes;
 
 const KEY_BYTES: usize = 32;
 const RECORD: usize = 8 + KEY_BYTES + 32;
@@ -27,14 +24,13 @@ pub struct DataFolder {
     pub tree: PathBuf,
     pub id: u64,
     pub key: Key,
-    pub stripes: Stripes,
     /// Held, not read: the lock goes with the server.
     pub lock: File,
 }
 
 impl DataFolder {
     /// Open a data folder, or make one. The error is a sentence for the user.
-    pub fn open(folder: &Path, key_file: Option<&Path>, stripe: u32) -> std::result::Result<Self, String> {
+    pub fn open(folder: &Path, key_file: Option<&Path>) -> std::result::Result<Self, String> {
         let what = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let tree = folder.join("tree");
         // Modes are said here, since the server's umask is 0. Nobody else passes through: the files are reached
@@ -86,23 +82,7 @@ impl DataFolder {
             }
             key = Key::new(bytes);
         }
-        let stripes = Stripes::open(folder, key.for_stripes(), stripe).map_err(|Errno(errno)| {
-            let place = folder.join("stripes");
-            if errno == libc::EOPNOTSUPP {
-                return format!(
-                    "{}: --stripe needs a file system with user attributes",
-                    place.display()
-                );
-            }
-            what(&place, std::io::Error::from_raw_os_error(errno))
-        })?;
-        Ok(Self {
-            tree,
-            id,
-            key,
-            stripes,
-            lock,
-        })
+        Ok(Self { tree, id, key, lock })
     }
 }
 

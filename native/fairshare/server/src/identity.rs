@@ -52,11 +52,6 @@ impl Key {
         keyed(&self.0, b"fairshare servers").to_vec()
     }
 
-    /// The key for what tells servers of striped files who may do what.
-    pub fn for_stripes(&self) -> Vec<u8> {
-        keyed(&self.0, b"fairshare stripes").to_vec()
-    }
-
     /// What the holder of a ticket must know.
     pub fn secret(&self, ticket: &Ticket) -> [u8; 32] {
         keyed(&self.0, &ticket.to_bytes())
@@ -131,6 +126,11 @@ fn stand_in(map: &str, overflow: &str) -> Option<u32> {
         .filter_map(|line| line.split_whitespace().nth(2)?.parse::<u32>().ok());
     let known: u64 = counts.map(u64::from).sum();
     (known < u64::from(u32::MAX)).then(|| overflow.trim().parse().unwrap_or(USUAL))
+}
+
+/// Whether a user's number stands for all those that this process's user namespace does not know.
+pub fn is_anybody(uid: u32) -> bool {
+    stand_ins().0 == Some(uid)
 }
 
 /// Ask the kernel who is at the other end of a Unix socket.
@@ -310,7 +310,7 @@ mod tests {
         let proof = |ticket: &Ticket| keyed(&key().secret(ticket), &CHALLENGE);
         Hello {
             wants: 0,
-            session: 0,
+            voucher: 0,
             ticket: ticket.map(|ticket| (ticket.clone(), proof(&ticket))),
             nonce: [0; wire::NONCE_BYTES],
         }

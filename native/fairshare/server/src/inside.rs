@@ -1,4 +1,4 @@
-//! Requests that begin inside the server: those of the FUSE mount. They go through the same scheduler, with
+//! Requests that begin inside the server: those of its own FUSE mount. They go through the same scheduler, with
 //! an identity that the kernel vouches for.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wire::Request;
 
+use crate::caches;
 use crate::creds::Creds;
 use crate::identity::local_job;
 use crate::outcome::{Outcome, Then};
@@ -51,6 +52,50 @@ struct Known {
     /// Whose processes have others by now, until their requests are answered.
     former: Vec<Arc<Session>>,
     looked: Option<Instant>,
+}
+
+/// What a mount shows: the files of the server in this process, or of one at the end of a connection (`link`).
+pub trait Files: Send + Sync {
+    /// Carry out a request in the name of a process; `payload` is what follows it on the wire. `then` is called once, by
+    /// any thread.
+    fn ask(&self, by: Process, request: Request, payload: Vec<u8>, then: Then);
+
+    fn close(&self, handle: u64);
+
+    /// The socket by which programs on this machine reach the server themselves; empty where there is none.
+    fn socket(&self) -> Vec<u8>;
+}
+
+/// The files of this process's server.
+pub struct Inside {
+    server: Arc<Server>,
+    insiders: Insiders,
+}
+
+impl Inside {
+    pub fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            insiders: Insiders::default(),
+        }
+    }
+}
+
+impl Files for Inside {
+    fn ask(&self, by: Process, request: Request, payload: Vec<u8>, then: Then) {
+        let session = self.insiders.session(&self.server, by);
+        self.server.submit(session, request, payload, then);
+    }
+
+    fn close(&self, handle: u64) {
+        self.server.handles.remove(handle);
+    }
+
+    fn socket(&self) -> Vec<u8> {
+        let path = &self.server.door.path;
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        whole.into_os_string().into_encoded_bytes()
+    }
 }
 
 #[derive(Default)]
@@ -124,7 +169,12 @@ impl Insiders {
             gid,
             groups: groups_of(uid, gid, pid),
         };
-        let described = local_job(&creds, pid as i32, &server.slurm);
+        let local = local_job(&creds, pid as i32, &server.slurm);
+        let described = match server.members.job_of(uid, pid) {
+            // A ticket may say more of the same Slurm job, never put the process into another.
+            Some(member) if member.name == local.name || !local.name.starts_with("slurm-") => member,
+            _ => local,
+        };
         if let Some(insider) = known.sessions.get_mut(&(uid, gid, pid)) {
             let session = &insider.session;
             if session.creds == creds && session.entry.name == described.name {
@@ -134,11 +184,13 @@ impl Insiders {
         }
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&described);
-        server
-            .log
-            .joined(json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name}));
+        server.log.joined(
+            json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name,
+                "size": described.job.size, "user": described.job.user}),
+        );
         let session = Arc::new(Session {
             inside: true,
+            cache: Some(caches::OWN),
             ..Session::new(id, creds, described.job.id, entry)
         });
         known.put((uid, gid, pid), &session, now);
@@ -184,14 +236,16 @@ impl Server {
             return then(&Outcome::of(-i64::from(libc::ENOMEM)), &[]);
         }
         let held = held.flatten();
-        self.enqueue(
-            job,
-            vec![Pending {
-                session,
-                request,
-                place: Place::Inside { payload, then, held },
-            }],
-        );
+        let pending = Pending {
+            session,
+            request,
+            place: Place::Inside { payload, then, held },
+        };
+        if pending.is_unlock() {
+            self.serve(pending);
+            return;
+        }
+        self.enqueue(job, vec![pending]);
         if self.arrivals.came() {
             self.nudge();
         }

@@ -112,7 +112,7 @@ mod tests {
             "1",
         ];
         let config = Config::parse(arguments.map(str::to_owned)).unwrap();
-        let data = DataFolder::open(&config.data, None, 0).unwrap();
+        let data = DataFolder::open(&config.data, None).unwrap();
         let door = Door::open(config.socket.as_deref(), &config.data).unwrap();
         let server = crate::start(config, data, door, Log::open(None).unwrap()).unwrap();
         let described = Described::new(1, "one", Job::new, Proof::Kernel);

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use crate::budget::{Budget, Held};
 use crate::copy::{copy, copy_away};
@@ -39,8 +39,6 @@ const READY: u8 = 3;
 pub type FileId = (u64, u64);
 
 pub struct Inode {
-    /// Of a striped file, whose data are elsewhere.
-    pub layout: OnceLock<wire::Layout>,
     /// Set where mapping is impossible: no permission, an odd file system, a fault.
     hopeless: AtomicBool,
     /// Something that takes long is done to it, apart from the workers.
@@ -109,7 +107,6 @@ impl Inodes {
             table.retain(|_, inode| inode.strong_count() > 0);
         }
         let inode = Arc::new(Inode {
-            layout: OnceLock::new(),
             hopeless: AtomicBool::new(false),
             worked_on: AtomicBool::new(false),
             mapping: RwLock::default(),

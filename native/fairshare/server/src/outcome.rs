@@ -1,10 +1,6 @@
 //! What a request came to: from who carried it out to who asked.
 
-use std::os::fd::RawFd;
-
 use wire::Reply;
-
-use crate::connection::Passed;
 
 /// Gets the outcome, and the bytes of the reply's data.
 pub type Then = Box<dyn FnOnce(&Outcome, &[u8]) + Send>;
@@ -15,12 +11,10 @@ pub struct Outcome {
     pub result: i64,
     pub value: u64,
     pub data: usize,
-    /// For the client: its end of a new handle.
-    pub descriptor: Option<Passed>,
-    /// For the server: the end to watch, and the handle that goes with it.
-    pub watch: Option<(RawFd, u64)>,
     /// The number of the file whose data were changed.
     pub changed: Option<u64>,
+    /// Whether that was at another place than was asked for.
+    pub elsewhere: bool,
     /// Whether a worker waited for a device.
     pub waited: bool,
 }

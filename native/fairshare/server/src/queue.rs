@@ -19,7 +19,6 @@ use crate::session::Session;
 /// Where a request came from and its answer goes.
 pub enum Place {
     Slot {
-        connection: Arc<Connection>,
         slot: usize,
     },
     Frame {
@@ -41,6 +40,17 @@ pub struct Pending {
     pub session: Arc<Session>,
     pub request: Request,
     pub place: Place,
+}
+
+impl Pending {
+    /// What gives a lock up is carried out at once: whoever closed a file before another one asks for the lock has given it
+    /// up by then. It moves nothing and waits for nothing.
+    pub fn is_unlock(&self) -> bool {
+        let request = &self.request;
+        request.op == Op::Lock
+            && request.flags & wire::flags::SET != 0
+            && request.mode as i32 == libc::F_UNLCK
+    }
 }
 
 /// What a free worker gets.

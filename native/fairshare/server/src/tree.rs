@@ -114,16 +114,6 @@ impl Tree {
         })
     }
 
-    /// What a spot's name says now, without following a link.
-    pub fn locate_in(&self, spot: &Spot) -> Result<OwnedFd> {
-        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: a C string and an open descriptor; the new one is ours.
-        unsafe {
-            let fd = check(libc::openat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags))?;
-            Ok(OwnedFd::from_raw_fd(fd))
-        }
-    }
-
     /// The path of an open descriptor now, from the root of the tree, beginning with a slash.
     pub fn path_of(&self, fd: RawFd) -> Result<Vec<u8>> {
         let place = place_of(fd)?;

@@ -38,6 +38,24 @@ record! {
     reserved: u64,
 }
 
+pub const HELD_LOCK_BYTES: usize = 24;
+
+record! {
+    /// A lock that is in the way of another: its first and last byte, and the process that has it.
+    #[derive(Default)]
+    HeldLock, HELD_LOCK_BYTES;
+    start: u64,
+    end: u64,
+    pid: u32,
+}
+
+impl HeldLock {
+    /// Read what `to_bytes` wrote; zeros where bytes are missing.
+    pub fn parse(bytes: &[u8]) -> Self {
+        Self::take(&whole(bytes))
+    }
+}
+
 /// The first `N` of these bytes; zeros where some are missing.
 fn whole<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut whole = [0; N];

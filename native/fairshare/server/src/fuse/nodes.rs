@@ -130,11 +130,6 @@ impl Nodes {
         }
     }
 
-    /// Whether the kernel may have data of it: it keeps none of what nobody has open or mapped.
-    pub fn is_open(&self, ino: u64) -> bool {
-        self.state().nodes.get(&ino).is_some_and(|node| node.opens > 0)
-    }
-
     /// There was no descriptor for a lookup: somebody's part is smaller than what the kernel remembers for him.
     pub fn none_left(&self) {
         self.state().full = true;

@@ -8,7 +8,6 @@ use wire::{mask, Attributes, Statfs};
 use crate::call::{Call, Target};
 use crate::errno::{check, Errno, Result};
 use crate::outcome::Outcome;
-use crate::stripes::is_striped;
 use crate::tree::{proc_path, stat_of};
 
 /// Attributes for the wire. The time of birth comes from statx, where the file system has it.
@@ -30,17 +29,10 @@ pub fn attributes_of(stat: &libc::stat, fd: RawFd) -> Attributes {
             (0, 0)
         }
     };
-    // What a striped file's home server has is all hole; programs must not take the file for one.
-    let hollow = stat.st_mode & libc::S_IFMT == libc::S_IFREG && stat.st_blocks * 512 < stat.st_size;
-    let blocks = if hollow && is_striped(fd) {
-        (stat.st_size as u64).div_ceil(512)
-    } else {
-        stat.st_blocks as u64
-    };
     Attributes {
         ino: stat.st_ino,
         size: stat.st_size as u64,
-        blocks,
+        blocks: stat.st_blocks as u64,
         nlink: stat.st_nlink,
         mode: stat.st_mode,
         uid: stat.st_uid,

@@ -4,9 +4,8 @@ use std::os::fd::AsRawFd;
 
 use crate::call::{Call, Target};
 use crate::errno::{check, check_size, Errno, Result};
-use crate::ops::stripes;
 use crate::outcome::Outcome;
-use crate::tree::{allocated, c_string, proc_path, stat_of, Spot};
+use crate::tree::{allocated, c_string, proc_path, Spot};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
     let spot = new_spot(call)?;
@@ -42,17 +41,9 @@ pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
     call.will_move(freed(&spot))?;
-    let last = if flags == 0 {
-        stripes::last_name(call, &spot)?
-    } else {
-        None
-    };
     // SAFETY: a C string and an open descriptor.
     check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
-    match last {
-        Some(last) => stripes::bury(call, &last.layout),
-        None => Ok(Outcome::default()),
-    }
+    Ok(Outcome::default())
 }
 
 pub fn rename(call: &Call<'_>) -> Result<Outcome> {
@@ -64,11 +55,6 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
     }
     let replaces = flags & libc::RENAME_EXCHANGE == 0;
     call.will_move(if replaces { freed(&to) } else { 0 })?;
-    let last = if replaces {
-        stripes::last_name(call, &to)?
-    } else {
-        None
-    };
     // SAFETY: C strings and open descriptors.
     let result = unsafe {
         libc::syscall(
@@ -81,16 +67,7 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         )
     };
     check(result as libc::c_int)?;
-    let Some(last) = last else {
-        return Ok(Outcome::default());
-    };
-    // A file that is renamed to itself stays.
-    let now = call.server.tree.locate_in(&to)?;
-    let stat = stat_of(now.as_raw_fd())?;
-    if (stat.st_dev, stat.st_ino) == last.file {
-        return Ok(Outcome::default());
-    }
-    stripes::bury(call, &last.layout)
+    Ok(Outcome::default())
 }
 
 pub fn link(call: &Call<'_>) -> Result<Outcome> {
@@ -106,10 +83,6 @@ pub fn link(call: &Call<'_>) -> Result<Outcome> {
     if to.name.as_bytes().ends_with(b"/") {
         return Err(Errno(libc::ENOENT));
     }
-    let shared = &call.server.stripes;
-    let _name = shared
-        .active
-        .then(|| shared.births.read().expect("no panics under this lock"));
     let path = proc_path(source.fd());
     // Through /proc the kernel links exactly the file that was found, inside the tree.
     // SAFETY: C strings and open descriptors.
@@ -147,17 +120,6 @@ pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
         other => other?,
     };
     call.give(&text[..length])
-}
-
-/// The path without links and dots, as realpath gives it.
-pub fn resolve(call: &Call<'_>) -> Result<Outcome> {
-    let path = if call.request.path_len == 0 {
-        call.server.tree.path_of(call.handle()?.fd())?
-    } else {
-        let found = call.server.tree.locate(&call.path()?, true)?;
-        call.server.tree.path_of(found.as_raw_fd())?
-    };
-    call.give(&path)
 }
 
 /// A spot for a name that is to be made. The root is there.

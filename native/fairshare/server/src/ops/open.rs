@@ -1,14 +1,13 @@
 //! Open and close: handles come and go.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use crate::call::Call;
-use crate::connection::Passed;
 use crate::errno::{Errno, Result};
-use crate::handles::{Opened, FOR_A_HANDLE, KERNEL};
-use crate::ops::{data, stripes};
+use crate::handles::Opened;
+use crate::ops::attributes::attributes_of;
+use crate::ops::data;
 use crate::outcome::Outcome;
 use crate::tree::stat_of;
 use crate::tree::Route;
@@ -28,7 +27,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     if asked & libc::O_TMPFILE == libc::O_TMPFILE {
         return Err(Errno(libc::EOPNOTSUPP));
     }
-    let held = call.take_descriptors(if call.session.local { FOR_A_HANDLE } else { 1 })?;
+    let held = call.take_descriptors(1)?;
     let by_handle = call.request.path_len == 0;
     let path = if by_handle {
         Route {
@@ -49,17 +48,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         // Without O_NONBLOCK a FIFO would stop the worker; O_TRUNC comes below, under the inode's lock.
         let flags = asked & PASSED | libc::O_NONBLOCK | libc::O_NOCTTY;
         let truncate = asked & libc::O_TRUNC != 0;
-        let file = match stripes::wanted(call)? {
-            Some(servers) => stripes::make_or_open(call, &path, flags, &servers)?,
-            None => {
-                let shared = &call.server.stripes;
-                let _whole = shared
-                    .active
-                    .then(|| shared.births.read().expect("no panics under this lock"));
-                tree.resolve(&path, flags, call.request.mode)?
-            }
-        };
-        (file, truncate)
+        (tree.resolve(&path, flags, call.request.mode)?, truncate)
     };
     let stat = stat_of(file.as_raw_fd())?;
     let kind = stat.st_mode & libc::S_IFMT;
@@ -68,18 +57,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
     }
     let id_of_file = (stat.st_dev, stat.st_ino);
     let inode = call.server.inodes.get(id_of_file);
-    let mut layout = None;
-    if kind == libc::S_IFREG {
-        layout = call.server.stripes.layout(file.as_raw_fd(), stat.st_ino)?;
-    }
-    if let Some(layout) = &layout {
-        if call.session.inside && asked & libc::O_PATH == 0 {
-            return Err(Errno(libc::EOPNOTSUPP)); // the mount does not reach the other servers
-        }
-        let _ = inode.layout.set(layout.clone());
-    }
-    // A striped file is emptied by the client, at all its servers.
-    if truncate && kind == libc::S_IFREG && layout.is_none() {
+    if truncate && kind == libc::S_IFREG {
         // Opened anew where it is not open for writing, so that the kernel checks that right too.
         let again: Option<OwnedFd> = match asked & libc::O_ACCMODE {
             libc::O_RDONLY if by_handle => Some(call.reopen(libc::O_WRONLY)?),
@@ -90,76 +68,44 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         data::cut(call, &inode, fd, 0)?;
     }
     let stat = stat_of(file.as_raw_fd())?;
-    let described = stripes::describe(call, &stat, file.as_raw_fd(), asked, layout.as_ref());
-    let data = call.area.fill(&described)?;
+    let data = call
+        .area
+        .fill(&attributes_of(&stat, file.as_raw_fd()).to_bytes())?;
     let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
     let opened = Opened {
         file,
         flags: asked & kept,
-        uid: if call.session.inside {
-            KERNEL
-        } else {
-            call.session.creds.uid
-        },
+        uid: call.session.creds.uid,
         directory: kind == libc::S_IFDIR,
         id_of_file,
         inode,
         entry: Arc::clone(&call.session.entry),
-        object: false,
         held,
     };
-    let mut outcome = Outcome {
+    let handle = call.server.handles.add(opened, call.session)?;
+    Ok(Outcome {
+        value: handle.id,
         data,
         changed: truncate.then_some(id_of_file.1),
         ..Outcome::default()
-    };
-    if call.session.local {
-        let on_its_way = call.take_descriptors(1)?;
-        let (handle, theirs, watched) = call.server.handles.add_local(opened, call.server.id)?;
-        outcome.value = handle.id;
-        outcome.descriptor = Some(Passed::new(theirs, on_its_way));
-        outcome.watch = Some((watched, handle.id));
-    } else {
-        outcome.value = call.server.handles.add_remote(opened, call.session.id)?.id;
-    }
-    Ok(outcome)
-}
-
-/// A hint of the last holder, so that what the handle held is free when close returns.
-pub fn close(call: &Call<'_>) -> Result<Outcome> {
-    let handle = call.handle()?;
-    // All of a range at once: that leaves no pieces, and cannot fail.
-    let _ = call
-        .server
-        .records
-        .unset(handle.id_of_file, call.session.id, 0, u64::MAX);
-    call.server
-        .handles
-        .release(&handle, call.session.id, call.request.mode == 0);
-    Ok(Outcome::default())
-}
-
-pub fn describe(call: &Call<'_>) -> Result<Outcome> {
-    let handle = call.handle()?;
-    call.server.handles.claim(&handle, call.session.id);
-    if handle.object {
-        call.session.objects.store(true, Ordering::SeqCst);
-    }
-    let stat = stat_of(handle.fd())?;
-    let described = stripes::describe(
-        call,
-        &stat,
-        handle.fd(),
-        handle.flags(),
-        handle.inode.layout.get(),
-    );
-    Ok(Outcome {
-        value: handle.flags() as u32 as u64,
-        ..call.tell(&described)?
     })
 }
 
-pub fn set_flags(call: &Call<'_>) -> Result<Outcome> {
-    call.handle()?.set_flags(call.request.flags as i32);
+pub fn close(call: &Call<'_>) -> Result<Outcome> {
+    call.handle()?;
+    call.server.handles.remove(call.request.handle);
     Ok(Outcome::default())
+}
+
+/// A voucher for the process that asks about its open file. Whoever has it from another user reads and writes by the mount.
+pub fn vouch(call: &Call<'_>) -> Result<Outcome> {
+    let handle = call.handle()?;
+    if handle.uid != call.session.creds.uid {
+        return Err(Errno(libc::EACCES));
+    }
+    let (number, secret) = call.server.vouchers.make(call.session)?;
+    Ok(Outcome {
+        value: number,
+        ..call.tell(&[handle.id.to_le_bytes(), secret.to_le_bytes()].concat())?
+    })
 }

@@ -6,7 +6,6 @@ use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::ops::attributes::path_to;
 use crate::outcome::Outcome;
-use crate::stripes::OWN_ATTRIBUTES;
 use crate::tree::c_string;
 
 const LARGEST: usize = 65536;
@@ -16,9 +15,6 @@ fn name(call: &Call<'_>) -> Result<CString> {
     let name = call.second()?;
     if !name.starts_with(b"user.") {
         return Err(Errno(libc::EOPNOTSUPP));
-    }
-    if name.starts_with(OWN_ATTRIBUTES) {
-        return Err(Errno(libc::EPERM));
     }
     c_string(&name)
 }
@@ -70,7 +66,7 @@ pub fn list(call: &Call<'_>) -> Result<Outcome> {
         check_size(unsafe { libc::listxattr(path.as_ptr(), names.as_mut_ptr().cast(), names.len()) })?;
     let shown: Vec<u8> = names[..length]
         .split_inclusive(|&byte| byte == 0)
-        .filter(|name| name.starts_with(b"user.") && !name.starts_with(OWN_ATTRIBUTES))
+        .filter(|name| name.starts_with(b"user."))
         .flatten()
         .copied()
         .collect();

@@ -23,7 +23,7 @@ const SET_XATTR: u32 = 21;
 const OPENS: [u32; 2] = [14, 27];
 const READS: [u32; 2] = [15, 28];
 /// All that the mount is asked; what begins and ends a session is not drawn.
-const KINDS: [u32; 34] = [
+const KINDS: [u32; 37] = [
     LOOKUP,
     FORGET,
     3,
@@ -51,7 +51,10 @@ const KINDS: [u32; 34] = [
     28,
     29,
     30,
+    31,
+    32,
     34,
+    39,
     CREATE,
     FORGET_MANY,
     43,

@@ -85,7 +85,7 @@ impl Attacked {
         let of = |name: &str| folder.join(name).display().to_string();
         let arguments = ["--data", &of("data"), "--socket", &of("socket"), "--slurm", ""];
         let config = Config::parse(arguments.map(str::to_owned)).unwrap();
-        let data = DataFolder::open(&config.data, None, 0).unwrap();
+        let data = DataFolder::open(&config.data, None).unwrap();
         let door = Door::open(config.socket.as_deref(), &config.data).unwrap();
         let log = Log::open(None).unwrap();
         let tree = data.tree.clone();
