@@ -128,18 +128,10 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_mount_that_is_gone_nor_believes_another() {
         let caches = Caches::<()>::default();
-        let waits = |number, mount| {
-            let done: Done = Box::new(|_| ());
-            caches
-                .table()
-                .waiting
-                .insert(number, (mount, Instant::now(), done));
-        };
-        waits(1, 7);
-        waits(2, 8);
-        assert!(caches.dropped(2, 7).is_none());
+        let (_, second) = (caches.tell(7, ()), caches.tell(8, ()));
+        assert!(caches.dropped(second, 7).is_none());
         assert_eq!(caches.gone(7).len(), 1);
-        assert!(caches.dropped(2, 8).is_some());
+        assert!(caches.dropped(second, 8).is_some());
         assert!(caches.table().waiting.is_empty());
     }
 }
