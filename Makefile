@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 SITE ?= local
 STUDY ?= quick
 
-LOCKS := requirements-bootstrap.lock requirements.lock
+LOCKS := requirements/bootstrap.lock requirements/evaluate.lock
 WHEEL_TOOLS := $(VENV)-wheel
 PACKAGES := $(VENV)/.packages
 DEV_PACKAGES := $(VENV)/.dev-packages
@@ -36,10 +36,11 @@ NATIVE_MAKE = $(MAKE) --no-print-directory -s BINDIR="$(abspath $(BIN))" LIBDIR=
 # a fresh container often has no writable HOME: nothing here needs one.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup packages layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-nightly mutation lint style bench attack wheel lock clean distclean
+.PHONY: help setup dev packages profiles layers gateway dlio dlio-torch parallel-hdf5 evaluate plan docs test test-full test-nightly mutation lint style bench attack wheel changelog release notices lock clean distclean
 
 help:
 	@echo 'make setup         environment from the lock file, native parts'
+	@echo 'make dev           setup, and what a change needs: linters, type checker, pytest (CONTRIBUTING.md)'
 	@echo 'make packages      the environment alone: enough to make tables and reports from results'
 	@echo 'make layers        the layers fairshare (needs Rust) and cachevol, where their tools are'
 	@echo 'make dlio          upstream DLIO in an environment of its own; dlio-torch: with a PyTorch that is there'
@@ -48,20 +49,29 @@ help:
 	@echo 'make evaluate      setup, then run study $$STUDY (quick) on site $$SITE (local) and report'
 	@echo 'make plan          what evaluate would run'
 	@echo 'make docs          the documentation as a site: build/docs/index.html (opens offline, with search)'
-	@echo 'make test          lint, type checks, tests'
-	@echo 'make test-nightly  the long tests too'
+	@echo 'make test          lint, type checks, tests: the first tier'
+	@echo 'make test-full     both tiers, as CI does; test-nightly: what takes minutes, too'
 	@echo 'make mutation      do the tests notice changes to what decides? PART=statistics, MUTANTS=all|DIGIT (a tenth each day)'
 	@echo 'make bench         speed of the harness and of the engines, as ratios'
 	@echo 'make attack        the layers, as a second user attacks each for MINUTES (1); a JSON object each; as root'
 	@echo 'make wheel         dist/: a wheel with all native parts inside, for x86-64 Linux, and the sources'
 	@echo 'make lock          resolve the lock files anew'
+	@echo 'make changelog     what the next release says of the changes (changelog.d/)'
+	@echo 'make release       checks, then dist/: wheel, sources, notes; VERSION=X.Y.Z'
+	@echo 'make notices       licences of the crates that fairshare links, from Cargo.lock'
 	@echo 'make clean         remove what was built (results stay); distclean removes .venv too'
 
-setup: $(PACKAGES) $(NATIVE)
+setup: packages $(NATIVE)
+
+dev: setup $(DEV_PACKAGES)
 
 # Enough to read results: no compiler.
-packages: $(PACKAGES)
-	@:
+packages: $(PACKAGES) profiles
+
+# `snakemake --profile NAME` looks for NAME in the folder where it starts, and in folders outside of the checkout.
+profiles:
+	@for site in $(patsubst site-configs/%/config.yaml,%,$(wildcard site-configs/*/config.yaml)); do \
+	  [ -e "$$site" ] || ln -s "site-configs/$$site" "$$site" || exit 2; done
 
 $(PACKAGES): $(LOCKS) pyproject.toml
 	@case $$PWD in *[\"\`\\\$$:]*) echo 'tiercel: no environment can be made in a folder whose path has one of " ` \ $$ : in it:' \
@@ -74,17 +84,17 @@ $(PACKAGES): $(LOCKS) pyproject.toml
 	@echo 'tiercel: making $(VENV) from the lock file'
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo 'tiercel: $(PYTHON) cannot make virtual environments: install its venv module (Debian: python3-venv)' >&2; exit 2; }
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
-	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements/evaluate.lock
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@$(BIN)/python tools/link-duplicates $(VENV)
 	@touch $@
 
 # Dask apart, for its own tests: where xarray finds it, each command that writes a dataset loads it (1 s).
-$(DEV_PACKAGES): requirements-dev.lock requirements-cluster.lock $(PACKAGES)
-	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements-dev.lock
+$(DEV_PACKAGES): requirements/dev.lock requirements/cluster.lock $(PACKAGES)
+	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r requirements/dev.lock
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes --target $(VENV)/cluster \
-	  -r requirements-cluster.lock
+	  -r requirements/cluster.lock
 	@touch $@
 
 $(NATIVE): $(call sources,$(PARTS)) $(PACKAGES)
@@ -160,7 +170,7 @@ style: setup $(DEV_PACKAGES)
 	  $(NATIVE_MAKE)/$$part MPICC="$(MPI_COMPILER)" lint || exit 1; done
 
 # They start thousands of short programs: each would compile anew what it imports.
-test test-nightly: export PYTHONDONTWRITEBYTECODE :=
+test test-full test-nightly: export PYTHONDONTWRITEBYTECODE :=
 
 # Three workers more than cores: while some tests wait for a Slurm, others compute (tests/order.py).
 WORKERS ?= $(shell expr $$(nproc) + 3)
@@ -172,6 +182,9 @@ AND_TYPES = $(TYPES) & types=$$!; passed=0; $(PYTEST) $(1) || passed=$$?; \
   wait $$types || passed=1; cat $(VENV)/types.log; exit $$passed
 
 test: layers style
+	@$(call AND_TYPES,-m 'not nightly and not full')
+
+test-full: layers style
 	@$(call AND_TYPES,-m 'not nightly')
 
 test-nightly: layers style
@@ -181,7 +194,7 @@ test-nightly: layers style
 mutation: setup $(VENV)/.mutation-packages
 	@$(BIN)/python tools/mutation/run.py $(PART) $(if $(MUTANTS),--mutants '$(MUTANTS)')
 
-$(VENV)/.mutation-packages: requirements-mutation.lock $(DEV_PACKAGES)
+$(VENV)/.mutation-packages: requirements/mutation.lock $(DEV_PACKAGES)
 	@$(UV) pip install --quiet --system-certs --python $(BIN)/python --link-mode=copy --require-hashes -r $<
 	@touch $@
 
@@ -193,28 +206,39 @@ MINUTES ?= 1
 attack: setup
 	@$(NATIVE_MAKE)/fairshare install >&2
 	@$(NATIVE_MAKE)/cachevol install >&2
-	@$(BIN)/python -m tiercel.sharing.attack --minutes $(MINUTES)
-	@$(BIN)/python -m tiercel.caching.attack --minutes $(MINUTES)
+	@$(BIN)/python -m tests.attacks.fairshare --minutes $(MINUTES)
+	@$(BIN)/python -m tests.attacks.cachevol --minutes $(MINUTES)
 
 # The wheel holds what setup.py builds; tools/wheel says how old a Linux may be, from the symbols that it needs.
 wheel: $(PACKAGES) $(WHEEL_TOOLS)/.done
 	@tools/wheel dist "$(MPI_COMPILER)"
 
-$(WHEEL_TOOLS)/.done: requirements-wheel.lock | $(PACKAGES)
+$(WHEEL_TOOLS)/.done: requirements/wheel.lock | $(PACKAGES)
 	@$(PYTHON) -m venv --without-pip $(WHEEL_TOOLS)
 	@$(SYNC) --python $(WHEEL_TOOLS)/bin/python $<
 	@touch $@
+
+# The draft says what the next release is without writing anything.
+changelog: $(DEV_PACKAGES)
+	@$(BIN)/towncrier build --draft
+
+# After a change of native/fairshare/Cargo.lock.
+notices:
+	@$(PYTHON) tools/notices cargo
+
+release: setup $(DEV_PACKAGES) $(WHEEL_TOOLS)/.done
+	@PYTHON="$(PYTHON)" tools/release $(VERSION)
 
 COMPILE = $(UV) pip compile --quiet --system-certs --universal --generate-hashes --no-annotate --no-header \
   --python-version 3.11
 
 lock: $(PACKAGES)
-	@$(COMPILE) requirements-bootstrap.in -o requirements-bootstrap.lock
-	@$(COMPILE) --extra evaluate pyproject.toml -o requirements.lock
-	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
-	@$(COMPILE) requirements-cluster.in -c requirements.lock -o requirements-cluster.lock
-	@$(COMPILE) requirements-mutation.in -c requirements-dev.lock -o requirements-mutation.lock
-	@$(COMPILE) requirements-wheel.in -o requirements-wheel.lock
+	@$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.lock
+	@$(COMPILE) --extra evaluate pyproject.toml -o requirements/evaluate.lock
+	@$(COMPILE) --extra evaluate pyproject.toml --group dev -c requirements/evaluate.lock -o requirements/dev.lock
+	@$(COMPILE) requirements/cluster.in -c requirements/evaluate.lock -o requirements/cluster.lock
+	@$(COMPILE) requirements/mutation.in -c requirements/dev.lock -o requirements/mutation.lock
+	@$(COMPILE) requirements/wheel.in -o requirements/wheel.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt workflows/dlio/requirements-tensorflow.in \
 	  -o workflows/dlio/requirements-tensorflow.lock
 	@$(COMPILE) --override workflows/dlio/overrides.txt --override workflows/dlio/overrides-torch.txt \

@@ -37,7 +37,8 @@ from benchmarks.project import make_project
 from tiercel.errors import UserError
 from tiercel.report.data import Results, overall
 from tiercel.results.validity import FLAGS
-from tiercel.statistics.ranking import MARGIN, same
+from tiercel.statistics.ranking import same
+from tiercel.statistics.verdict import MARGIN
 from tiercel.study.load import load_study
 
 _CGROUPS = Path("/sys/fs/cgroup/blkio")

@@ -1,26 +1,16 @@
 """Is what a study claims true, and does it claim what is there? `python -m benchmarks.decisions [--json]`.
 
-Simulated studies with a known truth go through the functions that make the report's comparisons: 16 workloads
-(in some cases fewer) on two storages, at two scales, five rounds, with an A/A pair of every workload and
-storage at one of the scales. Counted are
+Simulated studies with a known truth go through the method of a study's comparisons (docs/method.md):
+workloads on two storages, at one or two scales, with a replicate of every workload and storage at one of the
+scales. Counted are
 
-* false claims: of two equal storages one is called better; for each comparison, and for each study
-  (one false claim among its answers spoils it);
-* power: how many of the true differences are claimed, in the right direction (wrong ones count as false);
-* coverage: how often the interval of the ratio holds the true one;
-* the same: how many are said to be the same within 10 % (of storages that differ by more: a false claim).
+* false studies: of two equal storages one is called better, in at least one comparison;
+* power: how many of the true differences are claimed, in the right direction;
+* coverage: how often the interval of the ratio contains the true one;
+* the same: how many are said to be the same within 10 %.
 
-`--real`: real studies, on storages whose truth is known (`benchmarks/blind.py`; root, half an hour), and
-cold reads where it is known what lies behind the client (`benchmarks/behind.py`; a few minutes; `--behind`:
-these alone).
-
-`--looks 3`: each study is measured further twice, as `tiercel evaluate --decide` would, without an end to its
-minutes: what is undecided gets the repetitions that are said to decide it, and is judged again.
-
-Noise models (on the logarithm of a rate): log-normal; Student's t with 3 degrees of freedom; one run in ten
-three times slower; two modes (30 % of the runs 2.7 times faster: a cache that hits); exponential tails to the
-slow side; each with and without variance between placements, the same for all workloads or of every second
-one alone; a drift over the study by half; runs of neighbouring times that are like each other.
+`--real`: real studies, on storages whose truth is known (`benchmarks/blind.py`; root, half an hour), and cold
+reads where it is known what lies behind the client (`benchmarks/behind.py`; minutes; `--behind`: only these).
 """
 
 from __future__ import annotations
@@ -29,8 +19,7 @@ import argparse
 import json
 import math
 import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -42,90 +31,113 @@ import numpy.typing as npt
 from benchmarks.behind import run_behind
 from benchmarks.blind import run_trials
 from tiercel.errors import UserError
-from tiercel.statistics.comparison import Comparison, compare_placed, judge
-from tiercel.statistics.effort import MOST, repetitions_needed
-from tiercel.statistics.kinds import changed, kind
-from tiercel.statistics.looks import share
-from tiercel.statistics.placements import pair_of, shrunk, together
-from tiercel.statistics.ranking import MARGIN, same
-from tiercel.statistics.rounds import common
-from tiercel.statistics.wander import STEADY, level, wander
+from tiercel.statistics.decide import Facts, share, verdicts
+from tiercel.statistics.model import Shape, contrast, fit, stack_drift
+from tiercel.statistics.verdict import Outcome, Verdict
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-WORKLOADS, OPERATIONS, SCALES = 16, 4, 2
+OPERATIONS = 4
+#: Studies that are judged at once.
+TOGETHER = 50
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated. `variation` and `placements` are standard deviations, as parts of the rate."""
+    """What is simulated. `variation` and `layout` are standard deviations, as parts of the rate."""
 
-    noise: str
-    variation: float
-    placements: float = 0.0
+    noise: str = "log-normal"
+    """log-normal; t3: Student's t; slow tenth: one run in ten three times slower; two modes: 30 % of the runs
+    2.7 times faster; slow tail: exponential; unequal: workloads differ in their variation by factors."""
+    variation: float = 0.1
+    layout: float = 0.0
     ratio: float = 1.0
     world: str = "steady"
-    """steady; uneven: every second workload alone differs between placements; scales: placements differ twice
-    as much at the smaller scale; drift: rates fall by half over the study; wave: runs that are near in time
-    are like each other (AR(1) with 0.8 from round to round); load: the same, each storage on its own, by as
-    much as its runs vary (AR(1) with 0.5; load-long: 0.8; load-small: 0.8, by half as much); spikes: one
-    storage alone is ten times slower in one run of seven; kinds: each workload on each
-    storage on its own, by twice as much as its runs vary (0.5); one-kind: only of those of one operation."""
-    workloads: int = WORKLOADS
+    """
+    steady
+    uneven: only every second workload differs between layout sessions
+    rare-slow: one layout session in twenty is twice as slow
+    drift: rates fall by half over the study
+    load: each storage changes on its own as much as its runs vary (AR(1) with 0.5; load-long: 0.8;
+    load-small: 0.8, by half as much)
+    kinds: each workload on each storage does; one-kind: those of one operation
+    spikes: one storage is ten times slower in one run of seven
+    credits-storage, credits-workload: the first rounds on one storage are four times faster, of all
+    workloads or of one
+    """
+    workloads: int = 16
+    scales: int = 1
+    rounds: int = 5
+    differing: int = 0
+    """How many workloads differ by `ratio`; 0: all."""
 
 
-#: Two equal storages.
-EQUAL = [
-    *(Case(noise, variation, placements)
-      for noise in ("log-normal", "t3", "slow tenth", "two modes", "slow tail")
-      for variation, placements in ((0.1, 0.0), (0.1, 0.05), (0.1, 0.2), (0.4, 0.1))),
-    Case("log-normal", 0.05, 0.2, world="uneven"), Case("two modes", 0.05, 0.03),
-    Case("log-normal", 0.1, 0.1, world="scales"), Case("log-normal", 0.05, 0.1, world="scales"),
-    Case("log-normal", 0.1, world="drift"), Case("slow tenth", 0.1, world="drift"),
-    Case("log-normal", 0.1, world="wave"), Case("log-normal", 0.1, 0.05, world="wave"),
-    Case("log-normal", 0.1, world="load"), Case("log-normal", 0.05, world="load"),
-    Case("slow tenth", 0.2, world="load"), Case("log-normal", 0.1, world="load-long"),
-    Case("log-normal", 0.1, world="load-small"), Case("log-normal", 0.1, world="spikes"),
-    Case("log-normal", 0.1, world="kinds"), Case("slow tenth", 0.2, world="kinds"),
-    Case("log-normal", 0.1, world="one-kind"),
-    *(Case("log-normal", 0.1, world="load", workloads=few) for few in (1, 2, 4, 8)),
-]  # fmt: skip
-#: One storage is better. The first three are what is aimed at.
-DIFFERENT = [
-    Case("log-normal", 0.1, ratio=1.25), Case("log-normal", 0.2, ratio=1.5),
-    Case("log-normal", 0.4, ratio=2.0), Case("log-normal", 0.2, ratio=1.25),
-    Case("t3", 0.2, ratio=1.5), Case("slow tenth", 0.2, ratio=2.0),
-    Case("two modes", 0.1, ratio=3.0), Case("slow tail", 0.2, ratio=1.5), Case("log-normal", 0.1, 0.1, 1.5),
-    Case("log-normal", 0.1, ratio=1.25, world="drift"), Case("log-normal", 0.1, ratio=1.25, world="wave"),
-    Case("log-normal", 0.1, ratio=2.0, world="load"), Case("log-normal", 0.1, ratio=2.0, world="kinds"),
-    *(Case("log-normal", 0.1, ratio=1.25, workloads=few) for few in (1, 2, 4, 8)),
-]  # fmt: skip
+def cases() -> Iterator[Case]:
+    yield from equal()
+    yield from different()
+
+
+def equal() -> Iterator[Case]:
+    for rounds in (4, 5):
+        for workloads in (1, 16, 150):
+            for noise in ("log-normal", "t3", "slow tenth", "two modes", "slow tail", "unequal"):
+                yield Case(noise, workloads=workloads, rounds=rounds)
+            yield Case(variation=0.2, workloads=workloads, rounds=rounds)
+            yield Case(world="rare-slow", workloads=workloads, rounds=rounds)
+            yield Case(layout=0.1, workloads=workloads, rounds=rounds)
+    for scales in (1, 2):
+        for workloads in (4, 16):
+            yield Case(variation=0.05, layout=0.2, world="uneven", workloads=workloads, scales=scales)
+            for world in (
+                "drift",
+                "load",
+                "load-long",
+                "load-small",
+                "kinds",
+                "one-kind",
+                "spikes",
+                "rare-slow",
+            ):
+                yield Case(world=world, workloads=workloads, scales=scales)
+        for rounds in (4, 5, 10):
+            for world in ("credits-storage", "credits-workload"):
+                yield Case(world=world, scales=scales, rounds=rounds)
+
+
+def different() -> Iterator[Case]:
+    for rounds in (3, 4, 5):
+        for ratio in (2.0, 4.0):
+            for workloads, differing in ((1, 1), (16, 1), (16, 0), (150, 1)):
+                yield Case("log-normal", 0.2, 0.0, ratio, "steady", workloads, 1, rounds, differing)
+    for noise, variation, ratio in (
+        ("log-normal", 0.1, 1.25), ("log-normal", 0.2, 1.5), ("log-normal", 0.4, 2.0), ("t3", 0.2, 1.5),
+        ("slow tenth", 0.2, 2.0), ("two modes", 0.1, 3.0), ("slow tail", 0.2, 1.5),
+    ):  # fmt: skip
+        yield Case(noise, variation, ratio=ratio, scales=2)
+    yield Case(layout=0.1, ratio=1.5, scales=2)
+    for world in ("load", "kinds"):
+        yield Case(ratio=2.0, world=world, scales=2)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What came of a case, in shares; `claimed`: of the comparisons, in the right direction."""
+    """What came of a case, in shares."""
 
     case: Case
     studies: int
-    claimed: float
+    power: float | None
+    """Of the comparisons that truly differ; None where none does."""
     same: float
-    wrong: float
-    studies_wrong: float
+    false_studies: float
     covered: float
-    rounds: float
-    """Repetitions of a workload, in the mean."""
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description="Simulated studies with a known truth.")
-    parser.add_argument("--studies", type=int, default=200, help="of each case")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--looks", type=int, default=1, help="the study itself is the first")
+    parser.add_argument("--studies", type=int, default=400, help="of each case")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--real", action="store_true", help="real studies instead of simulated ones")
-    parser.add_argument("--behind", action="store_true", help="of the real ones those of cold reads alone")
+    parser.add_argument("--behind", action="store_true", help="of the real ones only those of cold reads")
     parser.add_argument(
         "--folder", type=Path, default=Path("/var/tmp"), help="on a disk: backing files of the cold reads"
     )
@@ -135,22 +147,21 @@ def main(arguments: Sequence[str] = ()) -> int:
     if asked.real or asked.behind:
         return real(None if asked.behind else asked.seed, asked.trials, asked.folder, asked.json)
     with ProcessPoolExecutor(asked.jobs) as pool:
-        work = partial(score, studies=asked.studies, rounds=asked.rounds, looks=asked.looks)
-        scores = list(pool.map(work, [*EQUAL, *DIFFERENT]))
+        scores = list(pool.map(partial(score, studies=asked.studies), cases()))
     if asked.json:
         print(json.dumps([asdict(each) for each in scores]))
         return 0
     print(
-        f"{'noise':11} {'world':9} of varies  placed  ratio  claimed     same    wrong  wrong studies"
-        "  covered  rounds"
+        "noise       world            family scales rounds varies layout ratio differ  power   same"
+        "  false  covered"
     )
     for each in scores:
         c = each.case
+        power = "     -" if each.power is None else f"{each.power:6.1%}"
         print(
-            f"{c.noise:11} {c.world:9} {c.workloads:2} {c.variation:6.0%}  {c.placements:6.0%}"
-            f"  {c.ratio:5.2f}"
-            f"  {each.claimed:7.1%}  {each.same:7.1%}  {each.wrong:7.2%}  {each.studies_wrong:13.1%}"
-            f"  {each.covered:7.1%}  {each.rounds:6.1f}"
+            f"{c.noise:11} {c.world:16} {c.workloads:6} {c.scales:6} {c.rounds:6} {c.variation:6.0%}"
+            f" {c.layout:6.0%} {c.ratio:5.2f} {c.differing or c.workloads:6} {power} {each.same:6.1%}"
+            f" {each.false_studies:6.1%} {each.covered:8.1%}"
         )
     return 0
 
@@ -183,132 +194,89 @@ def real(seed: int | None, most: int | None, folder: Path, as_json: bool) -> int
     return int(any(each.verdict == "wrong" for each in [*seen, *found]))
 
 
-def score(case: Case, studies: int, rounds: int, looks: int = 1) -> Score:
+def score(case: Case, studies: int) -> Score:
     """Simulate and judge studies of one case."""
-    random = np.random.default_rng([int(v * 1000) for v in (case.variation, case.placements, case.ratio)])
-    claimed = alike = wrong = spoilt = covered = ran = 0
-    for _ in range(studies):
-        verdicts, answers, measured = studied(case, rounds, looks, random)
-        right = verdicts.count("higher") if case.ratio > 1 else 0
-        equal = verdicts.count("same") if case.ratio <= MARGIN else 0
-        false = sum(each != "undecided" for each in verdicts) - right - equal
-        claimed, alike, wrong = claimed + right, alike + equal, wrong + false
-        spoilt += bool(false)
-        covered += sum(each.low <= case.ratio <= each.high for each in answers)
-        ran += int(measured.sum())
+    random = np.random.default_rng([case.workloads, case.rounds, int(1000 * case.variation)])
+    differing = case.differing or case.workloads
+    truth = np.where(np.arange(case.workloads) < differing, math.log(case.ratio), 0.0)
+    claimed = alike = false = covered = 0
+    for done in range(0, studies, TOGETHER):
+        count = min(TOGETHER, studies - done)
+        found = judged(simulated(case, count, random))
+        ahead = np.array([(v.outcome is Outcome.BETTER) - (v.outcome is Outcome.WORSE) for v in found])
+        ahead = ahead.reshape(count, case.workloads)
+        right = (ahead != 0) & (ahead == np.sign(truth))
+        claimed += int(right.sum())
+        alike += sum(v.outcome is Outcome.SAME for v in found)
+        false += int(((ahead != 0) & ~right).any(axis=1).sum())
+        ratios = np.tile(np.exp(truth), count)
+        covered += sum(v.low <= ratio <= v.high for v, ratio in zip(found, ratios, strict=True))
     whole = studies * case.workloads
-    return Score(
-        case, studies, claimed / whole, alike / whole, wrong / whole, spoilt / studies, covered / whole,
-        ran / whole,
-    )  # fmt: skip
+    power = None if case.ratio == 1 else claimed / (studies * differing)
+    return Score(case, studies, power, alike / whole, false / studies, float(covered / whole))
 
 
-def studied(
-    case: Case, rounds: int, looks: int, random: np.random.Generator
-) -> tuple[list[str], list[Comparison], Ints]:
-    """Simulate a study and its further looks; return the verdict of each workload, the last look's
-    comparisons, and how many rounds each workload had."""
-    rates = simulated(case, rounds + (looks - 1) * MOST, random)
-    measured: Ints = np.full(case.workloads, rounds)
-    verdicts = ["undecided"] * case.workloads
-    for look in range(looks):
-        answers = judged(rates, rounds, measured, look)
-        left = 0
-        for work, each in enumerate(answers):
-            found = "same" if same(each.columns()) else each.verdict
-            verdicts[work] = found if verdicts[work] == "undecided" else verdicts[work]
-            left += verdicts[work] == "undecided"
-        for work, each in enumerate(answers):
-            if look + 1 < looks and verdicts[work] == "undecided":
-                measured[work] += repetitions_needed(each.parts, left, share(look + 1)) or 0
-    return verdicts, answers, measured
+def judged(logs: Floats) -> list[Verdict]:
+    """Return one answer for each study and workload, over all scales, as `tables.comparisons` does.
+
+    `logs`: study, workload, storage, scale, replicate, round.
+    """
+    studies, workloads = logs.shape[:2]
+    work, storage = (each.reshape(-1) for each in np.indices((workloads, 2)))
+    cells = logs.reshape(studies, 2 * workloads, *logs.shape[3:])
+    made = fit(cells, Shape(storage, work % OPERATIONS, work))
+    first = 2 * np.arange(workloads)
+    found = contrast(made, first, first + 1, [part[..., None] for part in stack_drift(made, 0, 1)])
+    nothing = np.zeros(studies * workloads)
+    families = np.repeat(np.arange(studies), workloads).tolist()
+    return verdicts(found.flat(), Facts(nothing, nothing), families, share(0), minimum=2)
 
 
-def judged(
-    rates: Floats, planned: int | None = None, measured: Ints | None = None, look: int = 0
-) -> list[Comparison]:
-    """Return the answers over all scales, one for each workload: what `tables.comparisons` makes of a table,
-    without the table (tests/statistics/test_placements.py holds the two against each other).
-
-    `measured`: how many of the rounds each workload has; `planned`: how many of them A/A pairs have."""
-    workloads, rounds = len(rates), rates.shape[-1]
-    planned = planned or rounds
-    if measured is None:
-        measured = np.full(workloads, rounds)
-    logs = np.log(rates)
-    seen = np.where(np.arange(rounds) < measured[:, None], 0.0, np.nan)[:, None, None, :]
-    # As plan.paired_scales: each workload's pair on a storage is at one scale, in turn.
-    work, storage = np.indices((workloads, 2))
-    paired = (work + storage) % SCALES
-    twins = np.where(np.arange(rounds) < planned, logs[work, storage, paired, 1], np.nan)
-    ran = np.concatenate([(logs[:, :, :, 0] + seen).reshape(-1, rounds), twins.reshape(-1, rounds)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rounds that nothing ran in
-        shared = common(ran)
-    flat = np.exp(logs - shared)
-    rows = [
-        {"origin": "", "site": "", "study": "", "storage": storage, "layer": "",
-         "pairs": [p for p in [pair_of(*flat[work, storage, (work + storage) % SCALES, :, :planned])] if p]}
-        for work in range(workloads) for storage in range(2)
-    ]  # fmt: skip
-    spread = shrunk(rows)
-    series = np.log(flat)[:, :, :, 0] + seen
-    halves = np.swapaxes(twins - shared, 0, 1)
-    series = np.concatenate([np.swapaxes(series, 0, 1).reshape(2, -1, rounds), halves], axis=1)
-    whole = wander(*(level(mine, np.arange(len(mine))) for mine in series))
-    names = [(work, str(work % OPERATIONS), "") for work in range(workloads)]
-    kinds = zip(names, (kind(one, other) for one, other in logs[:, :, :, 0] + seen), strict=True)
-    of_kind = changed({name: each for name, each in kinds if each})
-    return judge([
-        compare_placed(
-            [(flat[work, 0, scale, 0, :n], flat[work, 1, scale, 0, :n]) for scale in range(SCALES)],
-            together(spread[2 * work], spread[2 * work + 1]),
-            [(rates[work, 0, scale, 0, :n], rates[work, 1, scale, 0, :n]) for scale in range(SCALES)],
-            max(whole, of_kind.get(names[work], STEADY), key=lambda each: each.variance),
-        )
-        for work in range(workloads) for n in [measured[work]]
-    ], share(look))  # fmt: skip
-
-
-def simulated(case: Case, rounds: int, random: np.random.Generator) -> Floats:
-    """Return rates: workload, storage, scale, twin, round."""
-    shape = (case.workloads, 2, SCALES, 2, rounds)
-    placed = random.normal(0.0, 1.0, (*shape[:4], 1)) * _log(case.placements)
+def simulated(case: Case, studies: int, random: np.random.Generator) -> Floats:
+    """Return logarithms of rates: study, workload, storage, scale, replicate, round."""
+    shape = (studies, case.workloads, 2, case.scales, 2, case.rounds)
+    spread = _log(case.variation)
+    placed = random.normal(0.0, 1.0, (*shape[:-1], 1)) * _log(case.layout)
     if case.world == "uneven":
-        placed[::2] = 0.0
-    if case.world == "scales":
-        placed[:, :, :-1] *= 2.0
+        placed[:, ::2] = 0.0
+    if case.world == "rare-slow":
+        placed -= math.log(2) * (random.random(placed.shape) < 0.05)
     logs = _noise(case, shape, random) + placed
     if case.world == "drift":
-        logs += math.log(0.5) * np.linspace(0.0, 1.0, rounds)
+        logs += math.log(0.5) * np.linspace(0.0, 1.0, case.rounds)
     if case.world.startswith("load"):
-        size = _log(case.variation) * (0.5 if case.world == "load-small" else 1.0)
-        logs += _alike(0.5 if case.world == "load" else 0.8, size, (2, rounds), random)[:, None, None]
+        size = spread * (0.5 if case.world == "load-small" else 1.0)
+        logs += _alike(0.5 if case.world == "load" else 0.8, size, (studies, 1, 2, 1, 1, case.rounds), random)
     if case.world == "spikes":
-        logs[:, 0] -= math.log(10) * (random.random(logs[:, 0].shape) < 1 / 7)
+        logs[:, :, 0] -= math.log(10) * (random.random(logs[:, :, 0].shape) < 1 / 7)
     if case.world in ("kinds", "one-kind"):
         hit = slice(None, None, OPERATIONS if case.world == "one-kind" else 1)
-        busy = _alike(0.5, 2 * _log(case.variation), (case.workloads, 2, rounds), random)
-        logs[hit] += busy[hit, :, None, None]
-    logs[:, 0] += math.log(case.ratio)
-    # Workloads differ by orders of magnitude, scales by a factor.
+        busy = _alike(0.5, 2 * spread, (studies, case.workloads, 2, 1, 1, case.rounds), random)
+        logs[:, hit] += busy[:, hit]
+    if case.world.startswith("credits"):
+        until = random.integers(1, case.rounds, (studies, 1, 1, 1, 1))
+        fast = math.log(4) * (np.arange(case.rounds) < until)
+        logs[:, : 1 if case.world == "credits-workload" else None, 0] += fast
+    logs[:, : case.differing or None, 0] += math.log(case.ratio)
     logs += np.linspace(0.0, 10.0, case.workloads)[:, None, None, None, None]
-    logs += np.linspace(0.0, 0.7, SCALES)[None, None, :, None, None]
-    rates: Floats = np.exp(logs)
-    return rates
+    logs += np.linspace(0.0, 0.7, case.scales)[:, None, None]
+    # As plan.paired_scales: the replicate of each workload and storage is at one scale, in turn.
+    work, storage, scale = np.indices(shape[1:4])
+    logs[:, :, :, :, 1][:, (work + storage) % case.scales != scale] = math.nan
+    return np.asarray(logs)
 
 
 def _noise(case: Case, shape: tuple[int, ...], random: np.random.Generator) -> Floats:
     spread = _log(case.variation)
     normal = random.normal(0.0, spread, shape)
-    if case.world == "wave":  # what all runs of a round share goes on into the next one
-        return np.asarray(normal + _alike(0.8, 2 * spread, shape[-1:], random))
     if case.noise == "t3":
         return np.asarray(random.standard_t(3, shape) * spread / math.sqrt(3))
     if case.noise == "slow tenth":
         return np.asarray(normal - math.log(3) * (random.random(shape) < 0.1))
     if case.noise == "two modes":
         return np.asarray(normal + 1.0 * (random.random(shape) < 0.3))
+    if case.noise == "unequal":
+        return np.asarray(normal * np.exp(random.normal(0.0, 0.7, (*shape[:3], 1, 1, 1))))
     return np.asarray(-random.exponential(spread, shape)) if case.noise == "slow tail" else normal
 
 

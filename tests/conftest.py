@@ -16,7 +16,7 @@ from hypothesis import settings
 from tiercel.programs import program
 from tiercel.site.mounts import mount_of, read_mounts
 
-from . import order, processor_time, skipped
+from . import order, processor_time, skipped, tiers
 from .objects import gateway
 from .single_run import equipment, new_run, stack
 from .small_result import measured
@@ -56,7 +56,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield from processor_time.measured(item)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest takes out what -m leaves out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tiers.mark(items)
     items[:] = order.spread(items)
 
 

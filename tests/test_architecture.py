@@ -22,7 +22,6 @@ SUBJECTS = tuple(path.parent.name for path in sorted(PACKAGE.glob("*/subject.py"
 LAYERS = (
     {
         "errors",
-        "attacking",
         "clock",
         "columns",
         "extras",
@@ -30,7 +29,7 @@ LAYERS = (
         "children",
         "units",
         "quantities",
-        "whole",
+        "atomic_file",
         "locked",
         "memory",
         "registry",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def by_name() -> dict[str, Part]:
 def test_every_engine_layer_and_scheduler_is_told_of() -> None:
     found = by_name()
     assert {*engines, *layers, *schedulers} <= found.keys()
+    assert found["Snakemake"].found and found["Snakemake"].needed
     assert found["iokernel"].found and found["iokernel"].needed
     assert all(part.adds and part.get for part in found.values())
     installation = engines.get("iokernel")().find()
@@ -62,13 +64,13 @@ def test_a_program_that_never_answers_is_no_obstacle(tmp_path: Path, monkeypatch
 def test_what_is_needed_and_lacking_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CliRunner()
     done = runner.invoke(app, ["doctor"])
-    assert done.exit_code == 0 and "what is not here is optional" in done.stdout
+    assert done.exit_code == 0 and "the missing ones are optional" in done.stdout
     monkeypatch.setattr(
         doctor, "parts", lambda: [Part("Measuring", "iokernel", "", "reads", "make setup", needed=True)]
     )
     done = runner.invoke(app, ["doctor"])
-    assert done.exit_code == 1 and "needed and not here: iokernel" in done.stdout
-    assert "to get it: make setup" in done.stdout
+    assert done.exit_code == 1 and "required and missing: iokernel" in done.stdout
+    assert "install: make setup" in done.stdout
     done = runner.invoke(app, ["doctor", "--json"])
     said = json.loads(done.stdout)
     assert done.exit_code == 1 and said["parts"][0]["found"] is None
@@ -97,6 +99,17 @@ def test_a_tool_that_is_too_old_is_not_here(tmp_path: Path, monkeypatch: pytest.
     assert found["Go"].found == "" and "go1.19.8 linux/amd64 is too old" in found["Go"].get
     declared = (Path(doctor.__file__).parents[2] / "native" / "fairshare" / "Cargo.toml").read_text()
     assert f'rust-version = "{".".join(map(str, doctor._RUST))}"' in declared
+
+
+def test_an_installation_that_only_reads_names_what_measuring_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install tiercel` without the extra: neither Snakemake nor h5py."""
+    find = importlib.util.find_spec
+    lacking = ("snakemake", "h5py")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in lacking else find(name))
+    found = by_name()
+    assert found["Snakemake"].found == "" and "tiercel[evaluate]" in found["Snakemake"].get
+    assert found["packages of [evaluate]"].found == ""
+    assert "h5py, snakemake" in found["packages of [evaluate]"].get
 
 
 def test_qsub_of_another_scheduler_is_no_cobalt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

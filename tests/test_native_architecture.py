@@ -34,7 +34,7 @@ LAYERS = {
     "iokernel/src": {
         "ground": "clock.h comm.h failure.* histogram.* json.* order.* pattern.* size.* timeseries.* usage.* "
         "version.h",
-        "processes": "job.* layout.* collect.* comm_*.c residency.*",
+        "processes": "job.* layout.* collect.* comm_*.c filesystem.* residency.*",
         "interfaces": "backend*.* hdf5_library.* transfer.* options_*.*",
         "document": "document.*",
         "personalities": "behind.* data.* phase.* reorder.* result.* space.* md*.* steps*.*",

@@ -1,13 +1,14 @@
 # What all rules share: the plan, folders, and how tiercel is called. No rules here.
 import os
 import sys
+from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.project import results_folder, workflow_root
 from tiercel.runs.stamps import AGAIN, stamps_folder
 from tiercel.site.discover import hold
 from tiercel.site.profile import check_named_profile
-from tiercel.workflow import begin, name_user, speak_up, start_over, workflow_plan
+from tiercel.workflow import begin, check_keys, name_user, speak_up, start_over, workflow_plan
 
 SITE = config.get("site", "local")
 STUDY = config.get("study", "quick")
@@ -20,6 +21,7 @@ if workflow.is_main_process and not ALOUD:
 try:
     ROOT = workflow_root()
     if workflow.is_main_process:
+        check_keys(workflow.config_settings.config, Path(workflow.main_snakefile))
         check_named_profile(SITE, sys.argv[1:], ROOT)
     PLAN = workflow_plan(SITE, STUDY, ROOT, make=workflow.is_main_process)
     if workflow.is_main_process:

@@ -10,7 +10,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "Comparison", "IOFrame", "Results", "UserError", "compare", "evaluate", "results", "sites", "studies",
+    "Advice", "Comparison", "IOFrame", "Results", "UserError", "advise", "compare", "evaluate",
+    "results", "sites", "studies",
     "trace",
 ]  # fmt: skip
 

@@ -1,7 +1,9 @@
 # The public interface, for type checkers and editors: __init__.py imports it when it is asked for.
+from tiercel.advice.answer import Advice as Advice
 from tiercel.errors import UserError as UserError
 from tiercel.notebook import Comparison as Comparison
 from tiercel.notebook import Results as Results
+from tiercel.notebook import advise as advise
 from tiercel.notebook import compare as compare
 from tiercel.notebook import evaluate as evaluate
 from tiercel.notebook import results as results

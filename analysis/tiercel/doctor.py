@@ -14,11 +14,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Any
 
 from tiercel.engines import engines
 from tiercel.engines.hdf5_library import HOW, hdf5_library
+from tiercel.extras import not_installed
 from tiercel.launchers import resolve
 from tiercel.layers import layers
 from tiercel.programs import BROWSERS, program
@@ -63,15 +65,15 @@ _ENGINES = {
     "iokernel": ("reads, writes and metadata of `tiercel evaluate`", "make setup"),
     "dlkernel": ("trainings of `tiercel evaluate`; `tiercel dl`", "make setup"),
     "inferkernel": ("key-value caches and vector search (study inference)", "make setup"),
-    "replay": ("replays a program's trace on other storage (`tiercel advise`)", "make setup"),
-    "h5kernel": ("HDF5 writes and reads, as cachevol's measurements do", "make setup"),
-    "sharing": ("measures how storage is shared (`tiercel share bench`)", "make layers"),
-    "ior": ("IOR beside iokernel, paired: `tiercel engines compare`",
+    "replay": ("replay of a trace on other storage (`tiercel advise TRACE`)", "make setup"),
+    "h5kernel": ("HDF5 reads and writes in measurements of cachevol", "make setup"),
+    "sharing": ("measurements of storage sharing (`tiercel share bench`)", "make layers"),
+    "ior": ("IOR, for comparison with iokernel: `tiercel engines compare`",
             "with the site's MPI: git clone https://github.com/hpc/ior && cd ior && ./bootstrap && "
             "./configure --prefix=$HOME/.local && make install, and $HOME/.local/bin on PATH"),
-    "mdtest": ("mdtest beside iokernel, paired", "comes with IOR"),
-    "fio": ("fio beside iokernel, on one node", "Debian: apt install fio"),
-    "simulation": ("a study without its machine (`tiercel evaluate --simulate`)", "part of tiercel"),
+    "mdtest": ("mdtest, for comparison with iokernel", "comes with IOR"),
+    "fio": ("fio, for comparison with iokernel on one node", "Debian: apt install fio"),
+    "simulation": ("simulation of a site (`tiercel evaluate --simulate`)", "part of tiercel"),
     "dlio": ("upstream's DLIO: `tiercel dl verify`", "make dlio (TensorFlow, about 2 GB)"),
 }  # fmt: skip
 
@@ -83,6 +85,15 @@ def _measuring() -> Iterator[Part]:
         installation = engines.get(name)().find()
         version = installation.version if installation else ""
         yield Part(group, name, version, adds, _made(get), needed=name == "iokernel")
+    lacking = ", ".join(not_installed("evaluate"))
+    yield Part(
+        group, "Snakemake", distribution_version("snakemake") if _module("snakemake") else "",
+        "carries out studies: `tiercel evaluate`, `snakemake --profile NAME`", _evaluate(), needed=True,
+    )  # fmt: skip
+    yield Part(
+        group, "packages of [evaluate]", "" if lacking else "all are here",
+        "measuring, placing and packing", f"{_evaluate()} (not here: {lacking})",
+    )  # fmt: skip
     launcher = resolve("auto")
     mpi = "" if not launcher.mpi or launcher.missing() else launcher.name
     yield Part(group, "MPI", mpi, "runs on several nodes, MPI-IO, IOR and mdtest", _made("make setup"))
@@ -93,18 +104,18 @@ def _measuring() -> Iterator[Part]:
     )  # fmt: skip
     yield Part(
         group, "cachestat", "the kernel has it" if able.get("cachestat") else "",
-        "tells quickly what of a file is in the page cache; mincore does, more slowly", "Linux 6.5",
+        "a fast check of the page cache; without it tiercel uses mincore, which is slower", "Linux 6.5",
     )  # fmt: skip
     hdf5 = hdf5_library()
     said = "" if hdf5 is None else f"{hdf5.version}, {'parallel' if hdf5.parallel else 'serial'}"
     yield Part(
-        group, "HDF5", said, "interface hdf5 of data workloads; parallel: files that processes share",
+        group, "HDF5", said, "the hdf5 interface of data workloads; parallel HDF5: shared files",
         f"{_pip()} install h5py; parallel: {HOW}",
     )  # fmt: skip
     pressure = Path("/proc/pressure/io").exists()
     yield Part(
         group, "pressure (PSI)", "the kernel has it" if pressure else "",
-        "how long others waited for cores and I/O during a run", "boot with psi=1",
+        "records how long tasks waited for cores and I/O during a run", "boot with psi=1",
     )  # fmt: skip
 
 
@@ -121,10 +132,10 @@ def _tracing() -> Iterator[Part]:
     group = "Traces"
     library = preload_library()
     yield Part(group, "DFTracer", "its library is here" if library else "",
-               "traced runs of a study; `tiercel advise`", _made("make setup (x86-64)"))  # fmt: skip
+               "traced runs of a study", _made("make setup (x86-64)"))  # fmt: skip
     traced = _answer(["strace", "-qq", "-e", "trace=none", "true"]) is not None
     yield Part(group, "strace", _version("strace", "-V") if traced else "",
-               "`tiercel advise` on programs that DFTracer does not see; who waits for whom",
+               "the trace that `tiercel advise` starts with; programs that DFTracer cannot trace",
                "Debian: apt install strace; a container needs CAP_SYS_PTRACE")  # fmt: skip
     yield Part(group, "Darshan", "its Python package is here" if _module("darshan") else "",
                "reads Darshan's logs: `tiercel trace`, `trace survey`",
@@ -156,7 +167,7 @@ def _in_front() -> Iterator[Part]:
     yield Part(group, "FUSE", _version("fusermount3", "-V") if fuse else "",
                "fairshare's front end for every program (`tiercel share run`)",
                "Debian: apt install fuse3; a container needs /dev/fuse")  # fmt: skip
-    yield Part(group, "versitygw", _place("versitygw"), "a server of objects to try `type: s3` on",
+    yield Part(group, "versitygw", _place("versitygw"), "an S3 server to try `type: s3` with",
                _made("make gateway"))  # fmt: skip
 
 
@@ -192,7 +203,7 @@ def _building() -> Iterator[Part]:
     yield Part(group, "HDF5 with headers", headers or "", "builds cachevol for the system's HDF5",
                "Debian: apt install libhdf5-dev")  # fmt: skip
     yield Part(group, "Go", *_new_enough("go", "version", _GO, "builds versitygw",
-               "its own page; Debian 13: apt install golang"))  # fmt: skip
+               "https://go.dev; Debian 13: apt install golang"))  # fmt: skip
 
 
 def _compiler() -> str:
@@ -251,6 +262,10 @@ def _answer(command: list[str]) -> str | None:
 
 def _module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
+
+
+def _evaluate() -> str:
+    return f"{_pip()} install 'tiercel[evaluate]'"
 
 
 def _pip() -> str:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Tag, ValidationError, ValidationInfo, field_validator
 
+from tiercel.atomic_file import read_text
 from tiercel.errors import UserError, suggest
 from tiercel.quantities import WRITTEN
-from tiercel.whole import read_text
 
 
 class Document(BaseModel):

@@ -29,6 +29,11 @@ def missing(module: str | None) -> str | None:
     return None
 
 
+def not_installed(extra: str) -> list[str]:
+    """Return the modules of `extra` that are not installed."""
+    return [module for module in _MODULES[extra] if importlib.util.find_spec(module) is None]
+
+
 def need(module: str) -> None:
     """Raise UserError where `module` of an extra is not installed."""
     if importlib.util.find_spec(module) is None:

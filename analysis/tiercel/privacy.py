@@ -255,9 +255,10 @@ def private(environment: Mapping[str, str] | None = None) -> Private:
 
 def _mounts(names: set[str], homes: tuple[str, ...]) -> frozenset[str]:
     try:
-        points = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-    except (OSError, IndexError):
+        lines = Path("/proc/self/mounts").read_bytes().split(b"\n")
+    except OSError:
         return frozenset()
+    points = [os.fsdecode(fields[1]) for line in lines if len(fields := line.split(b" ")) > 1]
     parents = {Path(home).parent for home in homes} | {Path(p) for p in ("/home", "/Users", "/users", "/u")}
     paths = [Path(point) for point in points if point not in homes]
     return frozenset(str(p) for p in paths if p.name in names and p.parent not in parents)

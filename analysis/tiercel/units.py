@@ -87,12 +87,12 @@ def parse_rate(value: object) -> float:
     return float(number) * scale / (8 if unit == "b" else 1)
 
 
-def format_size(size: float, digits: int = 3) -> str:
-    """Return ``1 MiB``, ``1.5 GiB``; exact where the number allows it."""
+def format_size(size: float | None, digits: int = 3) -> str:
+    """Return ``1 MiB``, ``1.5 GiB``; exact where the number allows it; ``–`` for one that is missing."""
     return _scaled(size, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], digits)
 
 
-def format_bandwidth(bytes_per_second: float, digits: int = 3) -> str:
+def format_bandwidth(bytes_per_second: float | None, digits: int = 3) -> str:
     """Return ``812 MiB/s``."""
     return _scaled(bytes_per_second, 1024, ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"], digits)
 
@@ -117,9 +117,9 @@ def format_whole(number: float, digits: int = 3) -> str:
     return f"{round(number, -places) if places > 0 else number:,.0f}".replace(",", " ")
 
 
-def format_latency(seconds: float, digits: int = 3) -> str:
+def format_latency(seconds: float | None, digits: int = 3) -> str:
     """Return ``4.2 µs``, ``13 ms``."""
-    if not math.isfinite(seconds):
+    if seconds is None or not math.isfinite(seconds):
         return "–"
     for factor, unit in ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms")):
         if seconds < factor * 999.5:
@@ -142,8 +142,8 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _scaled(value: float, base: int, units: list[str], digits: int) -> str:
-    if not math.isfinite(value):
+def _scaled(value: float | None, base: int, units: list[str], digits: int) -> str:
+    if value is None or not math.isfinite(value):
         return "–"
     step = 0
     # 999.5 of a unit would print as 1000, so it already belongs to the next one.

@@ -1,4 +1,4 @@
-"""The folder of a program on a storage: filled with its inputs, brought back to them, evicted, staged."""
+"""The folder of a program on a storage: filled with its inputs, brought back to them, evicted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tiercel import pagecache
 from tiercel.placement.applications.measure import evict
 
 #: Size and time of modification: what tells an untouched input from a changed file.
@@ -25,10 +24,6 @@ class Place:
 
     def restore(self) -> None:
         """Make the folder equal to the inputs: what is unchanged since the last time stays as it is."""
-        if self.folder.is_symlink():  # a plan moved the whole folder, and failed to bring it back
-            self.folder.unlink()
-        for left in self.folder.parent.glob(f"{self.folder.name}.tiercel-*"):
-            _remove(left)
         self.folder.mkdir(parents=True, exist_ok=True)
         wanted = contents(self._inputs)
         for name, path in sorted(contents(self.folder).items(), reverse=True):  # files before their folder
@@ -45,28 +40,26 @@ class Place:
             stamps[name] = stamp(target)
         self._stamps = stamps
 
+    def differences(self) -> str:
+        """Return how the folder differs from the inputs, by names, sizes and times; empty where it does
+        not."""
+        now, wanted = contents(self.folder), contents(self._inputs)
+        if now.keys() != wanted.keys():
+            return f"names differ: {', '.join(sorted(now.keys() ^ wanted.keys())[:3])}"
+        changed = [n for n, path in now.items() if n in self._stamps and stamp(path) != self._stamps[n]]
+        return f"changed: {', '.join(changed[:3])}" if changed else ""
+
     def settle(self, warm: bool) -> None:
-        """Write everything here to the medium, links' targets too, then evict it, or read it when `warm`.
+        """Write everything here to the medium, then evict it, or read it when `warm`.
 
         It is this machine's page cache that is emptied; names, attributes and a server's memory are not.
         """
-        places = {self.folder, *(Path(os.path.realpath(p)) for p in self.links())}
-        for place in places:
-            if place.is_dir():
-                evict(place)
-            elif place.exists():
-                pagecache.evict([place])
+        evict(self.folder)
         subprocess.run(["sync", "-f", str(self.folder)], check=True)
         if warm:
-            for place in places:
-                for path in [place] if place.is_file() else place.rglob("*"):
-                    if path.is_file():
-                        path.read_bytes()
-
-    def links(self) -> list[Path]:
-        """Return the links here: what a plan has moved."""
-        found = [path for path in contents(self.folder).values() if path.is_symlink()]
-        return [self.folder, *found] if self.folder.is_symlink() else found
+            for path in self.folder.rglob("*"):
+                if path.is_file():
+                    path.read_bytes()
 
     def remove(self) -> None:
         """Remove the folder, and the one that holds those of all programs when it is empty."""

@@ -1,148 +1,146 @@
-"""What is true of a program: it is really run on each single storage and as advised, in random order.
+"""What is true of a program: it runs with its files really lying on each storage, and as the staging script
+runs it.
 
-Each round runs, in random order: the program with its folder on each storage of the site, and for each home
-once more there (what two makings of the same thing differ by), as advised, where the advice moves something,
-and with the whole folder staged to each other storage, by the same script: what a single storage costs that
-is no home. Inputs are as the program's `warm` says before every run, on whatever storage they then lie.
+Each round runs, in random order, the program with its folder on each storage, and for each home the staging
+script
+with the whole folder on each other storage. Nothing of it uses tiercel's trials.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.advise.ask import Adviser, Question, plan_of
-from benchmarks.advise.execute import Execution, execute
+from benchmarks.advise.execute import execute
 from benchmarks.advise.places import Place
 from benchmarks.advise.programs import Program
 from tiercel.errors import RunFailed
 from tiercel.placement.staging import Move, staging_script
 from tiercel.site.model import Site
 
-Cell = tuple[str, str]
+Adviser = Callable[[Program, Site, Path, Path], dict[str, Any]]
+#: A storage that is so many times slower than home in the first round is staged to no more.
+_SLOW = 2.0
+
+
+def ask(program: Program, site: Site, folder: Path, answer: Path) -> dict[str, Any]:
+    """Run `tiercel advise --json`; return its document, or ``{"failed": why}``."""
+    words = [
+        str(Path(sys.executable).parent / "tiercel"),
+        "advise",
+        "--site",
+        site.site,
+        "--json",
+        "-o",
+        str(answer),
+    ]
+    words += ["--warm" if program.warm else "--cold", "--", *program.command(folder)]
+    began = time.monotonic()
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, **program.environment()},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    took = time.monotonic() - began
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return {"failed": f"exit code {done.returncode}: {' '.join(said[-1:])}", "took": took}
+    return {**json.loads(done.stdout), "took": took}
 
 
 class Truth:
     """One program on all storages of a site; `homes` are those on which its files may lie at first."""
 
-    def __init__(self, name: str, program: Program, site: Site, homes: Sequence[str], output: Path) -> None:
+    def __init__(self, name: str, program: Program, site: Site, homes: Sequence[str], answers: Path) -> None:
         self._name, self._program, self._site, self._homes = name, program, site, list(homes)
-        self._output = output
-        self._template = Path(tempfile.mkdtemp(prefix=f"tiercel-{name}-", dir=_memory()))
+        self._answers = answers
+        self._template = Path(tempfile.mkdtemp(prefix=f"tiercel-{name}-", dir="/dev/shm"))
         self._places = {
             storage: Place(one.scratch_path() / "advise-benchmark" / name, self._template)
             for storage, one in site.storages.items()
         }
-        self._single: dict[str, list[dict[str, Any]]] = {s: [] for s in self._places}
-        self._again: dict[str, list[dict[str, Any]]] = {h: [] for h in homes}
-        self._advised: dict[str, list[dict[str, Any]]] = {h: [] for h in homes}
-        self._staged: dict[str, list[dict[str, Any]]] = {
-            f"{h}>{s}": [] for h in homes for s in self._places if s != h
-        }
+        self._runs: dict[str, list[dict[str, Any]]] = {}
 
-    def measure(self, adviser: Adviser, minutes: float, repetitions: int, seed: int = 1) -> dict[str, Any]:
+    def measure(self, adviser: Adviser, repetitions: int, seed: int = 1) -> dict[str, Any]:
         """Advise and run; return everything that was measured, as plain values."""
         try:
             self._program.make(self._template)
-            advice = {home: self._advise(adviser, home, minutes) for home in self._homes}
-            cells: list[Cell] = [("single", s) for s in self._places]
-            cells += [("again", h) for h in self._homes]
-            cells += [("advised", h) for h in self._homes if advice[h].get("moves")]
-            cells += [("staged", pair) for pair in self._staged]
-            order = random.Random(f"{self._name}:{seed}")
+            advice = {}
+            for home in self._homes:
+                _say(f"{self._name}: advice at {home}")
+                place, there = self._ready(home), self._copies()
+                advice[home] = adviser(
+                    self._program, self._site, place.folder, self._answers / self._name / home
+                )
+                left = self._copies() - there
+                changed = place.differences()
+                advice[home]["harm"] = ("copies are left behind; " if left else "") + changed
+            cells = [(s, "") for s in self._places]
+            cells += [(h, s) for h in self._homes for s in self._places if s != h]
             for number in range(repetitions):
-                for kind, storage in order.sample(cells, len(cells)):
-                    self._cell(kind, storage, number)
+                for home, other in random.Random(f"{self._name}:{seed}:{number}").sample(cells, len(cells)):
+                    self._cell(home, other, number)
         finally:
             for place in self._places.values():
-                place.remove()
+                with suppress(OSError):
+                    place.remove()
             shutil.rmtree(self._template, ignore_errors=True)
         return {
-            "program": self._name, "title": self._program.title, "warm": self._program.warm,
-            "site": self._site.site, "homes": self._homes, "repetitions": repetitions, "minutes": minutes,
-            "media": {name: one.medium for name, one in self._site.storages.items()}, "advice": advice,
-            "single": self._single, "again": self._again, "advised": self._advised,
-            "staged": self._staged,
-        }  # fmt: skip
+            "program": self._name,
+            "title": self._program.title,
+            "new": self._program.new,
+            "homes": self._homes,
+            "user": os.geteuid(),
+            "advice": advice,
+            "runs": self._runs,
+        }
 
-    def _advise(self, adviser: Adviser, home: str, minutes: float) -> dict[str, Any]:
-        place = self._places[home]
-        place.restore()
-        place.settle(self._program.warm)
-        command, answer = self._program.command(place.folder), self._answer(home)
-        shutil.rmtree(answer, ignore_errors=True)
-        question = Question(self._site.site, home, minutes, command, place.folder,
-                            self._program.environment(), answer)  # fmt: skip
-        return adviser(question)
+    def _copies(self) -> set[Path]:
+        """Return what trials keep on the storages."""
+        return {p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-*")}
 
-    def _answer(self, home: str) -> Path:
-        return self._output / self._name / f"home-{home}"
-
-    def _cell(self, kind: str, storage: str, number: int) -> None:
-        _say(f"{self._name}: round {number + 1}, {kind} {storage}")
-        if kind == "staged":
-            home, _, other = storage.partition(">")
-            self._staged[storage].append(self._staged_run(self._places[home], self._whole(home, other)))
-            return
+    def _ready(self, storage: str) -> Place:
         place = self._places[storage]
-        if kind == "advised":
-            stage = plan_of(self._answer(storage)) / "stage.sh"
-            self._advised[storage].append(self._staged_run(place, stage))
+        place.restore()
+        place.settle(self._program.warm)
+        return place
+
+    def _cell(self, home: str, other: str, number: int) -> None:
+        first = {s: runs[0]["run"] for s, runs in self._runs.items() if runs}
+        if other and number and first.get(other, 0) > _SLOW * first[home]:
             return
-        place.restore()
-        place.settle(self._program.warm)
-        kept = self._again if kind == "again" else self._single
-        kept[storage].append(self._run(place))
-
-    def _whole(self, home: str, other: str) -> Path:
-        """Return a script that moves the whole folder, made the first time."""
-        script = self._output / self._name / f"whole-{home}-{other}.sh"
-        if not script.exists():
+        _say(f"{self._name}: round {number + 1}, {home}{f' staged to {other}' if other else ''}")
+        place = self._ready(home)
+        command = self._program.command(place.folder)
+        if other:
             there = self._places[other].folder.with_name(f"{self._name}-staged-from-{home}")
-            move = Move(str(self._places[home].folder), str(there), True, True, True)
+            script = self._answers / self._name / "stage.py"
             script.parent.mkdir(parents=True, exist_ok=True)
-            script.write_text(staging_script([move]), encoding="utf-8")
-        return script
-
-    def _run(self, place: Place) -> dict[str, Any]:
-        done = self._execute(place)
-        return {"run": done.wall, "cpu": done.cpu, "wrong": self._wrong(done, place)}
-
-    def _execute(self, place: Place) -> Execution:
-        return execute(self._program.command(place.folder), place.folder, self._program.environment())
-
-    def _wrong(self, done: Execution, place: Place) -> str:
-        if done.failed:
-            return done.failed
-        try:
-            return self._program.wrong(place.folder) or ""
-        except (RunFailed, OSError, ValueError, LookupError) as error:  # outputs that cannot even be read
-            return f"{type(error).__name__}: {error}"
-
-    def _staged_run(self, place: Place, stage: Path) -> dict[str, Any]:
-        place.restore()
-        place.settle(self._program.warm)
-        # From elsewhere: a folder in which a process works is not moved.
-        into = execute(["sh", str(stage), "in"], Path("/"), {})
-        place.settle(self._program.warm)
-        done = self._execute(place)
-        out = execute(["sh", str(stage), "out"], Path("/"), {})
-        wrong = into.failed and f"stage.sh in: {into.failed}"
-        wrong = wrong or self._wrong(done, place) or (out.failed and f"stage.sh out: {out.failed}")
-        if not wrong and (left := place.links()):
-            wrong = f"{len(left)} links are left after stage.sh out, {left[0].name} first"
-        return {"run": done.wall, "cpu": done.cpu + into.cpu + out.cpu, "wrong": wrong,
-                "in": into.wall, "out": out.wall}  # fmt: skip
-
-
-def _memory() -> str | None:
-    """Return the folder for what is no part of a measurement: memory where there is some."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+            script.write_text(staging_script([Move(str(place.folder), str(there), True, True, True)]))
+            command = [sys.executable, str(script), "run", "--", *command]
+        done = execute(command, place.folder, self._program.environment())
+        wrong = done.failed
+        if not wrong:
+            try:
+                wrong = self._program.wrong(place.folder) or ""
+            except (RunFailed, OSError, ValueError, LookupError) as error:  # outputs that cannot even be read
+                wrong = f"{type(error).__name__}: {error}"
+        self._runs.setdefault(f"{home}>{other}" if other else home, []).append(
+            {"run": done.wall, "wrong": wrong}
+        )
 
 
 def _say(text: str) -> None:

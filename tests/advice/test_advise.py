@@ -1,40 +1,29 @@
-"""`tiercel advise` on real programs: one run, nothing of theirs touched, an answer in every case."""
+"""`tiercel advise` on real programs: nothing of theirs touched, nothing left behind, always an answer."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Project
+from tests.placement.test_staging import state
+from tiercel.advice.isolation import no_isolation
+from tiercel.advice.stdin import Input
 from tiercel.programs import program
-from tiercel.runs.strace import ptrace_works
+from tiercel.runs.lock import SiteLock
 from tiercel.site.mounts import mount_of, read_mounts
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("strace") is None or not ptrace_works() or program("tiercel-replay") is None,
-    reason="needs strace that may trace, and tiercel-replay",
-)
-
-#: Reads its input, writes small synced files, renames them, and thinks a little.
-PROGRAM = """\
-import os, sys, time
-from pathlib import Path
-data = Path(sys.argv[1])
-(data / "runs").open("a").write("run\\n")
-content = (data / "in" / "input").read_bytes()
-for i in range(20):
-    with (data / "out" / f"{i}.tmp").open("wb") as file:
-        file.write(content[: 3000 + i])
-        file.flush()
-        os.fsync(file.fileno())
-    (data / "out" / f"{i}.tmp").rename(data / "out" / f"{i}")
-"""
+pytestmark = pytest.mark.skipif(bool(no_isolation()), reason=no_isolation() or "-")
 
 
 @pytest.fixture
@@ -64,169 +53,185 @@ def two(new_project: Callable[[str], Project], tmp_path: Path) -> Iterator[Proje
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
+    """A folder with an input, a hard link, a FIFO and a file full of holes."""
     folder = tmp_path / "data"
-    for name in ("in", "out"):
-        (folder / name).mkdir(parents=True)
-    (folder / "in" / "input").write_bytes(bytes(range(256)) * 400)
-    (tmp_path / "program.py").write_text(PROGRAM)
+    folder.mkdir()
+    (folder / "in").write_bytes(bytes(range(256)) * 400)
+    (folder / "again").hardlink_to(folder / "in")
+    os.mkfifo(folder / "fifo")
+    with (folder / "sparse").open("wb") as file:
+        file.truncate(8 << 20)
     return folder
 
 
-def advise(project: Project, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return project.tiercel(
-        "advise",
+def advise(project: Project, data: Path, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    tiercel = [sys.executable, "-m", "tiercel", "advise", "-o", str(data.parent / "answer"), *words]
+    return subprocess.run(
+        tiercel, cwd=data, capture_output=True, text=True, check=False, timeout=300,
+        env={**os.environ, "XDG_CACHE_HOME": str(data.parent)}, **options,
+    )  # fmt: skip
+
+
+def nothing_left(data: Path) -> None:
+    scratch = data.parent / "scratch"
+    assert not scratch.exists() or list(scratch.iterdir()) == []
+    assert not any(mount.point.is_relative_to(data) for mount in read_mounts())
+
+
+@pytest.fixture
+def inside(two: Project, data: Path) -> Path:
+    """The data in the project's folder, so that it is found from there."""
+    there = two.root / "data"
+    data.rename(there)
+    return there
+
+
+def test_the_program_runs_on_each_storage_and_its_files_stay(two: Project, inside: Path) -> None:
+    before = state(inside)
+    done = advise(two, inside, "--minutes", "0.3", "--json", "--", "sh", "-c", "wc -c <in >out; sync out")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert state(inside) == before
+    assert answer["home"] == "main" and [f["path"] for f in answer["folders"]] == [str(inside)]
+    [memory] = answer["placements"]
+    assert memory["placement"] == "memory" and memory["output_differs"] == [] and memory["memory"] is True
+    assert answer["program_runs"] >= 3 and len(answer["home_seconds"]["runs"]) >= 1
+    assert (inside.parent / "answer" / "index.html").stat().st_size > 10_000
+    nothing_left(inside)
+
+
+def test_output_that_differs_from_storage_to_storage_is_told(two: Project, inside: Path) -> None:
+    done = advise(
+        two,
+        inside,
         "--minutes",
-        "0.1",
-        "-o",
-        str(tmp_path / "answer"),
-        *words,
-        env={"XDG_CACHE_HOME": str(tmp_path)},
+        "0.3",
+        "--warm",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "stat -f -c %T . >type; date +%N >now",
     )
-
-
-def test_a_program_is_run_once_and_advised(two: Project, data: Path, tmp_path: Path) -> None:
-    done = advise(two, tmp_path, "--json", "--", sys.executable, str(tmp_path / "program.py"), str(data))
-    assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert (data / "runs").read_text() == "run\n"
-    assert sorted(p.name for p in (data / "out").iterdir()) == sorted(str(i) for i in range(20))
-    assert [(data / "out" / str(i)).stat().st_size for i in range(20)] == [3000 + i for i in range(20)]
-    assert not (data / "out").is_symlink()  # a plan is written, not carried out
-    units = {u["unit"]: u for u in answer["units"]}
-    assert units[str(data / "out")]["moves"] == "as a folder"
-    assert units[str(data / "in") + "/*"]["moves"] == "file by file"
-    assert units[str(data / "in") + "/*"]["bytes"] == 256 * 400
-    # 20 files of 3,000 bytes and more; "runs" grows by 4.
-    assert answer["io"]["bytes_written"] == sum(3000 + i for i in range(20)) + 4
-    assert {w["way"] for w in answer["ways"]} >= {"home"}
-    assert answer["verdict"]["way"] == "home" or (tmp_path / "answer" / "plan" / "stage.sh").exists()
-    assert (tmp_path / "answer" / "index.html").stat().st_size > 10_000
-    assert json.loads((tmp_path / "answer" / "advice.json").read_text())["program"][0] == sys.executable
-    # Replays wrote to scratch folders and took everything away again.
-    assert list((tmp_path / "scratch").iterdir()) == []
+    [memory] = answer["placements"]
+    if len(answer["home_seconds"]["runs"]) > 1 and memory["run_seconds"]:
+        assert memory["output_differs"] == [str(inside / "type")]  # `now` differs at home, too
 
 
-def test_the_plan_can_be_carried_out_where_one_is_made(two: Project, data: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(tmp_path / "program.py"), str(data)]
-    done = advise(two, tmp_path, "--json", "--runs", "1000", "--", *command)
-    assert done.returncode == 0, done.stderr
-    script = tmp_path / "answer" / "plan" / "stage.sh"
-    if not script.exists():
-        pytest.skip("this machine's disk syncs as fast as memory: nothing to move")
-    shutil.rmtree(data / "out")
-    (data / "out").mkdir()
-    for words in (["sh", str(script), "in"], command, ["sh", str(script), "out"]):
-        ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
-        assert ran.returncode == 0, (words, ran.stderr)
-    assert (data / "runs").read_text() == "run\nrun\n"
-    assert [(data / "out" / str(i)).stat().st_size for i in range(20)] == [3000 + i for i in range(20)]
-    assert not any(p.is_symlink() for p in data.rglob("*"))
+def test_a_program_that_fails_is_one_sentence(two: Project, inside: Path) -> None:
+    before = state(inside)
+    done = advise(two, inside, "--", "sh", "-c", "rm in; echo broken >&2; exit 3")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "exit code 3: broken" in done.stderr and state(inside) == before
+    nothing_left(inside)
 
 
-def test_a_single_storage_gives_advice_on_the_program(project: Project, data: Path, tmp_path: Path) -> None:
-    done = advise(project, tmp_path, "--", sys.executable, str(tmp_path / "program.py"), str(data))
-    assert done.returncode == 0, done.stderr
-    assert "waits for I/O" in done.stdout
-    assert "Leave the files where they are" in done.stdout
-    assert not (tmp_path / "answer" / "plan").exists()
+def test_helpers_that_stay_are_ended_and_named(two: Project, inside: Path) -> None:
+    mark = f"30{os.getpid()}"
+    done = advise(two, inside, "--minutes", "0.3", "--json", "--", "sh", "-c", f"sleep {mark} & echo x >out")
+    assert any("leaves processes running" in note for note in json.loads(done.stdout)["notes"])
+    left = [p for p in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in _read(p)]
+    assert [p for p in left if b"sleep" in _read(p)] == []
+    nothing_left(inside)
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["true"], "reads and writes no files of its own"),
-        (["sh", "-c", "exit 4"], "ended with exit code 4"),
-        (["sh", "-c", "kill -9 $$"], "ended by SIGKILL"),
-    ],
-)
-def test_programs_without_files_and_programs_that_fail_are_answered(
-    project: Project, tmp_path: Path, command: list[str], said: str
-) -> None:
-    done = advise(project, tmp_path, "--", *command)
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
-def test_mistakes_are_one_line(project: Project, data: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("no trace\n")
-    for words, said in (
-        (["--", "tiercel-no-such"], "no such program on PATH"),
-        (["--home", "nowhere", "--", "sh", "-c", f"echo > {data}/x"], "has no such storage"),
-        (["--trace-for", "soon", "--", "true"], "--trace-for"),
-        (["--tracer", "gdb", "--", "true"], "allowed are auto, strace, dftracer"),
-        ([str(tmp_path / "notes.txt")], "notes.txt"),
-    ):
-        shutil.rmtree(tmp_path / "answer", ignore_errors=True)
-        done = advise(project, tmp_path, *words)
-        assert done.returncode == 2, (words, done.stdout, done.stderr)
-        assert said in done.stderr.splitlines()[-1]
-        assert "Traceback" not in done.stderr
+def test_every_run_reads_the_same_input(two: Project, inside: Path) -> None:
+    words = ["--minutes", "0.3", "--json", "--", "sh", "-c", 'read x; [ "$x" = hello ] && echo $x >out']
+    assert advise(two, inside, *words, input="hello\n").returncode == 0
+    assert advise(two, inside, *words, input="other\n").returncode == 2
 
 
-def test_a_trace_from_elsewhere_is_advised_with_a_home(two: Project, tmp_path: Path) -> None:
-    lines = ['openat(AT_FDCWD, "/far/a", O_WRONLY|O_CREAT, 0666) = 3</far/a> <0.000100>']
-    lines += ['write(3</far/a>, ""..., 4096) = 4096 <0.000100>', "fsync(3</far/a>) = 0 <0.010000>"] * 20
-    path = tmp_path / "far.strace"
-    path.write_text("".join(f"7 17000000{10 + i}.000000 {line}\n" for i, line in enumerate(lines)))
-    done = advise(two, tmp_path, "--json", "--home", "main", str(path))
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["program"] is None
-    assert answer["home"] == "main"
-    assert answer["io"]["bytes_written"] == 20 * 4096
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_nothing_is_left(two: Project, inside: Path, ending: signal.Signals) -> None:
+    before = state(inside)
+    words = [sys.executable, "-m", "tiercel", "advise", "-o", str(inside.parent / "answer"), "--", "sh", "-c",
+             f"echo x >out; touch {inside.parent}/running; sleep 60"]  # fmt: skip
+    ran = subprocess.Popen(
+        words, cwd=inside, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )  # fmt: skip
+    while not (inside.parent / "running").exists():
+        assert ran.poll() is None
+        time.sleep(0.02)
+    ran.send_signal(ending)
+    ran.wait(60)
+    for _ in range(500):  # a killed one's watcher cleans up by itself
+        if not list((inside.parent / "scratch").glob("*")):
+            break
+        time.sleep(0.02)
+    assert state(inside) == before
+    nothing_left(inside)
 
 
-RELATIVE = """\
-import os, sys
-os.chdir(sys.argv[1])
-os.mkdir("made")
-for i in range(5):
-    with open("made/new", "wb") as file:
-        file.write(b"x" * 1000)
-    os.rename("made/new", f"made/{i}")
+def test_what_cannot_be_tried_is_said(two: Project, inside: Path) -> None:
+    assert "starts processes where" in advise(two, inside, "--", "srun", "true").stderr
+    assert "is not a folder" in advise(two, inside, "--files", "no", "--", "true").stderr
+    done = advise(two, inside, "--", "true")
+    assert done.returncode == 0 and "nothing to place" in done.stdout
+
+
+def test_a_missing_program_is_refused_without_waiting_for_the_lock(two: Project, inside: Path) -> None:
+    results = two.root / "results" / "local"
+    results.mkdir(parents=True, exist_ok=True)
+    with SiteLock(results):
+        done = advise(two, inside, "--", "/no/such/program")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no such program" in done.stderr
+
+
+def test_the_written_script_runs_the_program_where_the_user_stands(two: Project, inside: Path) -> None:
+    words = ["--minutes", "0.5", "--runs", "1000000", "--apply", "--json", "--", sys.executable, "-c", SYNCS]
+    done = advise(two, inside, *words)
+    if "best left where they are" in done.stderr:
+        pytest.skip("no move was decided here: a fast disk, or a busy machine")
+    command = json.loads(done.stdout)["apply"]
+    assert subprocess.run(command, shell=True, cwd=inside, check=False).returncode == 0
+    assert (inside / "out").read_text() == "x" * 300
+
+
+SYNCS = """
+import os
+with open("out", "w") as file:
+    for _ in range(300):
+        file.write("x")
+        file.flush()
+        os.fsync(file.fileno())
 """
 
 
-def test_relative_names_are_followed_or_said(project: Project, tmp_path: Path) -> None:
-    """Below the folder that the program changed to; DFTracer does not tell it, so nothing is claimed."""
-    (tmp_path / "relative.py").write_text(RELATIVE)
-    python = str(Path(sys.executable).resolve())
-    for tracer in ("strace", "dftracer"):
-        (tmp_path / tracer).mkdir()
-        shutil.rmtree(tmp_path / "answer", ignore_errors=True)
-        done = advise(
-            project, tmp_path, "--tracer", tracer, "--json", "--", python, str(tmp_path / "relative.py"),
-            str(tmp_path / tracer),
-        )  # fmt: skip
-        if tracer == "dftracer" and done.returncode == 2 and "not installed" in done.stderr:
-            return
-        assert done.returncode == 0, done.stderr
-        answer = json.loads(done.stdout)
-        units = {u["unit"]: u for u in answer["units"]}
-        if tracer == "strace":
-            # The folder that the program makes goes with the one around it.
-            assert set(units) >= {str(tmp_path / "strace")}
-            assert units[str(tmp_path / "strace")]["bytes"] == 6 * 1000  # new, and each of 0 to 4
-            assert answer["io"]["bytes_written"] == 5 * 1000
-        else:
-            assert "relative paths" in answer["answer"][0]
-            assert len(answer["answer"]) == 1
-
-
-def test_what_a_program_prints_is_no_part_of_the_json(project: Project, tmp_path: Path) -> None:
-    done = advise(project, tmp_path, "--json", "--", "sh", "-c", f"echo hello; echo x > {tmp_path}/x")
+@pytest.mark.skipif(program("tiercel-replay") is None, reason="needs tiercel-replay")
+def test_a_trace_is_estimated_without_a_bound(two: Project, inside: Path) -> None:
+    trace = inside.parent / "run.strace"
+    new = f"{inside}/new"
+    trace.write_text(
+        f'7 1700000010.000000 openat(AT_FDCWD, "{new}", O_WRONLY|O_CREAT, 0666) = 3<{new}> <0.000010>\n'
+        f'7 1700000010.001000 write(3<{new}>, ""..., 5000) = 5000 <0.000100>\n'
+        f"7 1700000010.002000 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3<{new}>, 0) = 0x7f00 <0.000100>\n"
+    )
+    done = advise(two, inside, "--json", str(trace))
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["program"][0] == "sh"
-    assert "hello" in done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["method"] == "replay" and answer["estimate"]["upper_bound"] is None
+    assert set(answer["estimate"]["io_seconds"]) == {"main", "memory"} and answer["placements"] == []
+    assert "memory mappings" in answer["estimate"]["left_out"] and "estimate" in answer["answer"][0]
 
 
-def test_mistakes_are_told_before_the_program_runs(project: Project, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    done = advise(project, tmp_path, "--home", "nowhere", "--", "touch", str(ran))
-    assert done.returncode == 2
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    other = project.tiercel("advise", "-o", str(blocked / "below"), "--", "touch", str(ran))
-    assert other.returncode == 2
-    assert "Traceback" not in other.stderr
-    assert not ran.exists()
+def test_a_pipe_is_read_once_and_repeated() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"some input\n")
+    given = Input(reader)
+    said = []
+    for _ in range(3):
+        with given.opened() as stdin:
+            said.append(
+                subprocess.run(["head", "-n", "1"], stdin=stdin, capture_output=True, check=True).stdout
+            )
+    os.close(writer)
+    assert said == [b"some input\n"] * 3

@@ -1,152 +1,113 @@
-"""A way is advised only where it is surely better; what it saves has an honest interval."""
+"""How many times faster, and how sure: hand-made run times."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+import math
 
-import numpy as np
 import pytest
 
-from tiercel.advice.judge import results_of, verdict, wished_systems
-from tiercel.advice.measured import Measured, Terms
-from tiercel.advice.trial import Trial
-from tiercel.advice.units import Unit
-from tiercel.advice.ways import AGAIN, HOME, Way
-
-UNIT = Unit("/a", Path("/a"), True, ("/a/f",), "disk", size=1)
-OTHER = Unit("/b", Path("/b"), True, ("/b/f",), "disk", size=1)
+from tiercel.advice.judge import Sample, differ
 
 
-UNITS = [UNIT, OTHER]
-#: A run pays nothing beside its replay.
-NOTHING_ELSE = Terms()
+def sample(*seconds: float, copying: float = 0.0) -> Sample:
+    return Sample(seconds, copying)
 
 
-def trials(walls: list[float], io: tuple[float, float] = (0.5, 0.0), copies: float = 0.0) -> list[Trial]:
-    seconds = np.array([[io[0], 0, 0, 0], [io[1], 0, 0, 0]])
-    return [Trial(w, seconds, np.ones((2, 4)), copies, copies) for w in walls]
+def test_twice_as_fast_is_faster_and_the_ratio_is_of_geometric_means() -> None:
+    found = differ(sample(2.0, 2.1, 1.9), sample(1.0, 1.05, 0.95))
+    # Every run at home is twice the other's.
+    assert found.outcome == "faster" and found.ratio.median == pytest.approx(2.0)
+    assert found.ratio.low < 2.0 < found.ratio.high and found.saved.median == pytest.approx(1.0, abs=0.01)
 
 
-def measured(terms: Terms = NOTHING_ELSE, **ways: list[Trial]) -> Measured:
-    names = {"home": HOME, "again": AGAIN, "fast": "all on fast", "slow": "all on slow"}
-    systems = {"home": "disk", "again": "disk", "fast": "fast", "slow": "slow"}
-    return Measured(
-        {names[n]: Way(names[n], {"/a": systems[n], "/b": systems[n]}) for n in ways},
-        {"/a": [0], "/b": [1]},
-        terms,
-        {names[n]: t for n, t in ways.items()},
-        rounds=5,
-    )
+def test_the_interval_holds_another_comparison_of_three_runs() -> None:
+    found = differ(sample(2.0, 2.0, 2.0), sample(1.0, 1.0, 1.0))
+    # Equal runs: the least spread 0.06; t of 4 degrees of freedom at 2.5 % is 2.776; variance 1/3+1/3+2/3.
+    assert found.ratio.high == pytest.approx(2 * math.exp(2.776 * 0.06 * math.sqrt(4 / 3)), rel=1e-3)
 
 
-HOME_S = [2.00, 2.02, 2.01, 1.99, 2.03]
-AGAIN_S = [2.01, 2.00, 2.02, 2.01, 1.98]
-NOT_VOLATILE = {"disk": False, "fast": False, "slow": False}
+def test_copying_counts_and_may_take_more_another_time() -> None:
+    home, other = sample(2.0, 2.0, 2.0), (1.0, 1.0, 1.0)
+    assert differ(home, sample(*other, copying=0.5)).outcome == "faster"
+    # 1 + 0.9 s is 5 % less than 2 s; with a quarter more of copying it is more than 2 s.
+    assert differ(home, sample(*other, copying=0.9)).outcome != "faster"
+    assert differ(home, sample(*other, copying=2.0)).outcome == "slower"
 
 
-def test_the_faster_way_is_taken_with_what_it_saves() -> None:
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=trials([1.00, 1.01, 1.02, 0.99, 1.00]))
-    found.terms = Terms(outside=3.0)
-    ways = results_of(found, UNITS)
-    assert [w.name for w in ways] == [HOME, "all on fast"]
-    # 3 s lie outside what was replayed: they are in the run on both sides, and not in what is saved.
-    assert ways[0].run.median == pytest.approx(2.01 + 3.0)
-    assert ways[1].saved.median == pytest.approx(2.01 - 1.0)
-    assert ways[1].saved.low < 1.0 < ways[1].saved.high < 1.3  # 5 % of 5 s, and the trials
-    v = verdict(ways, NOT_VOLATILE, 0.5)
-    assert v is not None and v.decided and v.way.name == "all on fast"
+def test_noise_larger_than_the_effect_decides_nothing() -> None:
+    found = differ(sample(1.0, 2.0, 1.5), sample(0.9, 1.8, 1.3))
+    assert found.outcome == "not decided" and found.ratio.low < 1 < found.ratio.high
 
 
-def test_copying_can_cost_more_than_is_saved() -> None:
-    fast = trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=0.8)  # 0.8 s in and 0.8 s out, for 1 s
-    ways = results_of(measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS)
-    v = verdict(ways, NOT_VOLATILE, 0.5)
-    assert v is not None and v.decided and v.way is v.home
-    # It would pay if the files lived there, and where the inputs that were copied once serve ten runs.
-    assert v.living is not None and v.living.name == "all on fast"
-    often = verdict(
-        results_of(measured(Terms(runs=100.0), home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS),
-        NOT_VOLATILE, 0.5,
-    )  # fmt: skip
-    assert often is not None and often.way.name == "all on fast" and often.copied is None
+def test_equal_runs_are_the_same() -> None:
+    assert differ(sample(1.0, 1.01, 0.99, 1.0), sample(1.0, 1.0, 1.01, 0.99)).outcome == "same"
 
 
-def test_how_many_runs_must_share_a_copy() -> None:
-    fast = [replace(t, copy_out=0.1) for t in trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=2.0)]
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast)
-    v = verdict(results_of(found, UNITS), {**NOT_VOLATILE, "fast": True}, 0.5)
-    assert v is not None and v.way is v.home and v.copied is not None and v.copied.name == "all on fast"
-    # 2 s in, 0.1 s out, for about 0.9 s at least: two runs may not pay, three do. Asked so, it is advised.
-    runs = v.copied.pays_from
-    assert runs == 3
-    found.terms = Terms(runs=float(runs))
-    shared = verdict(results_of(found, UNITS), {**NOT_VOLATILE, "fast": True}, 0.5)
-    assert shared is not None and shared.way.name == "all on fast" and shared.way.pays_from == runs
+def test_one_run_of_each_says_nothing() -> None:
+    found = differ(sample(5.0), sample(1.0))
+    assert found.outcome == "not decided" and found.ratio.high == math.inf
 
 
-def test_no_number_of_runs_pays_for_what_is_copied_out_after_each() -> None:
-    fast = trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=2.0)
-    ways = results_of(measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS)
-    v = verdict(ways, NOT_VOLATILE, 0.5)
-    assert v is not None and v.copied is not None and v.copied.pays_from is None
+def around(seconds: float, factor: float) -> Sample:
+    """Return three runs: their logarithms have the mean log(seconds), the standard deviation log(factor)."""
+    return Sample([seconds / factor, seconds, seconds * factor])
 
 
-def test_the_script_costs_something_too() -> None:
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=trials([1.00, 1.01, 1.02, 0.99, 1.00]))
-    # 0.2 s to begin with and 0.1 s for each of two folders, half of it in, half out.
-    found.terms = Terms(script=(0.2, 0.1))
-    fast = results_of(found, UNITS)[1]
-    assert (fast.copy_in, fast.copy_out) == pytest.approx((0.2, 0.2))
-    found.terms = Terms(script=(2.0, 0.0))
-    v = verdict(results_of(found, UNITS), NOT_VOLATILE, 0.5)
-    assert v is not None and v.way is v.home
+def test_an_interval_that_reaches_down_to_one_advises_nothing() -> None:
+    """1.5 times faster, with runs that vary by a factor of 1.25 (standard deviation 0.2231).
+
+    t of 4 degrees of freedom at 2.5 % is 2.776, and 2.776 * 0.2231 * sqrt(4/3) = 0.7153: the ends are
+    exp(0.4055 -+ 0.7153), 0.73 and 3.07, a factor of 4.2. With a factor of 1.1
+    (0.0953) the ends are exp(0.4055 -+ 0.3055), 1.11 and 2.04.
+    """
+    found = differ(around(3.0, 1.25), around(2.0, 1.25))
+    assert found.outcome == "not decided"
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((0.733, 3.067), rel=1e-3)
+    found = differ(around(3.0, 1.1), around(2.0, 1.1))
+    assert found.outcome == "faster"
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((1.105, 2.036), rel=1e-3)
 
 
-def test_files_cannot_live_in_memory() -> None:
-    fast = trials([1.00, 1.01, 1.02, 0.99, 1.00], copies=0.8)
-    ways = results_of(measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast), UNITS)
-    v = verdict(ways, {**NOT_VOLATILE, "fast": True}, 0.5)
-    assert v is not None and v.living is None
+def test_a_claim_of_the_means_is_not_enough() -> None:
+    """Standard deviation 0.1398 (a factor of 1.15), 1.45 times faster (0.3716): the means' interval is
+    2.776 * 0.1398 * sqrt(2/3) = 0.3169, above 1; that of another comparison, 0.4481, is not."""
+    found = differ(around(1.45, 1.15), around(1.0, 1.15))
+    assert found.outcome == "not decided"
+    assert found.ratio.low == pytest.approx(math.exp(0.3716 - 0.4481), rel=1e-3)
 
 
-def test_within_the_noise_of_home_against_home_nothing_is_advised() -> None:
-    shaky = [2.0, 3.1, 1.4, 2.6, 1.9]
-    again = [1.2, 2.9, 2.2, 1.6, 3.0]
-    fast = trials([1.5, 1.6, 1.7, 1.4, 1.6])
-    ways = results_of(measured(home=trials(shaky), again=trials(again), fast=fast), UNITS)
-    v = verdict(ways, NOT_VOLATILE, 0.5)
-    assert v is not None and not v.decided and v.way is v.home
+def test_an_interval_wider_than_a_factor_of_five_decides_nothing() -> None:
+    """50 times faster, runs vary by a factor of 1.3 (0.2624): the ends are exp(-+ 0.8410), a factor of 5.38.
+    Runs that vary by 1.28 (0.2469): exp(-+ 0.7912), a factor of 4.87."""
+    found = differ(around(50.0, 1.3), around(1.0, 1.3))
+    assert found.outcome == "not decided" and found.ratio.low > 20
+    assert found.ratio.high / found.ratio.low == pytest.approx(5.38, rel=2e-3)
+    assert differ(around(50.0, 1.28), around(1.0, 1.28)).outcome == "faster"
+    assert differ(around(1.0, 1.3), around(50.0, 1.3)).outcome == "not decided"
 
 
-def test_no_way_can_save_what_is_not_waited_for() -> None:
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=trials([1.9, 1.9, 1.9, 1.9, 1.9]))
-    v = verdict(results_of(found, UNITS), NOT_VOLATILE, 0.01)
-    assert v is not None and v.decided and v.way is v.home and "1.0 %" in v.reason
+def test_how_many_runs_would_decide_it() -> None:
+    """Of four runs each, t of 6 degrees of freedom is 2.447, and 2.447 * 0.2624 * sqrt(1/2 + 2/3) = 0.6935: a
+    factor of 4.0. Where runs vary by a factor of 2 (0.693), even infinitely many leave exp(2 * 1.96 * 0.693 *
+    sqrt(2/3)) = 9.2."""
+    assert differ(around(50.0, 1.3), around(1.0, 1.3)).runs_needed == 4
+    assert differ(around(50.0, 2.0), around(1.0, 2.0)).runs_needed is None
 
 
-def test_a_slower_way_is_never_taken() -> None:
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), slow=trials([4.0, 4.1, 4.0, 3.9, 4.2]))
-    v = verdict(results_of(found, UNITS), NOT_VOLATILE, 0.9)
-    assert v is not None and v.decided and v.way is v.home and v.living is None
+def test_the_low_end_has_a_quarter_more_of_copying() -> None:
+    """2 s against 1 + 0.4 s: with 0.5 s of copying, 2 / 1.5, times exp(-0.1923): the least spread is
+    0.06."""
+    found = differ(sample(2.0, 2.0, 2.0), sample(1.0, 1.0, 1.0, copying=0.4))
+    assert found.ratio.median == pytest.approx(2 / 1.4)
+    assert found.ratio.low == pytest.approx(2 / 1.5 * math.exp(-0.1923), rel=1e-3)
+    assert found.outcome == "faster"  # 1.10
 
 
-def test_a_replay_that_is_off_widens_what_is_said() -> None:
-    fast = trials([1.00, 1.01, 1.02, 0.99, 1.00])
-    # Replays at home spend 0.5 s in calls.
-    found = measured(home=trials(HOME_S), again=trials(AGAIN_S), fast=fast)
-    saved = []
-    for found.terms in (Terms(in_calls=0.5), Terms(in_calls=0.25)):
-        saved.append(results_of(found, UNITS)[1].saved)
-    near, off = saved
-    # The trace shows half of the replay's I/O time: half of the gain may be the replay's own.
-    assert off.low < 0.55 < near.low and off.high == near.high
-
-
-def test_units_wish_for_where_their_own_calls_take_least() -> None:
-    found = measured(
-        home=trials(HOME_S, io=(0.5, 0.4)), again=trials(AGAIN_S, io=(0.5, 0.4)),
-        fast=trials([1.5] * 5, io=(0.1, 0.9)), slow=trials([3.0] * 5, io=(0.9, 0.39)),
-    )  # fmt: skip
-    # /b would gain 10 ms of 900 ms on "slow": less than 2 % of all I/O, so it stays.
-    assert wished_systems(found, [UNIT, OTHER]) == {"/a": "fast", "/b": "disk"}
+def test_two_comparisons_need_more_than_one() -> None:
+    """Two runs each: t of 2 degrees of freedom is 4.303 at 2.5 %, 6.205 at 1.25 %. Runs a factor of 1.1
+    from their mean have a standard deviation of sqrt(2) * 0.0953 = 0.1348. The stated half width is
+    4.303 * 0.1348 * sqrt(5/3) = 0.749, that of a claim among two 6.205 * 0.1348 = 0.836. 2.2 times faster
+    (0.788) lies between."""
+    home, other = sample(2.2 / 1.1, 2.2 * 1.1), sample(1 / 1.1, 1.1)
+    assert differ(home, other).outcome == "faster"
+    assert differ(home, other, among=2).outcome == "not decided"

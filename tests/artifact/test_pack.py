@@ -43,5 +43,5 @@ def test_times_that_are_none(times: dict[str, object], tmp_path: Path) -> None:
     (folder / "record.json").write_text(json.dumps(record))
     assert len(runs_of(tmp_path, "s")) == 1
     (folder / "record.json").write_text(json.dumps({**record, **times}))
-    with pytest.raises(UserError, match="not a whole result"):
+    with pytest.raises(UserError, match="not a complete result"):
         runs_of(tmp_path, "s")

@@ -18,7 +18,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def checkout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of what find_software asks for, and make it the tiercel that runs."""
     (folder / "analysis" / "tiercel").mkdir(parents=True)
-    for name in ("Snakefile", "requirements.lock", "CITATION.cff"):
+    (folder / "requirements").mkdir()
+    for name in ("Snakefile", "requirements/evaluate.lock", "CITATION.cff"):
         shutil.copyfile(CHECKOUT / name, folder / name)
     (folder / "analysis" / "tiercel" / "__init__.py").touch()
     monkeypatch.setattr(tiercel, "__file__", str(folder / "analysis" / "tiercel" / "__init__.py"))

@@ -11,19 +11,23 @@ from typing import Any
 
 import pytest
 
-from tiercel.caching.attack.attacks import ATTACKS
+from tests.attacks.cachevol.attacks import ATTACKS
 from tiercel.caching.logs import logs
 from tiercel.errors import UserError
 
 from .conftest import Node, needs_connector
 
+#: From which `tests` is imported.
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = needs_connector
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as two users")
 
 
 def attacked(minutes: float) -> tuple[int, dict[str, Any]]:
-    argv = [sys.executable, "-m", "tiercel.caching.attack", "--minutes", str(minutes), "--seed", "7"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=180 + 120 * minutes)
+    argv = [sys.executable, "-m", "tests.attacks.cachevol", "--minutes", str(minutes), "--seed", "7"]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=180 + 120 * minutes, cwd=ROOT
+    )
     return done.returncode, json.loads(done.stdout)
 
 

@@ -91,7 +91,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["lassen"], "all nodes share it, and one node"),
-        (["lassen-simulated"], "there is nothing to measure"),
+        (["lassen-simulated"], "a simulated site cannot be measured"),
         (["local", "--storage", "nope"], "no storage 'nope'"),
     ],
 )

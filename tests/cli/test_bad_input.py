@@ -40,21 +40,29 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def usage_mistakes() -> Iterator[list[str]]:
-    """Every command with an option that it does not have; every option without its value, with nothing as its
-    value (`--folder "$UNSET"`: the current folder, as a path), and with a word, or with what is no number
-    that anything can have, where it wants a number."""
+    """A command of each group with an option that it does not have; an option of each type without its value,
+    with nothing as its value (`--folder "$UNSET"`: the current folder, as a path), and with a word for a
+    number. Every option that takes a fraction, with one that nothing can have."""
+    groups: set[tuple[str, ...]] = set()
+    types: set[str] = set()
     for path, command in commands(COMMAND):
-        # Before a program's own options, where a command takes a program.
-        yield [*path, "--no-such-option"]
+        if path[:-1] not in groups:  # before a program's own options, where a command takes a program
+            groups.add(path[:-1])
+            yield [*path, "--no-such-option"]
         for parameter in command.params:
             name = max(getattr(parameter, "opts", [""]), key=len)
             if not name.startswith("--") or getattr(parameter, "is_flag", False):
                 continue
+            kind = parameter.type_descriptor.annotation
+            if kind is float:
+                yield [*path, name, "inf"]
+            if str(kind) in types:
+                continue
+            types.add(str(kind))
             yield [*path, name]
             yield [*path, name, ""]
-            if parameter.type_descriptor.annotation in (int, float):
+            if kind in (int, float):
                 yield [*path, name, "many"]
-                yield [*path, name, "inf"]
 
 
 @pytest.mark.parametrize("words", list(usage_mistakes()), ids=" ".join)
@@ -281,7 +289,7 @@ def test_a_study_that_is_no_study(content: bytes, tmp_path: Path) -> None:
         ["compare", "local", "local", "--fail-on", "-5%"], ["engines", "compare", "ioor"],
         ["advise", "--", "/nowhere/program"], ["advise", "--minutes", "-1", "--", "true"],
         ["advise", "--minutes", "nan", "--", "true"], ["advise", "--minutes", "inf", "--", "true"],
-        ["advise", "--home", "nowhere", "--", "true"], ["advise", "--trace-for", "0s", "--", "true"],
+        ["advise", "--home", "nowhere", "--", "true"], ["advise", "--files", "nowhere", "--", "true"],
         ["place", "train", "--study", "nowhere"],
         ["place", "sweep", "--study", "nowhere", "--site", "nowhere"],
         ["place", "apps", "--only", "nothing"], ["place", "apps", "--repetitions", "0"],
@@ -449,7 +457,7 @@ def test_a_filter_of_parentheses_alone(condition: str) -> None:
         ["init", "/dev/null/x"], ["init", "/proc/x"], ["compare", "local", "local", "--margin", "nan"],
         ["compare", "local", "local", "--storage-map", "a=b=c"], ["compare", "local@2099", "local"],
         ["compare", ":", ":"], ["papers", "-1"], ["claims", ""], ["advise", "--runs", "-3", "--", "true"],
-        ["advise", "--tracer", "nope", "--", "true"], ["artifact", "--date", "2024-02-30"],
+        ["advise", "-n", "0", "--", "true"], ["artifact", "--date", "2024-02-30"],
         ["artifact", "--doi", "no doi"], ["reproduce", "/dev/zero"], ["site", "new", "\u00e9t\u00e9"],
         ["site", "calibrate", "local", "--seconds", "1e308"], ["site", "whatif", "--set", "\0"],
         ["stack", "mirror", "--to", ""], ["stack", "install", "--packages", "a;b"],

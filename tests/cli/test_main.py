@@ -86,11 +86,11 @@ def raising(error: BaseException):  # type: ignore[no-untyped-def]
         ),
         (KeyboardInterrupt(), INTERRUPTED, "tiercel: interrupted"),
         (typer.Abort(), INTERRUPTED, "tiercel: interrupted"),
-        (MemoryError(), MISTAKE, "tiercel: memory is used up: "),
+        (MemoryError(), MISTAKE, "tiercel: out of memory: "),
         (
             ImportError("libarrow.so: failed to map segment from shared object"),
             MISTAKE,
-            "tiercel: memory is used up: ",
+            "tiercel: out of memory: ",
         ),
     ],
 )

@@ -81,7 +81,7 @@ def test_failed_and_few_runs_are_noted(tmp_path):
 
 def test_a_side_of_failures_only_says_why(tmp_path):
     write(tmp_path / "results" / "local", pair().iloc[:0], failed(pair()))
-    with pytest.raises(UserError, match=r"no run of it gave a number \(10 runs failed: no space left"):
+    with pytest.raises(UserError, match=r"no run has a result \(10 runs failed: no space left"):
         read("local", root=tmp_path)
 
 

@@ -139,5 +139,5 @@ def test_a_folder_of_files_is_no_prefix_of_objects(tmp_path: Path, command: tupl
         [sys.executable, "-m", "tiercel", "dl", *command, "s3://bucket/x"],
         capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
     )  # fmt: skip
-    assert answer.returncode == 2 and "a folder is needed here" in answer.stderr, answer.stderr
+    assert answer.returncode == 2 and "object-storage prefix does not work" in answer.stderr, answer.stderr
     assert list(tmp_path.iterdir()) == []

@@ -67,4 +67,4 @@ def test_utilisation_has_its_interval_and_mark_and_idle_keys_are_told(
     # Without computation there is no utilisation, and no mark that it could miss.
     assert rows["idle", "first"]["au"] is None and rows["idle", "first"]["mark"] is None
     page = (project.results / "report" / "index.html").read_text()
-    assert f"Keys without effect on dlkernel in small, idle: {IDLE} (<code>tiercel dl check" in page
+    assert f"Keys without effect on dlkernel in small, idle: {IDLE} (see <code>tiercel dl check" in page

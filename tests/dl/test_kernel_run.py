@@ -15,11 +15,9 @@ from typing import Any
 import pytest
 
 from tiercel.dl.files.spec import spec_of
-from tiercel.dl.kernel.comm import Single
-from tiercel.dl.kernel.dataset import Split, share
 from tiercel.pagecache import memory_backed
 
-from .kernel import result, rows, run, spec, workload
+from .kernel import result, rows, run, workload
 
 #: Loader and format: processes as PyTorch's, threads as tf.data's, streams, none.
 LOADERS: list[dict[str, Any]] = [
@@ -130,18 +128,6 @@ def test_what_is_in_memory_is_read_once(tmp_path: Path) -> None:
     # Each of the two processes reads the whole file (and once more, by its end).
     assert first["bytes"] == 2 * next((tmp_path / "data" / "train").iterdir()).stat().st_size
     assert [r["bytes"] for r in later] == [0, 0]
-
-
-def test_shuffling_changes_the_order_and_nothing_else(tmp_path: Path) -> None:
-    split = Split("train", tuple(f"f{n}" for n in range(6)), 4)
-    plain = spec(dataset={"num_files_train": 6, "num_samples_per_file": 4})
-    mixed = spec(dataset={"num_files_train": 6, "num_samples_per_file": 4},
-                 reader={"sample_shuffle": "seed", "file_shuffle": "seed"})  # fmt: skip
-    assert list(share(plain, split, 1, 0, Single())) == list(range(24))
-    one, two = (list(share(mixed, split, epoch, 0, Single())) for epoch in (1, 2))
-    assert sorted(one) == sorted(two) == list(range(24))
-    assert one != two
-    assert list(share(mixed, split, 1, 5, Single())) == one
 
 
 def test_evaluation_and_checkpoints(tmp_path: Path) -> None:

@@ -223,6 +223,9 @@ def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
     assert "without effect here: dataset.generation_buffer_size, reader" in shown.stdout
 
 
+_NPZ, _SHUFFLED = "dataset: {format: npz}", "file_shuffle: seed, sample_shuffle: seed"
+
+
 @pytest.mark.parametrize(
     ("stated", "idle"),
     [
@@ -242,6 +245,14 @@ def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
         ("dataset: {format: npz, record_dims: [3, 4], record_length_bytes: 100}",
          ["dataset.record_length_bytes"]),
         ("reader: {read_threads: 0, prefetch_size: 9}", ["reader.prefetch_size"]),
+        # PyTorch's loader: DLIO's main branch shuffles nothing, DLIO 2.0.0 each process' own samples.
+        (f"framework: pytorch, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-main}}",
+         ["reader.file_shuffle", "reader.sample_shuffle"]),
+        (f"framework: pytorch, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-2.0}}", ["reader.file_shuffle"]),
+        (f"framework: pytorch, {_NPZ}, reader: {{{_SHUFFLED}, order: distributed-sampler}}", []),
+        (f"framework: tensorflow, {_NPZ}, reader: {{{_SHUFFLED}, order: dlio-main}}", []),
+        (f"framework: tensorflow, dataset: {{format: tfrecord}}, reader: {{{_SHUFFLED}}}",
+         ["reader.file_shuffle"]),
         ("train: {seed_change_epoch: false}", ["train.seed_change_epoch"]),
         ("workflow: {checkpoint: true}, checkpoint: {num_checkpoints_write: 2, time_between_checkpoints: 1, "
          "steps_between_checkpoints: 2, epochs_between_checkpoints: 2, type: all_ranks}",
@@ -276,6 +287,7 @@ def test_the_seed_of_a_file_decides_the_order(tmp_path: Path) -> None:
         output = tmp_path / run
         ran(written(tmp_path), "--folder", str(tmp_path / "d"), "--output", str(output), "--trace",
             "--set", "reader.sample_shuffle=seed", "--set", "reader.read_threads=0",
+            "--set", "reader.order=dlio-2.0",
             "--set", f"train.seed={seed}")  # fmt: skip
         (log,) = (output / "trace").iterdir()
         with gzip.open(log) as lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -42,12 +43,13 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        # What IOR does by default: no preallocation, no hints, no new buffer content.
+        # What IOR does by default: no preallocation, no hints; data that storage cannot store once.
         (
             {"operation": "write"},
             {
                 "rw": "write", "bs": "65536", "ioengine": "psync", "fallocate": "none", "fadvise_hint": "0",
-                "scramble_buffers": "0", "create_on_open": "1", "overwrite": "0", "invalidate": "0",
+                "scramble_buffers": "1", "refill_buffers": "0", "create_on_open": "1", "overwrite": "0",
+                "invalidate": "0",
                 "fsync": None, "end_fsync": None, "directory": "/d",
             },
         ),
@@ -55,6 +57,11 @@ def options(task: Task, step: int = -1) -> tuple[dict[str, str], list[list[str]]
         ({"operation": "write", "fsync": "write"}, {"fsync": "1", "end_fsync": "1"}),
         ({"operation": "write", "fsync": "phase"}, {"fsync": None, "end_fsync": "1"}),
         ({"operation": "write", "direct": True}, {"direct": "1"}),
+        (
+            {"operation": "write", "compressibility": 0.5, "dedup": 0.25},
+            {"buffer_compress_percentage": "50", "dedupe_percentage": "25", "refill_buffers": "1"},
+        ),
+        ({"operation": "write", "refill": True}, {"refill_buffers": "1", "dedupe_percentage": None}),
         ({"operation": "write", "access": "WAW"}, {"overwrite": "1"}),
         ({"operation": "write", "stonewall": "250ms"}, {"runtime": "250ms"}),
         ({"operation": "write", "queue_depth": 8}, {"ioengine": "io_uring", "iodepth": "8"}),
@@ -171,7 +178,7 @@ def test_a_run_cut_by_time(task: Callable[..., Task], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "transfer", "says"),
     [
-        ("write_n1", 256 * KIB, "took 5 ms and fio counts whole ones"),
+        ("write_n1", 256 * KIB, "took 5 ms which fio cannot time"),
         ("err_nospace", 256 * KIB, "fio: File too large"),
         ("write_n2_nogroup", 256 * KIB, "has 2 results"),
         ("create_only_n1", 256 * KIB, "moved 0 of"),
@@ -195,12 +202,46 @@ def test_a_message_before_the_result_is_passed_over(tmp_path: Path) -> None:
     assert _result(tmp_path / "write.json")["write"]["io_bytes"] == 16 * MIB
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "fio: end_fsync failed for file data.00000000",  # the job's error stays 0
+        "fio: pid=123, got signal=9",
+        "fio: pid=123 disappeared 5",
+        "fio: the file system does not seem to support direct IO",
+    ],
+)
+def test_data_or_a_process_lost_fails(message: str, task: Callable[..., Task], tmp_path: Path) -> None:
+    keys: dict[str, Any] = {
+        "operation": "write",
+        "transfer_size": 256 * KIB,
+        "segments": 20000,
+        "stonewall": 1,
+    }
+    (tmp_path / "write.stderr").write_text("note: both iodepth >= 1 and synchronous I/O engine\n")
+    parsed(task, tmp_path, "time_based_n1", **keys)
+    (tmp_path / "write.stderr").write_text(f"note: something\n{message}\n")
+    with pytest.raises(RunFailed, match=re.escape(message)):
+        parsed(task, tmp_path, "time_based_n1", **keys)
+
+
+def test_a_printed_rate_that_its_own_bytes_contradict_fails(
+    task: Callable[..., Task], tmp_path: Path
+) -> None:
+    content = json.loads((RECORDED / "fio-3.33" / "time_based_n1.json").read_text())
+    content["jobs"][0]["write"]["bw_bytes"] *= 2
+    (tmp_path / "write.json").write_text(json.dumps(content))
+    workload = data(operation="write", transfer_size=256 * KIB, segments=20000, stonewall=1, block_size=None)
+    with pytest.raises(RunFailed, match=r"the engine reports 8\.39"):
+        Fio().parse(task(workload, processes=1), tmp_path)
+
+
 @given(st.data())
 def test_a_truncated_result_is_none(tmp_path_factory: pytest.TempPathFactory, source: st.DataObject) -> None:
     text = (RECORDED / "fio-3.33" / "write_n2_group.json").read_text().rstrip()
     path = tmp_path_factory.getbasetemp() / "write.json"
     path.write_text(text[: source.draw(st.integers(0, len(text) - 1))])
-    with pytest.raises(RunFailed, match="not a whole result"):
+    with pytest.raises(RunFailed, match="not a complete result"):
         _result(path)
 
 
@@ -228,7 +269,7 @@ ENOUGH = {"transfer_size": 4 * KIB, "block_size": MIB, "segments": 128}
 def test_it_moves_what_iokernel_moves(keys: Any, really_run: Callable[..., Any]) -> None:
     workload = data(**{**ENOUGH, **keys})
     theirs, ours = really_run("fio", workload), really_run("iokernel", workload)
-    if "counts whole ones" in theirs.reason:
+    if "which fio cannot time" in theirs.reason:
         pytest.skip(theirs.reason)
     assert (theirs.reason, ours.reason) == ("", "")
 

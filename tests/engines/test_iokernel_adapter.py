@@ -114,8 +114,8 @@ def test_a_finished_run(task: Callable[..., Task], tmp_path: Path) -> None:
     ("text", "says"),
     [
         (None, "missing"),
-        ("", "not a whole result"),
-        (document(result("write"))[:-20], "not a whole result"),
+        ("", "not a complete result"),
+        (document(result("write"))[:-20], "not a complete result"),
         (document(status="failed", error={"message": "No space left"}), "No space left"),
         (document(status="failed", error=None), "without saying why"),
         (document(), "0 phases where 1"),

@@ -39,7 +39,31 @@ def only_log(text: str) -> IorLog:
 
 def rendered(task: Task, version: str) -> list[str]:
     steps = IOR().steps(task, Installation("ior", version, {"ior": Path("ior")}))
-    return [" ".join(step.argv[1:]) for step in steps]
+    return [re.sub(" -l (random|incompressible)", "", " ".join(step.argv[1:])) for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("version", "keys", "words"),
+    [
+        # From 4.0 on "incompressible" repeats eight bytes; 3.3 has no other.
+        ("4.0.0", {"operation": "write"}, ["-l", "random"]),
+        ("4.1.0+dev", {"operation": "write"}, ["-l", "random"]),
+        ("3.3.0", {"operation": "write"}, ["-l", "incompressible"]),
+        ("4.0.0", {"operation": "write", "verify": True}, []),  # -G says what is written
+    ],
+)
+def test_what_is_written_neither_compresses_nor_repeats(
+    version: str, keys: Any, words: list[str], task: Callable[..., Task]
+) -> None:
+    (step,) = IOR().steps(task(data(**keys)), Installation("ior", version, {"ior": Path("ior")}))
+    place = step.argv.index("-l") if "-l" in step.argv else len(step.argv)
+    assert list(step.argv[place : place + 2]) == words
+
+
+def test_how_far_data_compress_cannot_be_said() -> None:
+    for key in ("compressibility", "dedup"):
+        assert "cannot say" in str(IOR().unsupported(data(operation="write", **{key: 0.5}), 1))
+        assert IOR().unsupported(data(operation="write", **{key: 0.0}), 1) is None
 
 
 @pytest.fixture(autouse=True)

@@ -13,13 +13,15 @@ from tiercel.papers.load import load_papers
 from tiercel.papers.section import items_of, papers
 
 
-def made(study: str) -> Any:
-    return papers(cast(Any, SimpleNamespace(results=SimpleNamespace(study=SimpleNamespace(study=study)))))
+def made(study: str, source: str = "a paper") -> Any:
+    of = SimpleNamespace(study=study, source=source)
+    return papers(cast(Any, SimpleNamespace(results=SimpleNamespace(study=of))))
 
 
 def test_a_study_of_no_paper_has_none() -> None:
     assert made("mine") is None
     assert made("cachevol") is None  # a part of a study's name is another study
+    assert made("caching") and made("caching", source="") is None  # it repeats nothing
 
 
 def test_items_and_statements_of_the_study() -> None:

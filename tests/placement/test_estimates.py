@@ -135,6 +135,25 @@ def test_syncs_of_a_folder_count_for_the_files_in_it(tmp_path: Path) -> None:
     assert spent.loc[str(file), "sync"] == pytest.approx(3e-3)
 
 
+@pytest.mark.parametrize(("second_begins", "processes"), [(0.0, 2), (3.0, 1)])
+def test_processes_that_do_io_at_the_same_time_are_counted(
+    tmp_path: Path, second_begins: float, processes: int
+) -> None:
+    """Each has calls over 2 s: 4 s of processes in 2 s are two at once, in 5 s (4 / 5 = 0.8) they are one."""
+    lines = [
+        (
+            begin + second,
+            f'{process} {begin + second:.6f} pread64(3</data>, "x"..., 4096, 0) = 4096 <0.500000>',
+        )
+        for process, begin in ((7, 1_700_000_000.0), (8, 1_700_000_000.0 + second_begins))
+        for second in (0.0, 0.5, 1.0, 1.5)
+    ]
+    trace = Strace()
+    trace.lines = [line for _, line in sorted(lines)]
+    files = files_of(trace.open(tmp_path))
+    assert files.loc["/data", "processes"] == processes
+
+
 def test_a_program_that_syncs_is_expected_to_take_what_it_took(tmp_path: Path) -> None:
     """os.fsync for real: the calls that the trace shows are those that are counted."""
     if not Path("/usr/bin/strace").exists():

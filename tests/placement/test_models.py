@@ -118,7 +118,7 @@ def test_another_site_is_refused_and_so_is_a_damaged_card(
         PlacementModel.load(folder, "elsewhere")
     text = card.read_text()
     card.write_text(text[: len(text) // 2])
-    with pytest.raises(UserError, match="not a whole model card"):
+    with pytest.raises(UserError, match="not a complete model card"):
         PlacementModel.load(folder, "here")
     content = json.loads(text)
     content["check"]["predicted"][0][0] *= 2

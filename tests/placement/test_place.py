@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -163,7 +164,7 @@ def test_a_trace_without_file_names_is_refused(tmp_path: Path, site: Site, model
 def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) -> None:
     plan = planned(tmp_path, site, model)
     names = [p.name for p in plan.write(tmp_path / "plan")]
-    assert names == ["placement.csv", "plan.json", "stage.sh", "burst-buffer.map"]
+    assert names == ["placement.csv", "plan.json", "stage.py", "burst-buffer.map"]
     written = json.loads((tmp_path / "plan" / "plan.json").read_text())
     assert len(written["rows"]) == 2
     table = pd.read_csv(tmp_path / "plan" / "placement.csv", index_col="file")
@@ -177,9 +178,13 @@ def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) ->
 
 
 def stage(tmp_path: Path, plan: Plan, verb: str) -> None:
-    (tmp_path / "stage.sh").write_text(script(plan))
+    (tmp_path / "stage.py").write_text(script(plan))
     done = subprocess.run(
-        ["sh", str(tmp_path / "stage.sh"), verb], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, str(tmp_path / "stage.py"), verb],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "pwned").exists()
@@ -213,7 +218,6 @@ def test_an_interrupted_staging_loses_nothing(tmp_path: Path, site: Site, model:
     file.write_text("precious")
     stage(tmp_path, plan, "in")
     # As if "in" was killed between moving the original aside and making the link.
-    Path(f"{file.readlink()}.tiercel-linked").unlink()
     file.unlink()
     stage(tmp_path, plan, "out")
     assert file.read_text() == "precious"
@@ -226,5 +230,6 @@ def test_a_file_that_the_program_replaced_is_kept(tmp_path: Path, site: Site, mo
     stage(tmp_path, plan, "in")
     file.unlink()
     file.write_text("new")  # rename(2) over the link leaves a plain file
-    stage(tmp_path, plan, "out")
-    assert file.read_text() == "new"
+    done = subprocess.run([sys.executable, str(tmp_path / "stage.py"), "out"], check=False)
+    assert done.returncode == 1 and file.read_text() == "new"
+    assert file.with_name(f"{file.name}.tiercel-home").read_text() == "before"

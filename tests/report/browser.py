@@ -67,7 +67,7 @@ def asked(page, tmp_path, probe, width=1280, *, refused=False, dark=False):
     if refused:
         assert all("Content Security Policy" in line for line in console)
     else:
-        assert not console
+        assert not console, console
     found = re.search(r'<pre id="probe">(.*?)</pre>', ended.stdout, re.DOTALL)
     assert found, ended.stderr[-2000:]
     return json.loads(html.unescape(found[1]))

@@ -23,7 +23,7 @@ _FIGURE = 'document.getElementById("scaling.scientific.write.iokernel")'
 def test_the_page_works(whole, tmp_path, width):
     said = asked(
         whole.html, tmp_path, """
-        const table = find("All numbers");
+        const table = find("All results");
         const heading = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent.startsWith("Median"));
         const values = () => [...table.tBodies[0].rows].map((r) => Number(r.cells[heading].dataset.sort));
         const ordered = (v, sign) => v.every((x, i) => i === 0 || sign * (x - v[i - 1]) >= 0);
@@ -144,13 +144,13 @@ def test_an_axis_becomes_logarithmic_and_back(whole, tmp_path):
 def test_tables_filter_choose_columns_and_download(whole, tmp_path):
     said = asked(
         whole.html, tmp_path, """
-        const table = find("All numbers"), tools = table.closest(".scroll").previousElementSibling;
+        const table = find("All results"), tools = table.closest(".scroll").previousElementSibling;
         const shown = () => [...table.tBodies[0].rows].filter((r) => getComputedStyle(r).display !== "none");
         const words = tools.querySelector("input[type=search]");
         words.value = "NVME read"; words.dispatchEvent(new Event("input"));
         const rows = shown().map((r) => r.textContent);
         const boxes = [...tools.querySelectorAll("label")];
-        boxes.find((l) => l.textContent.trim() === "Varies").querySelector("input").click();
+        boxes.find((l) => l.textContent.trim() === "CV").querySelector("input").click();
         let blob = null;
         const made = URL.createObjectURL;
         URL.createObjectURL = (b) => { blob = b; return made.call(URL, b); };
@@ -162,7 +162,7 @@ def test_tables_filter_choose_columns_and_download(whole, tmp_path):
     assert said["rows"] and all("nvme" in r.lower() and "read" in r.lower() for r in said["rows"])
     downloaded = list(csv.DictReader(io.StringIO(said["text"].removeprefix("\ufeff"))))
     assert len(downloaded) == len(said["rows"])
-    assert "Median" in downloaded[0] and "Varies" not in downloaded[0]
+    assert "Median" in downloaded[0] and "CV" not in downloaded[0]
 
 
 def test_a_table_sorts_numbers_of_which_some_are_missing_and_downloads_them_as_they_are(tmp_path):
@@ -286,7 +286,7 @@ def test_a_link_reaches_a_row_that_is_not_shown(whole, tmp_path):
     """Its storage is not chosen, or its table is filtered: it is shown all the same."""
     said = asked(
         whole.html, tmp_path, """
-        const table = find("All numbers");
+        const table = find("All results");
         const words = table.closest(".scroll").previousElementSibling.querySelector("input");
         const link = document.querySelector('#glance a[href^="#number-"]');
         const row = document.querySelector(link.getAttribute("href"));
@@ -311,7 +311,7 @@ def test_rows_that_were_packed_are_sorted_and_filtered_as_the_others(build_page,
     data = Synthetic(repetitions=2, processes=(1, 2), storages=("nvme", "shm")).whole()
     said = asked(
         build_page(data).html, tmp_path, """
-        const table = find("All numbers"), button = table.tHead.rows[0].cells[0].querySelector("button");
+        const table = find("All results"), button = table.tHead.rows[0].cells[0].querySelector("button");
         button.click(); button.click();
         const numbers = [...table.tBodies[0].rows].map((r) => Number(r.id.slice(7)));
         return { rows: numbers.length, down: numbers.every((n, i) => i === 0 || n < numbers[i - 1]) };
@@ -330,7 +330,7 @@ def test_what_asks_a_table_asks_its_packed_rows_too(build_page, tmp_path, monkey
     data.data("scaling", "last", "Last of all", "read", "sequential", 4)
     said = asked(
         build_page(data).html, tmp_path, f"""
-        const table = find("All numbers"), tools = table.closest(".scroll").previousElementSibling;
+        const table = find("All results"), tools = table.closest(".scroll").previousElementSibling;
         const shown = () => [...table.tBodies[0].rows].filter((r) => getComputedStyle(r).display !== "none")
           .map((r) => r.id);
         const button = table.tHead.rows[0].cells[0].querySelector("button");
@@ -407,7 +407,7 @@ def test_what_the_page_holds_packed_is_unpacked_and_runs_nothing(build_page, tmp
     last = max(int(n) for n in re.findall(r"number-(\d+)", page.html))
     said = asked(
         page.html, tmp_path, f"""
-        const rows = () => find("All numbers").tBodies[0].rows.length;
+        const rows = () => find("All results").tBodies[0].rows.length;
         const later = () => document.querySelectorAll("[data-later]").length;
         const before = rows(), packed = later();
         location.hash = "#number-{last}"; await soon(300);
@@ -520,9 +520,9 @@ def test_an_open_table_in_a_finding_does_not_widen_the_page(whole, tmp_path, wid
     said = asked(
         whole.html, tmp_path, """
         const place = document.querySelector(".findings li").lastElementChild;
-        place.append(find("All numbers").closest(".scroll").cloneNode(true));
+        place.append(find("All results").closest(".scroll").cloneNode(true));
         document.querySelectorAll("details").forEach((d) => { d.open = true; });
-        const caption = find("All numbers").caption.firstElementChild.getBoundingClientRect();
+        const caption = find("All results").caption.firstElementChild.getBoundingClientRect();
         return { wide: document.documentElement.scrollWidth, room: innerWidth, caption: caption.right };
         """,
         width,

@@ -96,13 +96,13 @@ def test_the_gateway_bounds_four_nodes_and_the_link_one(section: Callable[..., S
         "40 %",
         "client",
         "the gateways, 23.3 GiB/s",
-        "not the topology",
+        "not limited by the topology",
     ]
     assert four[:3] == ["VAST", "read", "4"]
     # Four links of 12.5 GB/s: 46.6 GiB/s.
-    assert four[5:] == ["80 %", "the gateways", "client, 46.6 GiB/s", "bounded by gateway"]
+    assert four[5:] == ["80 %", "the gateways", "client, 46.6 GiB/s", "limited by gateway"]
     assert made.paragraphs == (
-        "VAST, read, 4 nodes: 80 % of what the gateways carries; more needs a wider gateway stage.",
+        "VAST, read, 4 nodes: 80 % of the limit of the gateways. For more speed: a wider gateway stage.",
     )
     assert made.notes[0] == "VAST: no bandwidth is given for server, fabric, media."
 
@@ -119,12 +119,12 @@ def test_metadata_has_its_ceilings_and_a_figure_of_its_own(
     assert made is not None
     assert [line[1:5] + line[6:] for line in cells(made)] == [
         ["file-create", "1", "900 op/s", "1 kop/s", "mds (latency)", "not known",
-         "bounded by server (latency)"],
+         "limited by server (latency)"],
         ["file-create", "2", "1.5 kop/s", "2 kop/s", "mds (metadata)", "not known",
-         "bounded by server (metadata)"],
+         "limited by server (metadata)"],
     ]  # fmt: skip
     assert made.paragraphs[1].startswith(
-        "many, file-create, 2 nodes: 75 % of what the metadata operations of mds"
+        "many, file-create, 2 nodes: 75 % of the metadata operations limit of mds"
     )
     assert [picture.name for picture in made.pictures] == ["ceilings-metadata"]
 
@@ -140,10 +140,11 @@ def test_the_best_workload_counts_and_what_is_above_comes_from_a_cache(
     # Two nodes with 2 GB/s each: 6 of 4 GB/s.
     (only,) = cells(made)
     assert only[5:] == [
-        "150 %", "media", "not known", "above the ceiling: from a cache, or the topology is wrong",
+        "150 %", "media", "not known", "above the ceiling: cache, or wrong topology",
     ]  # fmt: skip
     assert made.paragraphs == (
-        "ssd, write, 2 nodes: 150 % of what media carries, which cannot be: a cache served it, or the "
+        "ssd, write, 2 nodes: 150 % of the limit of media, which is impossible. Either a cache served it, "
+        "or the "
         "topology is wrong.",
     )
 
@@ -169,15 +170,16 @@ def test_what_waits_for_each_operation_has_a_ceiling_of_its_own(
     read, large, small = cells(made)
     assert small[1] == "write, each waited for" and small[5:] == [
         # Of the small ones 90 %, of the smaller ones 98 %: the nearest counts. Without servers 1 ms is left.
-        "98 %", "server (latency)", "media (latency), 7.81 MiB/s", "bounded by server (latency)",
+        "98 %", "server (latency)", "media (latency), 7.81 MiB/s", "limited by server (latency)",
     ]  # fmt: skip
     assert large[1] == "write" and large[5:7] == ["75 %", "media"]
     assert read[5] == "122 %"
     assert made.paragraphs == (
-        "far, read, each waited for, 1 node: 122 % of what the latency of server allows, which cannot be: a "
+        "far, read, each waited for, 1 node: 122 % of the latency limit of server, which is impossible. "
+        "Either a "
         "cache served it, or the topology is wrong.",
-        "far, write, 1 node: 75 % of what media carries; more needs a wider media stage.",
-        "far, write, each waited for, 1 node: 98 % of what the latency of server allows; more needs a "
+        "far, write, 1 node: 75 % of the limit of media. For more speed: a wider media stage.",
+        "far, write, each waited for, 1 node: 98 % of the latency limit of server. For more speed: a "
         "shorter latency, more processes or larger transfers.",
     )
 
@@ -186,12 +188,12 @@ def test_what_calibration_found_is_no_limit_of_the_hardware(section: Callable[..
     made = section(row("here", "write", 1, 1.2e9), row("here", "read", 1, 0.8e9))
     assert made is not None
     assert made.paragraphs == (
-        "here, read, 1 node: 80 % of what was found when the storage was calibrated; more needs a faster "
-        "storage.",
-        "here, write, 1 node: 120 % of what was found when the storage was calibrated: a cache served it, or "
-        "the storage was slower then (tiercel site calibrate).",
+        "here, read, 1 node: 80 % of the calibrated limit. For more speed, use a faster storage.",
+        "here, write, 1 node: 120 % of the calibrated limit. Either a cache served it, or the calibration "
+        "was "
+        "too low: run `tiercel site calibrate`.",
     )
-    assert cells(made)[1][-1] == "above what calibration found: from a cache, or it was slower then"
+    assert cells(made)[1][-1] == "above the calibration: cache, or calibration too low"
 
 
 def test_what_has_no_ceiling_is_left_out(section: Callable[..., Section | None]) -> None:
@@ -267,6 +269,6 @@ def test_what_lies_above_a_calibration_is_said_once_for_a_storage(
     made = section(*rows)
     assert made is not None
     assert made.paragraphs == (
-        "here: 2 medians lie above what was found when the storage was calibrated, at 150 % to 200 % of it: "
-        "a cache served them, or the storage was slower then (tiercel site calibrate).",
+        "here: 2 medians are above the calibrated limit (150 % to 200 %). Either a cache served them, or the "
+        "calibration was too low: run `tiercel site calibrate`.",
     )

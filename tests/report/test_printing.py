@@ -34,7 +34,7 @@ def test_no_table_is_wider_than_the_paper(whole, tmp_path):
       const wide = document.getElementById("metadata.shared-directory.metadata.iokernel");
       near.parentNode.append(wide);  // beside others, as where one experiment has both
       const high = (figure) => figure.querySelector("svg text").getBoundingClientRect().height;
-      return { tables: tables.length, verdicts: Boolean(find("Storage against storage")),
+      return { tables: tables.length, verdicts: Boolean(find("All comparisons between storage systems")),
         over: document.querySelector(".places").getBoundingClientRect().right
           - document.getElementById("verdict-factors").getBoundingClientRect().left,
         letters: high(wide) / high(near),

@@ -23,7 +23,7 @@ def test_it_fits_eighty_columns_and_is_plain_in_a_file(tmp_path, monkeypatch):
     text = printed(Synthetic().whole(), tmp_path, io.StringIO())
     assert max(map(len, text.splitlines())) <= 80
     assert "\x1b" not in text
-    assert text.splitlines()[-1] == "345 runs gave numbers, 1 failed."
+    assert text.splitlines()[-1] == "345 runs succeeded, 1 failed."
     assert "failed: 1 run failed on Project space (NFS)" in text
     rows = [line.split() for line in text.splitlines()]
     assert [row[1:3] for row in rows if row[:1] == ["scientific"]] == [["nfs-project", "517"]]
@@ -40,8 +40,8 @@ def test_nothing_measured(tmp_path):
     data = Synthetic()
     data.fail("nvme", "engine not found\x1b[2J")
     text = printed(data, tmp_path, io.StringIO())
-    assert "0 runs gave numbers, 1 failed." in text
-    assert "No run gave a number" in text
+    assert "0 runs succeeded, 1 failed." in text
+    assert "No run has a result" in text
     assert "\x1b[2J" not in text
 
 
@@ -78,15 +78,15 @@ def test_other_causes_of_failures_are_told_or_counted(tmp_path):
     assert "failed: 2 runs failed on Node-local NVMe: ended with code 2" in text  # the commonest is first
     assert "failed: 1 run failed on Node-local NVMe: ended with code 1" in text
     assert "ended by signal 9" not in text  # the fourth
-    assert "failed for one other reason as well: `tiercel status" in text
+    assert "failed for one other reason: run `tiercel status" in text
 
 
 def test_workloads_of_one_name_are_told_apart(tmp_path):
     """Each one was called "default", and only the first row of all said what was measured."""
     data = Synthetic(repetitions=1, processes=(1,), storages=("nvme",))
-    for experiment in ("imagenet", "cosmoflow"):
+    for experiment in ("training", "scaling"):
         data.add(experiment, "default", "Default", "nvme", 1, 0, "a", [], operation="train",
                  samples_per_second=100.0)  # fmt: skip
     rows = [line.split() for line in printed(data, tmp_path, io.StringIO()).splitlines()]
-    assert ["imagenet", "default"] in rows and ["cosmoflow", "default"] in rows
+    assert ["training", "default"] in rows and ["scaling", "default"] in rows
     assert len([row for row in rows if row[:3] == ["first", "epoch", "nvme"]]) == 2

@@ -154,7 +154,7 @@ def test_a_failed_run_has_a_row_and_no_number(measured: tuple[Path, list[Run]]) 
 def test_a_record_that_is_not_whole_names_the_file(measured: tuple[Path, list[Run]]) -> None:
     results, runs = measured
     (RawStore(results).path(runs[0].id) / "run.json").write_text("{")
-    with pytest.raises(UserError, match=r"run\.json: not a whole result"):
+    with pytest.raises(UserError, match=r"run\.json: not a complete result"):
         collect(results)
 
 
@@ -203,6 +203,22 @@ def test_the_dataset(measured: tuple[Path, list[Run]]) -> None:
     assert dataset.attrs["site"] == runs[0].configuration.site
     # Nothing was trained, nor behind a layer: neither is there, as a column of nothing.
     assert not {"au", "samples_per_second", "hit_share"} & set(dataset.variables)
+
+
+def test_a_table_of_the_dataset_keeps_its_rows_and_knows_both_names_of_a_storage(
+    measured: tuple[Path, list[Run]],
+) -> None:
+    """Two workloads, of which one has a phase_time."""
+    observations, _ = collect(measured[0])
+    other = observations.assign(workload="timed", phase_time=2.0)
+    both = pd.concat([observations.assign(storage_label="ext4 /"), other.assign(storage_label="ext4 /")])
+    dataset = to_dataset(both)
+    reads = (both["role"] == "measured") & ~both["traced"]
+    assert len(dataset.bandwidth.to_dataframe().dropna()) == reads.sum() > 0
+    assert float(dataset["phase_time"].sel(workload="e/timed")) == 2.0
+    assert np.isnan(dataset["phase_time"].sel(workload="e/w"))
+    named = dataset.bandwidth.sel(storage_label="ext4 /")
+    assert named.equals(dataset.bandwidth.isel(storage=0))
 
 
 def test_the_file_of_a_dataset_is_the_one_that_xarray_writes(
@@ -349,8 +365,8 @@ def test_tables_are_not_emptied_where_the_raw_folder_is_gone(measured: tuple[Pat
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda _: [], r"run\.json: not a whole result: no JSON object"),
-        (lambda row: {"run": row["run"]}, r"run\.json: not a whole run \(KeyError\('storage'\)\)"),
+        (lambda _: [], r"run\.json: not a complete result: no JSON object"),
+        (lambda row: {"run": row["run"]}, r"run\.json: not a complete run \(KeyError\('storage'\)\)"),
         (lambda row: row | {"nodes": "two"}, "nodes is 'two', no Int64"),
         (lambda row: row | {"nodes": 10**30}, "nodes is 10{30}, no Int64"),
     ],

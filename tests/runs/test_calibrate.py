@@ -102,11 +102,11 @@ def test_no_calibration_becomes_a_number(aiming: Project) -> None:
     assert set(data["bytes_per_process"]) == {amount * 65536} == set(data["bytes_moved"])
     assert set(observations["phase_time"]) == {0.1}
     # An amount that follows from the storage is no property of a workload.
-    assert to_dataset(observations)["bytes_per_process"].isnull().all()
+    assert "bytes_per_process" not in to_dataset(observations)
     shown = aiming.tiercel("report", "--study", "tiny")
     assert shown.returncode == 0, shown.stderr
     page = (aiming.results / "report" / "index.html").read_text()
-    assert "8 runs gave numbers" in page
+    assert "8 runs succeeded" in page
 
 
 def test_what_leaves_things_as_they_were_is_done_again(aiming: Project) -> None:

@@ -207,7 +207,7 @@ def test_a_half_written_result_is_never_a_number(new_run: NewRun, equipment: New
         observations, runs = collect(tools.store.folder.parent)
         assert len(observations) == 0
         assert runs["status"].tolist() == ["failed"]
-        assert "not a whole result" in runs["reason"][0]
+        assert "not a complete result" in runs["reason"][0]
 
 
 def test_an_interrupted_attempt_is_kept(new_run: NewRun, equipment: NewEquipment) -> None:

@@ -168,9 +168,9 @@ def test_what_a_killed_run_left_is_found_and_removed_if_it_is_ours(gateway: Gate
     found = {str(place): place for place in left_prefixes(stack)}
     assert list(found) == ["s3://data/killed/tiercel-run-dead", "s3://data/killed/tiercel-run-foreign"]
     assert remove_run_prefix(found["s3://data/killed/tiercel-run-dead"]) == 2
-    with pytest.raises(UserError, match=r"carries no \.tiercel-run marker"):
+    with pytest.raises(UserError, match=r"has no \.tiercel-run marker"):
         remove_run_prefix(found["s3://data/killed/tiercel-run-foreign"])
-    with pytest.raises(UserError, match="is not a run's prefix"):
+    with pytest.raises(UserError, match="is not the prefix of a run"):
         remove_run_prefix(stack.storage.location())
     assert gateway.objects("killed") == {"killed/tiercel-run-foreign/data/x": 9}
 

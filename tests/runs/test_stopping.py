@@ -85,7 +85,7 @@ def test_cost_by_assumption_and_by_likes(small: Project) -> None:
 
     shown = small.tiercel("plan", "--study", "tiny", "--cost")
     assert shown.returncode == 0
-    assert "2 runs judged by their likes" in " ".join(shown.stdout.split())
+    assert "2 runs: similar runs" in " ".join(shown.stdout.split())
     table = json.loads(small.tiercel("plan", "--study", "tiny", "--cost", "--json").stdout)
     assert table["core_hours"] == pytest.approx(cost.core_hours)
     assert table["core_hours_used"] == pytest.approx(sum(durations) * 36 / 3600)
@@ -102,12 +102,12 @@ def test_a_probe_judges_by_runs_that_count(small: Project) -> None:
     (cost,) = costs(plan, *history_of(small, plan))
     assert (cost.runs, cost.judged) == (3, 3)
     assert cost.seconds == cost.least_seconds == pytest.approx(3 * raw.record["duration"])
-    assert "3 runs judged by their likes" in " ".join(shown.stdout.split())
+    assert "3 runs: similar runs" in " ".join(shown.stdout.split())
     again = small.tiercel("plan", "--study", "tiny", "--cost", "--probe")
     assert again.returncode == 0
     assert len(RawStore(small.results).ids()) == 1
     alone = small.tiercel("plan", "--study", "tiny", "--probe")
-    assert alone.returncode == 2 and "--probe is for --cost" in alone.stderr
+    assert alone.returncode == 2 and "--probe needs --cost" in alone.stderr
 
 
 def snakemake(project: Project) -> str:
@@ -124,7 +124,7 @@ def snakemake(project: Project) -> str:
 def test_core_hours_end_a_study_cleanly_and_a_raised_limit_goes_on(small: Project) -> None:
     # Any run takes longer than 0.1 ms of 36 cores: the first one begins, no other does.
     change_site(small, limits={"core_hours": 1e-6})
-    assert "runs left out: limits.core_hours are used up" in snakemake(small)
+    assert "runs skipped: the budget limits.core_hours is used up" in snakemake(small)
     assert len(RawStore(small.results).ids()) == 1
     assert len(pd.read_parquet(small.results / "runs.parquet")) == 1
 
@@ -177,7 +177,7 @@ def test_the_command_asks_to_be_submitted_again(small: Project) -> None:
     words = ["batch", "--site", "local", "--study", "tiny", "--name", name, "--stamp", "done"]
     stopped = small.tiercel(*words, "--minutes", "0.1")
     assert stopped.returncode == 75
-    assert "submitted again, the batch goes on" in stopped.stderr
+    assert "the next job resumes the batch" in stopped.stderr
     assert not (small.root / "done").exists()
     ended = small.tiercel(*words)
     assert ended.returncode == 0, ended.stderr

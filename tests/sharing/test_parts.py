@@ -74,7 +74,7 @@ def test_words_and_figure(tmp_path: Path) -> None:
     said = invoke("user-then-size-fair", *JOBS, "--figure", str(figure))
     assert "user ana  50.00 %" in said and "0.5000–0.7000" in said
     assert figure.stat().st_size > 1000
-    assert "nobody is promised anything" in invoke("fifo", *JOBS)
+    assert "guarantees no shares" in invoke("fifo", *JOBS)
 
 
 @needs_simulator
@@ -82,7 +82,7 @@ def test_words_and_figure(tmp_path: Path) -> None:
     ("words", "reason"),
     [
         (("sise-fair",), "did you mean size-fair"),
-        (("fifo", "--figure", "tree.png"), "promises nobody anything"),
+        (("fifo", "--figure", "tree.png"), "guarantees no shares"),
         (("user-fair", "--job", "x"), "KEY=VALUE"),
         (("user-fair", "--figure", "tree.txt"), "a figure is a"),
     ],

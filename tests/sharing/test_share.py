@@ -106,7 +106,7 @@ def test_competing_jobs_on_a_plain_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_half_a_result_is_none(tmp_path: Path) -> None:
     (tmp_path / "sharing.json").write_text('{"jobs": [{"job": "a"')
-    with pytest.raises(RunFailed, match="not a whole result"):
+    with pytest.raises(RunFailed, match="not a complete result"):
         Sharing().parse(None, tmp_path)  # type: ignore[arg-type]
 
 

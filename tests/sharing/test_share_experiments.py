@@ -176,7 +176,7 @@ def test_two_servers_share_by_the_whole() -> None:
     """16 nodes on both, 8 on each alone: 16/32, 8/32, 8/32 of everything; each alone would give 16/24."""
     shares = global_shares(SharingServersWorkload.model_validate(TWO_SERVERS))
     assert shares == {"both": pytest.approx(0.5), "first": pytest.approx(0.25), "second": pytest.approx(0.25)}
-    with pytest.raises(UserError, match="promises nobody a share"):
+    with pytest.raises(UserError, match="guarantees no shares"):
         global_shares(SharingServersWorkload.model_validate({**TWO_SERVERS, "policy": "fifo"}))
 
 
@@ -330,10 +330,10 @@ def test_an_interrupted_experiment_leaves_nothing(tmp_path: Path, ask: signal.Si
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--", "true"], "no word of the command is or has {folder}"),
+        (["--", "true"], "no argument of the command contains {folder}"),
         (
             ["--", "go-program", "{folder}"],
-            "is a Go program, which calls the kernel by itself, and jobs are told",
+            "is a Go program, which calls the kernel by itself, and it",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_every_record_says_that_it_is_simulated(far: tuple[Project, str]) -> Non
     page = (results / "report" / "index.html").read_text()
     assert "simulated, not measured" in page and "(simulated)</h1>" in page
     assert ">measured</span>" not in page and "<li></li>" not in page
-    assert "local-simulated: simulated by its topology" in said
+    assert "local-simulated: simulated from its topology" in said
     shown = project.tiercel("show", "--site", "local-simulated", "--study", "far", "--json")
     answer = json.loads(shown.stdout)
     assert answer["origin"] == "simulated"
@@ -148,7 +148,7 @@ def test_what_is_not_known_is_told_by_name_and_counts_for_nothing(far: tuple[Pro
     assert "Dark, write: not simulated" in page
     # Of one run each, which a model would only repeat.
     words = re.sub(r"</?(abbr|a)\b[^>]*>", "", page)  # terms that are explained where they are pointed at
-    assert "neither noise nor an interval" in words and "fewer than 6 repetitions" not in words
+    assert "A simulation has no noise" in words and "fewer than 6 repetitions" not in words
 
 
 def test_nothing_measured_comes_among_what_is_simulated(far: tuple[Project, str], tmp_path: Path) -> None:
@@ -207,9 +207,12 @@ def test_other_hardware_is_a_simulated_site_of_its_own(far: tuple[Project, str])
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["evaluate", "--study", "far", "--set", "big.server.units=4"], "give --simulate, too"),
+        (["evaluate", "--study", "far", "--set", "big.server.units=4"], "add --simulate"),
         (["evaluate", "--study", "far", "--simulate", "--set", "big.servr.units=4"], "did you mean server?"),
-        (["evaluate", "--study", "far", "--simulate", "--decide"], "--decide is for what is measured"),
+        (
+            ["evaluate", "--study", "far", "--simulate", "--decide"],
+            "--decide: a simulation returns the same number",
+        ),
         (["site", "new", "x-simulated"], "of simulated sites"),
         (["plan", "--site", "nowhere-simulated"], "no site named 'nowhere'"),
     ],
@@ -287,8 +290,8 @@ def test_only_what_the_model_goes_by_makes_other_runs() -> None:
     ("words", "said"),
     [
         (["evaluate", "--simulate", "--site", "lassen-simulated-simulated"], "is simulated already"),
-        (["site", "check", "lassen-simulated"], "nothing of lassen is touched"),
-        (["clean", "--site", "lassen-simulated"], "nothing of it is in any scratch folder"),
+        (["site", "check", "lassen-simulated"], "a simulated site cannot be checked"),
+        (["clean", "--site", "lassen-simulated"], "a simulated site has no scratch folders"),
     ],
 )
 def test_what_only_a_machine_has(words: list[str], said: str) -> None:

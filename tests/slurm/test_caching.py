@@ -57,5 +57,5 @@ def test_a_folder_that_nodes_share_is_refused(cluster: Cluster) -> None:
     said = cluster.snakemake().communicate(timeout=400)[0]
     (record,) = cluster.results.glob("raw/*/record.json")
     reason = json.loads(record.read_text())["reason"]
-    assert "nodes share" in reason and "name a folder that each has of its own" in reason, said
+    assert "nodes share" in reason and "name a folder that is local to each node" in reason, said
     assert not list((cluster.state / "lustre1").glob("tiercel-cachevol-*"))

@@ -137,7 +137,7 @@ def test_a_build_that_fails_half_way_is_told_and_goes_on(stack_project: Stack, t
     assert (
         "spack install ended with 1 after 1 of 3 packages: ProcessError: Command exited with status 2" in last
     )
-    assert "the same command goes on where it stopped" in last
+    assert "run the same command again to resume" in last
     assert "'make' '-j2'" in (stack_project.folder / "spack.log").read_text()
     assert not (stack_project.folder / STACK_FILE).exists()
     assert (

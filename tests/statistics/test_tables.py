@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from tests.statistics.rows import rows
 
-from tiercel.statistics.noise import floors
 from tiercel.statistics.ranking import reverse, same
 from tiercel.statistics.tables import agreement, comparisons, outliers, summary_table
 
@@ -126,9 +125,7 @@ def test_what_a_later_look_contradicts_is_undecided_and_says_so():
         frame += looked(slow, slow, "slow", twin)
     (after,) = comparisons(frame).to_dict("records")
     assert (after["verdict"], after["storage_a"], after["n_a"]) == ("undecided", "fast", 10)
-    assert after["reason"] == (
-        "an earlier look claimed higher, and what was measured since says the opposite"
-    )
+    assert after["rule"] == "contradicted"
     assert math.isnan(after["needed"])
 
 
@@ -141,7 +138,9 @@ def test_stack_against_stack_with_the_floor_of_both():
     )
     (row,) = comparisons(frame).to_dict("records")
     assert (row["storage_a"], row["storage_b"], row["verdict"]) == ("fast", "slow", "higher")
-    assert row["ratio"] == pytest.approx(102 / 12)
+    # Of geometric means.
+    products = 100 * 101 * 102 * 103 * 104, 10 * 11 * 12 * 13 * 14
+    assert row["ratio"] == pytest.approx((products[0] / products[1]) ** (1 / 5))
     assert (row["median_a"], row["median_b"]) == (102.0, 12.0)
     # The halves of both pairs are alike: two placements differ by no more than their repetitions do.
     assert row["floor_high"] == 1.0 and row["floor_source"] == "own"
@@ -165,8 +164,8 @@ def test_scales_are_compared_apart_and_together():
     table = comparisons(frame)
     assert table["scope"].tolist() == ["scale", "scale", "all"]
     by_scope = table.set_index("scope")
-    assert (by_scope.loc["scale", "verdict"] == "undecided").all()  # 3 against 3
-    assert by_scope.loc["all", "verdict"] == "higher"
+    assert (table["rule"] == "few repetitions").all() and (table["needed"] == 1).all()  # 3 against 3
+    assert by_scope.loc["all", "ratio"] > 2
     assert pd.isna(by_scope.loc["all", "nodes"])
 
 
@@ -191,37 +190,30 @@ def test_layers_are_compared_on_their_storage_only():
     assert pairs == [["fast", "cachevol", "fast", "none"], ["fast", "none", "slow", "none"]]
 
 
-def test_engine_agreement():
-    frame = (
-        rows([100, 101, 102])
-        + rows([100, 101, 105], twin="b")
-        + rows([98, 100, 101], engine="ior")
-        + rows([98, 100, 101], engine="ior", twin="b")
-    )
+@pytest.mark.parametrize(
+    ("factor", "spread", "repetitions", "outcome"),
+    [
+        (1.0, 0.01, 5, "same"),
+        (2.0, 0.01, 5, "better"),
+        (2.0, 0.01, 1, "no power"),  # one value on a side shows nothing
+        (1.0, 1.0, 5, "no power"),  # floors of 0.02 to 50
+    ],
+)
+def test_engines_agree_only_by_an_equivalence_test(factor, spread, repetitions, outcome):
+    steps = [math.exp(spread * step) for step in (0, 1, -1, 0.5, -0.5)][:repetitions]
+    frame = rows([])
+    for twin in "ab":
+        frame += rows([100 * factor * step for step in steps], twin=twin)
+        frame += rows([100 * step for step in steps[::-1]], engine="ior", twin=twin)
     (row,) = agreement(frame).to_dict("records")
-    assert (row["engine_a"], row["engine_b"]) == ("iokernel", "ior")
-    assert row["ratio"] == pytest.approx(1.01)
-    assert row["within_floor"]
+    assert (row["engine_a"], row["engine_b"], row["outcome"]) == ("iokernel", "ior", outcome)
+    assert row["ratio"] == pytest.approx(factor) and row["within_floor"] == (outcome == "same")
 
 
-def test_engines_agree_only_where_a_pair_says_how_much_is_noise():
-    both = rows([100, 101, 102], site=None) + rows([100, 101, 102], engine="ior", site=None)
-    (row,) = agreement(both).to_dict("records")
-    assert (row["ratio"], row["within_floor"], row["metric"], row["workload"]) == (
-        1.0,
-        False,
-        "bandwidth",
-        "write",
-    )
-    floor = floors(both)
-    floor[["low", "high", "n", "source"]] = [1.0, 1.0, 3, "own"]
-    # The whole of the floor counts, its ends too.
-    assert agreement(both, floor_table=floor)["within_floor"].tolist() == [True]
-    faster = rows([100, 101, 102]) + rows([50, 50.5, 51], engine="ior")
-    for low, high, within in ((0.5, 2.0, True), (0.9, 1.1, False), (2.5, 3.0, False), (2.0, 3.0, True)):
-        floor = floors(faster)
-        floor[["low", "high", "n", "source"]] = [low, high, 3, "own"]
-        assert agreement(faster, floor_table=floor)["within_floor"].tolist() == [within], (low, high)
+def test_engines_without_a_replicate_have_no_power_to_agree():
+    frame = rows([100, 101, 102, 103, 104]) + rows([100, 101, 102, 103, 104], engine="ior")
+    (row,) = agreement(frame).to_dict("records")
+    assert (row["outcome"], row["rule"]) == ("no power", "no replicate")
 
 
 def test_numbers_that_do_not_count_take_no_part_in_agreement():

@@ -91,7 +91,7 @@ def test_a_study_that_was_given_more_rounds_ends_where_its_look_began(tmp_path: 
         return [(run.id, run.look) for run in made]
 
     assert runs(eight) == runs(four)
-    with pytest.raises(UserError, match="asks for 5 repetitions at least, and its further looks began"):
+    with pytest.raises(UserError, match="needs at least 5 repetitions, but its follow-up rounds began"):
         runs({"minimum": 5, "maximum": 8, "target": 0.1})
 
 
@@ -106,3 +106,12 @@ def test_a_look_ends_when_its_time_is_used(tmp_path: Path) -> None:
         assert history.wanted(run)
         history.add(Outcome(run, "ok", "", 4.0, 4.0, []))
     assert not history.wanted(more[3]) and history.wanted(made.runs[0])
+
+
+def test_a_budget_does_not_cut_the_minimum(tmp_path: Path) -> None:
+    """A second of engine time is used a hundred times over: the minimum goes on, no repetition beyond it."""
+    made = planned(tmp_path)
+    history = History(made.study.model_copy(update={"budget": 1.0}), made.calibrations)
+    history.engine_time = 100.0
+    least = made.study.repetitions.minimum
+    assert all(history.wanted(run) == (run.repetition < least) for run in made.runs if run.twin == "a")

@@ -46,7 +46,7 @@ def test_a_study_that_traces(new_project: Callable[..., Project]) -> None:
     for name in ("traces.parquet", "trace-groups.parquet"):
         (project.results / name).unlink()
     done = project.tiercel("trace", "collect", "--study", "tiny")
-    assert done.returncode == 0 and done.stdout == "1 traced run of study tiny, 0 not whole\n"
+    assert done.returncode == 0 and done.stdout == "1 traced run of study tiny, 0 incomplete\n"
     (again,) = pd.read_parquet(project.results / "traces.parquet").to_dict("records")
     assert again["writes"] == 16
 

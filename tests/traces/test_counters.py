@@ -292,7 +292,7 @@ def test_on_the_command_line() -> None:
     assert "/tmp/study/b" in [row["file"] for row in json.loads(done.stdout)["files"]]
     for words in (["overlap"], ["timeline"], ["summary", "--rank", "0"]):
         done = runner.invoke(app, ["trace", words[0], str(LOG), *words[1:]])
-        assert isinstance(done.exception, UserError) and "counters alone" in str(done.exception)
+        assert isinstance(done.exception, UserError) and "counters only" in str(done.exception)
 
 
 def test_modules_are_told_apart_by_their_prefix() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, engine, open_trace
+from tiercel.traces.analysis.summary import summarise
 from tiercel.traces.page import job_page
 from tiercel.traces.readers.dftracer import DFTracer
 from tiercel.traces.schema import NAMES, UNITS
@@ -220,17 +221,23 @@ def test_a_path_with_quotes(tmp_path: Path) -> None:
     assert len(open_trace(path, cache=tmp_path / "c'c").events()) == 3
 
 
-def test_events_whose_numbers_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None:
-    """One garbled duration would be the length of the job, two garbled sizes more than a number holds."""
+def test_numbers_that_cannot_be_are_missing_and_counted(tmp_path: Path) -> None:
+    """One garbled duration would be the length of the job, one size more than all disks hold. Without them
+    the reads' bytes are not known, and are not those of the others."""
     good = call("read", 0, 10, ret=4096, fname="/d/f")
     events = [
         good,
         call("read", 20, 10**17, fname="/d/f", ret=1),
-        call("read", 30, 5, fname="/d/f", ret=2**62),
+        call("read", 30, -5, fname="/d/f", ret=1),
+        call("read", 40, 5, fname="/d/f", ret=2**62),
+        call("write", 50, 5, fname="/d/f", ret=10),
     ]
     frame = open_trace(write(tmp_path / "t.pfw", events))
-    assert len(frame) == 1 and frame.job_time < 1
-    assert "2 events lost: their times or sizes cannot be" in frame.warnings
+    assert len(frame) == 5 and frame.job_time < 1
+    told = [sentence.split()[:2] for sentence in frame.warnings]
+    assert told == [["1", "durations"], ["1", "sizes"], ["1", "of"], ["2", "of"]]
+    (layer,) = summarise(frame)["layers"]
+    assert (layer["bytes_read"], layer["bytes_written"], layer["data_s"]) == (None, 10, None)
 
 
 def test_a_converted_trace_keeps_what_was_told_of_it(

@@ -54,7 +54,9 @@ def test_positions_follow_the_program() -> None:
         ("read", p, 181, 3),  # the parent again, after the child moved it
         ("write", p, 184, 2),  # a thread
         ("write", p, None, 3),  # O_APPEND: wherever the file ends
+        ("copy_file_range", p, 0, 64),  # opened anew
         ("copy_file_range", q, 0, 64),
+        ("sendfile", p, 10, 6),  # where it was told to
         ("sendfile", q, 64, 6),
         ("write", q, 70, 1),
     ]
@@ -139,7 +141,7 @@ def test_midnight_and_no_durations(tmp_path: Path) -> None:
     )
     assert frame.events()["time"].tolist() == pytest.approx([0.0, 0.75])
     assert frame.events()["duration"].isna().all()
-    assert "2 calls of unknown duration: strace ran without -T" in frame.warnings
+    assert [sentence.split()[:3] for sentence in frame.warnings] == [["2", "of", "2"]]
 
 
 def test_asynchronous_io_is_said_to_be_missing(tmp_path: Path) -> None:
@@ -226,3 +228,107 @@ def test_damage_gives_warnings_or_one_error(
         reader.read([path], Kept())
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def test_the_process_that_strace_names_late_is_one_process(tmp_path: Path) -> None:
+    """`strace -f 2>log` names a process only while there are several, and the first one only then. Both use
+    the same descriptor, whose position they share: 10 + 20 bytes, then the child's 5 behind them. When the
+    parent has ended, lines without a name are the child's."""
+    frame = made(
+        tmp_path,
+        '1700000000.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000010>',
+        '1700000000.100000 write(3, "x", 10) = 10 <0.000010>',
+        "1700000000.200000 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 71 attached",
+        " <unfinished ...>",
+        "[pid    71] 1700000000.210000 getpid() = 71 <0.000010>",
+        "[pid    70] 1700000000.220000 <... clone resumed>) = 71 <0.020000>",
+        '[pid    70] 1700000000.300000 write(3, "x", 20) = 20 <0.000010>',
+        '[pid    71] 1700000000.400000 write(3, "x", 5) = 5 <0.000010>',
+        "[pid    70] 1700000000.500000 exit_group(0) = ?",
+        "[pid    70] 1700000000.500000 +++ exited with 0 +++",
+        '1700000000.600000 write(3, "x", 1) = 1 <0.000010>',
+    )
+    assert rows(frame) == [("write", "/d/a", 0, 10), ("write", "/d/a", 10, 20), ("write", "/d/a", 30, 5),
+                           ("write", "/d/a", 35, 1)]  # fmt: skip
+    assert data_of(frame, "/d")["process"].tolist() == [70, 70, 71, 71]
+    assert set(frame.events()["process"]) == {70, 71} and not frame.warnings
+
+
+def test_files_of_processes_are_merged_by_time(tmp_path: Path) -> None:
+    """-ff: the child's file comes first by its name, and shares the parent's descriptor and its position: its
+    7 bytes lie between the parent's 10 and 20."""
+    (tmp_path / "run.90").write_text(
+        '1700000000.000000 openat(AT_FDCWD, "/d/a", O_WRONLY|O_CREAT, 0644) = 3 <0.000010>\n'
+        '1700000000.100000 write(3, "x", 10) = 10 <0.000010>\n'
+        "1700000000.200000 clone(child_stack=NULL, flags=SIGCHLD) = 12 <0.000010>\n"
+        '1700000000.400000 write(3, "x", 20) = 20 <0.000010>\n'
+    )
+    (tmp_path / "run.12").write_text('1700000000.300000 write(3, "x", 7) = 7 <0.000010>\n')
+    assert rows(IOFrame.from_strace(tmp_path)) == [
+        ("write", "/d/a", 0, 10), ("write", "/d/a", 10, 7), ("write", "/d/a", 17, 20),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "end", "child", "length"), [
+    ("01:00:00", "14:00:00", "01:30:00", 13 * 3600), ("23:00:00", "01:00:00", "00:30:00", 2 * 3600),
+])  # fmt: skip
+def test_each_file_has_its_own_midnight(
+    tmp_path: Path, start: str, end: str, child: str, length: int
+) -> None:
+    """-ff -tt: 13 hours of two processes are 13 hours, and a child that begins after midnight began then."""
+    (tmp_path / "run.1").write_text(
+        f"{start} clone(child_stack=NULL, flags=SIGCHLD) = 2 <0.000000>\n{end} getpid() = 1 <0.000000>\n"
+    )
+    (tmp_path / "run.2").write_text(f"{child} getpid() = 2 <0.000000>\n{end} getpid() = 2 <0.000000>\n")
+    frame = IOFrame.from_strace(tmp_path)
+    assert frame.job_time == pytest.approx(length)
+    assert sorted(frame.events()["time"])[1] == pytest.approx(30 * 60 if length > 7200 else 90 * 60)
+
+
+TOOK = "<0.002000>"
+APPEND = 'pwritev2(3, [{iov_base="x", iov_len=5}], 1, 0, RWF_APPEND) = 5'
+IN_PLACE = 'pwritev2(3, [{iov_base="x", iov_len=5}], 1, 9, RWF_DSYNC) = 5'
+FAR = "_llseek(3, 4294967296, [4294967296], SEEK_SET) = 0 <0.000010>\n1700000003.000000 "
+CUT = "read(3, 5) = ? ERESTARTSYS (To be restarted if SA_RESTART is set)"
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    # A file to a socket is read, nothing is written to a file; the whole time is the read's.
+    ("sendfile(9<TCP:[1.2.3.4:5->6.7.8.9:1]>, 3, NULL, 4096) = 4096", [("read", 100, 4096, 0.002)]),
+    ("splice(3, NULL, 9<pipe:[7]>, NULL, 4096, 0) = 4096", [("read", 100, 4096, 0.002)]),
+    ("splice(9<pipe:[7]>, NULL, 3, NULL, 50, 0) = 50", [("write", 100, 50, 0.002)]),
+    ("copy_file_range(3, [7], 3, NULL, 8, 0) = 8", [("read", 7, 8, 0.001), ("write", 100, 8, 0.001)]),
+    # The answer of _llseek is 0 for well; the position stands in brackets.
+    (f'{FAR}read(3, "x", 5) = 5', [("read", 4294967296, 5, 0.002)]),
+    # Appending, whatever the offset says.
+    (APPEND, [("write", None, 5, 0.002)]),
+    (IN_PLACE, [("write", 9, 5, 0.002)]),
+    # A call that the end of its process interrupts moved nothing that the program knows of.
+    (CUT, [("read", 100, None, 0.002)]),
+])  # fmt: skip
+def test_special_calls_are_not_their_plain_form(
+    tmp_path: Path, line: str, told: list[tuple[object, ...]]
+) -> None:
+    frame = made(
+        tmp_path,
+        '1700000000.000000 openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT, 0644) = 3 <0.000010>',
+        "1700000001.000000 lseek(3, 100, SEEK_SET) = 100 <0.000010>",
+        f"1700000002.000000 {line} {TOOK}",
+    )
+    data = data_of(frame, "/d")
+    found = [
+        (row.kind, None if pd.isna(row.offset) else row.offset,
+         None if pd.isna(row.size) else row.size, pytest.approx(row.duration)) for row in data.itertuples()
+    ]  # fmt: skip
+    assert found == told
+
+
+@pytest.mark.parametrize("head", [
+    "700<cat> 1700000000.123", "[pid 700<a b>>] 12:00:00.123", "700 1700000000", "700 12:00:00",
+    "1700000000.123456789", "700 1700000000.123",
+])  # fmt: skip
+def test_program_names_and_any_precision_of_times(tmp_path: Path, head: str) -> None:
+    """-Y adds the program's name to each process; --absolute-timestamps has four precisions, -T too."""
+    frame = made(tmp_path, f'{head} write(1</d/a>, "x", 3) = 3 <0.250>', f"{head} close(1</d/a>) = 0 <1>")
+    assert frame.events()["duration"].tolist() == [0.25, 1.0]
+    assert rows(frame) == [("write", "/d/a", None, 3)] and not frame.warnings

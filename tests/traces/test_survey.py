@@ -174,10 +174,10 @@ def test_columns_carry_units_and_meanings(tmp_path: Path) -> None:
     assert table.attrs["units"]["read_bandwidth"] == "B/s"
 
 
-def test_a_record_whose_name_is_lost_is_left_out(tmp_path: Path) -> None:
-    """Darshan keeps names in a memory of its own, which may be full."""
+def test_a_record_whose_name_is_lost_counts(tmp_path: Path) -> None:
+    """Darshan keeps names in a memory of its own, which may be full: then a number stands for a name."""
     writer = ParquetWriter(tmp_path / "events.parquet")
-    names = ["/d/a", None, "/d/b"]
+    names = ["/d/a", "<record 0x7>", "/d/b"]
     calls = {"POSIX_READS": [1, 2, 4], "POSIX_BYTES_READ": [10, 20, 40]}
     writer.keep("POSIX", pa.table({"file": names, "rank": [0, 0, 0], **calls}))
     writer.close()
@@ -185,7 +185,7 @@ def test_a_record_whose_name_is_lost_is_left_out(tmp_path: Path) -> None:
     raw = frame.counters("POSIX")
     assert raw is not None and raw["file"].tolist() == names
     table = counted(frame)
-    assert (table["file"].tolist(), table["reads"].tolist()) == (["/d/a", "/d/b"], [1, 4])
+    assert (table["file"].tolist(), table["reads"].tolist()) == (names, [1, 2, 4])
 
 
 def test_mounts_by_the_longest_point() -> None:
@@ -414,7 +414,7 @@ def test_a_full_disk_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.Mon
         real(self, row)
 
     monkeypatch.setattr(Journal, "add", full)
-    with pytest.raises(UserError, match="No space left on device: what was read is kept"):
+    with pytest.raises(UserError, match="No space left on device"):
         survey(logs, output, jobs=1)
     monkeypatch.setattr(Journal, "add", real)
     names = made(monkeypatch)
@@ -548,6 +548,7 @@ def job(number: int, **numbers: Any) -> dict[str, Any]:
 
     row = empty_row(Found(f"{number:016x}", f"/logs/{number}.darshan", "darshan", (), 1, 1))
     row |= {
+        "source": "counters",
         "user": "u", "executable": "sim", "job": str(number), "ranks": 2, "run_s": 1000.0, "core_s": 2000.0,
         "bytes_read": 0, "bytes_written": 1 << 30, "reads": 0, "writes": 1024, "read_s": 0.0, "write_s": 20.0,
         "metadata_s": 0.0, "io_s": 20.0, "io_share": 0.01, "metadata_share": 0.0, "start": 1e9 + number,
@@ -629,7 +630,9 @@ def test_gains_take_the_costliest_finding_of_each_job() -> None:
         ({"bytes_read": 1 << 30, "reads": 1024}, "mixed"),
         ({"bytes_read": 4 << 30, "reads": 4096}, "reader"),
         ({"bytes_written": 0, "io_s": 0.0}, "none"),
-        ({"io_s": None}, "none"),
+        ({"source": None}, "none"),
+        ({"bytes_read": None}, "unknown"),
+        ({"bytes_read": None, "metadata_share": 0.3}, "metadata"),
         ({"reason": "broken"}, None),
         ({"io_share": None}, "writer"),
     ],

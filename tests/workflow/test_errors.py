@@ -72,4 +72,4 @@ def test_a_controller_that_does_not_answer_is_heard(project: Project, tmp_path: 
     said = project.tiercel("evaluate", "--study", "tiny", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert said.returncode == 1, said.stderr
     assert said.stderr.count("tiercel: snakemake: ") == said.stderr.count("no controller") == 1, said.stderr
-    assert said.stderr.splitlines()[-1].startswith("tiercel: site local: the workflow did not end well")
+    assert said.stderr.splitlines()[-1].startswith("tiercel: site local: the workflow failed")

@@ -107,7 +107,7 @@ def test_a_study_decides_by_itself_within_its_time(project: Project) -> None:
     project.site(yaml.safe_dump(site))
     project.study("deciding", DECIDING)
     told = " ".join(project.tiercel("plan", "--study", "deciding").stdout.split())
-    assert "Then at most 6 s of further repetitions" in told and "at most (repetitions" not in told
+    assert "Then at most 6 s of extra repetitions" in told and "noisy results get" not in told
     done = project.tiercel("evaluate", "--study", "deciding")
     assert done.returncode == 0, done.stderr
     looks = read_looks(project.results, "deciding")
@@ -119,13 +119,13 @@ def test_a_study_decides_by_itself_within_its_time(project: Project) -> None:
         assert of["duration"].sum() - of["duration"].max() <= look.seconds
     assert runs.loc[runs["look"] > 0, "duration"].sum() <= 6 + len(looks) * runs["duration"].max()
     again = project.tiercel("evaluate", "--study", "deciding", "--minutes", "1")
-    assert again.returncode == 2 and "--minutes is for --decide" in again.stderr
+    assert again.returncode == 2 and "--minutes needs --decide" in again.stderr
 
 
 def test_the_plan_is_shown_and_nothing_is_done(project: Project) -> None:
     answer = snakemake(project, "-n")
     assert answer.returncode == 0, answer.stderr
-    assert "16 runs, 21 at most" in answer.stderr  # 5 configurations more than measured at least
+    assert "16 runs, at most 21" in answer.stderr  # 5 configurations more than measured at least
     assert not (project.results / "raw").exists()
 
 
@@ -141,7 +141,7 @@ def test_what_is_missing_is_measured_where_tables_were_made_by_hand(project: Pro
     for command in ("collect", "report"):
         assert project.tiercel(command, "--study", "tiny").returncode == 0
     done = project.tiercel("evaluate", "--study", "tiny")
-    assert done.returncode == 0 and "2 runs gave numbers" in done.stdout, done.stderr
+    assert done.returncode == 0 and "2 runs succeeded" in done.stdout, done.stderr
     assert set(store.ids()) == {lost, kept}
 
 
@@ -171,7 +171,7 @@ def test_killed_and_resumed(project: Project, how: str) -> None:
     process.wait(60)
     if how == "kill tiercel evaluate":
         assert process.returncode == 130
-        assert "tiercel: interrupted: the same command goes on where it stopped" in said.read_text()
+        assert "tiercel: interrupted: run the same command again to resume" in said.read_text()
     survivors = [
         p for p in psutil.process_iter(["cmdline"]) if str(project.root.parent) in str(p.info["cmdline"])
     ]

@@ -145,7 +145,7 @@ def test_another_sites_scripts_and_jobs_names_are_refused(tmp_path: Path) -> Non
     [
         # Else a login node would be measured.
         ("ruby", "executor: slurm\n", "", "executor: is missing: .* write `executor: slurm`"),
-        ("lassen", "cluster-generic\n", "local\n", "jobs of lsf.* write `executor: cluster-generic`"),
+        ("lassen", "cluster-generic\n", "local\n", "in lsf jobs.* write `executor: cluster-generic`"),
         ("lassen", "cluster-generic\n", "slurm\n", "executor: slurm: site.yaml names scheduler lsf"),
         ("local", "cores: all\n", "cores: all\nexecutor: slurm\n", "site.yaml names no scheduler"),
     ],

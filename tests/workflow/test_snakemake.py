@@ -70,7 +70,7 @@ def test_showing_a_workflow_does_nothing(sites: Path, site: str) -> None:
     assert [graph[0], rules[0], summary[0], unlocked[0], dry[0]] == [0] * 5, (graph, rules, summary, dry)
     assert graph[1].startswith("digraph") and "collect" in graph[1]
     assert "batch" in rules[1] and "batch" in summary[1]
-    assert "at most (repetitions follow the spread)" in dry[2]
+    assert "(noisy results get more repetitions)" in dry[2]
     assert "Warning" not in dry[2]
     assert not (sites / "results").exists()
 
@@ -89,7 +89,7 @@ def test_a_dry_run_may_stand_in_a_profile(project: Project) -> None:
     profile.write_text(text + "dry-run: true\n")
     answer = snakemake(project.root, "local")
     assert answer.returncode == 0, answer.stderr
-    assert "16 runs, 21 at most" in answer.stderr
+    assert "16 runs, at most 21" in answer.stderr
     assert not project.results.exists()
 
 

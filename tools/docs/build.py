@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "docs/**/*.md",
     "docs/**/*.svg",
+    "docs/**/*.png",
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",

@@ -1,1 +1,1 @@
-"""Advice: where the files of one unmodified program belong, measured by replaying what it did (`advise`)."""
+"""Advice: on which storage an unmodified program runs fastest, by running it on each of them (`advise`)."""

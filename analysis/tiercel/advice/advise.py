@@ -1,255 +1,304 @@
-"""From a program's trace to advice: explain it, replay its files' I/O on every storage, judge.
+"""From a program to advice: one traced run, then trials of the program itself on every storage.
 
-advice = advise(open_trace(trace), capture, trace, site, Options())
-advice.verdict, advice.ways, advice.units, advice.findings
+advice = advise(["./simulate", "input.nml"], site, Options())
+advice.advised, advice.judged, advice.document
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 
-import numpy as np
-import pandas as pd
-
-from tiercel.advice.answer import Advice, IoCost
-from tiercel.advice.capture import Capture
-from tiercel.advice.findings import findings
-from tiercel.advice.hints import caching_hints
-from tiercel.advice.judge import WayResult, results_of, unit_seconds, verdict
-from tiercel.advice.measure import LEAST, measure
-from tiercel.advice.measured import Measured, Terms, rows_of
-from tiercel.advice.prepare import Prepared, prepare
-from tiercel.advice.schedule import run_seconds
-from tiercel.advice.seen import Seen, seen, unseen
-from tiercel.advice.trial import GROUPS, Bench, Trial, scratch_place
-from tiercel.advice.ways import AGAIN, HOME, MIXED
-from tiercel.advice.ways import home as home_way
+from tiercel.advice import seen
+from tiercel.advice.answer import Advice, Result
+from tiercel.advice.bench import HOME, Bench, Candidate, Trial, resident, script_seconds
+from tiercel.advice.isolation import no_isolation
+from tiercel.advice.measure import RUNS, SECONDS, Measuring
+from tiercel.advice.stdin import Input
+from tiercel.advice.workset import Folder, after_trace, first_folders, parts_of, sized
 from tiercel.errors import RunFailed, UserError
-from tiercel.placement.compile import NothingToReplay
-from tiercel.placement.delay import Delay
-from tiercel.placement.recipe import Recipe
-from tiercel.placement.replaying import PATIENCE_S, replay_program
-from tiercel.site.model import Site
-from tiercel.traces import IOFrame
+from tiercel.launchers import resolve
+from tiercel.launchers.base import launchers
+from tiercel.programs import own_program
+from tiercel.runs.scratch import RUN_PREFIX, check_scratch, leftovers, remove_run_folder, space_problem
+from tiercel.runs.strace import no_strace
+from tiercel.site.model import Site, Stack, Storage
+from tiercel.site.mounts import read_mounts
+from tiercel.units import format_duration, format_size
 
 Progress = Callable[[str], None]
-
-#: The replay at home repeats the trace when its I/O time is within this factor of the trace's own. Syncs on a
-#: disk that others use take twice as long a minute later; a replay that misses what the program met is off by
-#: more.
-FAITHFUL = 5.0
-#: I/O below this share of the run, or these seconds, needs no such proof: what it is off by decides nothing.
-_MATTERS, _MATTERS_S = 0.02, 0.05
-#: Where a program waits for I/O less than this share of its run, no placement is tried.
-_LITTLE = 0.01
-_NO_TIME = 1e-9
+#: Minutes for all trials where the user does not say.
+MINUTES = 5.0
+#: A first run may take this share of the time; copying the working set no more either, at `_COPY_RATE`.
+_FIRST, _COPY_RATE = 1 / 3, 200e6
+#: Launchers that start processes through a daemon, so outside the namespace in which they are called.
+_REMOTE = ("srun", "jsrun", "lrun", "flux", "aprun", "ibrun")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the user may say. `minutes`: the budget for replays; `runs`: how often inputs that were copied are
-    used; `home`: take all files as lying there."""
+    """What the user may say. `minutes`: the time for all trials (None: some ten runs); `runs`: how many
+    runs use
+    what is copied in once; `files`: the working set; `cold`: page cache emptied before each run (None: as
+    found);
+    `processes`: of a parallel program, on `nodes`."""
 
-    minutes: float = 5.0
+    minutes: float | None = None
     runs: float = 1.0
-    home: str | None = None
+    files: tuple[str, ...] = ()
+    cold: bool | None = None
+    processes: int | None = None
+    nodes: int = 1
     seed: int = 1
 
 
-def check(site: Site, options: Options) -> None:
-    """Raise UserError for what would make advice impossible, before a program is run for it."""
-    if options.home is not None and options.home not in site.storages:
-        raise UserError(
-            f"--home {options.home}: site {site.site} has no such storage (there are: "
-            f"{', '.join(site.storages)})"
-        )
-    replay_program()
-
-
 def advise(
-    frame: IOFrame, capture: Capture | None, trace: Path, site: Site, options: Options,
-    progress: Progress = lambda _said: None, inherit: tuple[int, ...] = (),
-) -> Advice:  # fmt: skip
-    """Return advice on the program of a trace. UserError where its files lie on no storage of the site.
-
-    The caller holds the site's lock; `inherit` are its descriptors, which replays keep.
-    """
-    check(site, options)
-    began = time.monotonic()
-    missed = unseen(frame, capture)
-    notes = [*(capture.notes if capture else ()), *frame.warnings, *missed]
-    bare = Advice(site, capture, trace, refused="".join(missed[:1]), notes=tuple(notes))
-    try:
-        prepared = prepare(frame, site, options.home, capture.delay if capture else Delay())
-    except NothingToReplay:
-        return replace(bare, findings=findings(frame, None, capture), seconds=time.monotonic() - began)
-    made = replace(
-        bare, home=prepared.home, storages=tuple(prepared.storages), recipe=prepared.recipe,
-        units=tuple(prepared.units), left_out=prepared.left_out, notes=(*notes, *prepared.notes),
-    )  # fmt: skip
-    with scratch_place() as place:
-        bench = Bench(site, made.recipe, made.units, replay_program(), Path(place), inherit=inherit)
-        progress("replaying its I/O where its files are")
-        try:
-            trials = _first(bench, capture is not None)
-        except RunFailed as failure:
-            why = f"its I/O could not be replayed where its files are: {failure}"
-        except KeyboardInterrupt:
-            kept = quote(str(trace))
-            why = f"interrupted during its first replays; its trace is kept: `tiercel advise {kept}` goes on"
-        else:
-            told = seen(frame, made.recipe, capture)
-            warm, found = _tried(bench, prepared, told, options, capture, trials, began, progress)
-            answer = _judged(made, found, bench, told, options, warm)
-            return replace(
-                answer, findings=findings(frame, answer.io, capture), seconds=time.monotonic() - began
-            )
-    return replace(
-        made, notes=(*made.notes, why), findings=findings(frame, None, capture),
-        seconds=time.monotonic() - began,
-    )  # fmt: skip
-
-
-# -- how the program found its files -------------------------------------------------------------------------
-
-
-def _first(bench: Bench, both: bool) -> tuple[Trial, ...]:
-    """Return the first replays at home, with inputs evicted and (`both`, where it has inputs) in the page
-    cache. RunFailed where nothing can be replayed."""
-    way = home_way(bench.units)
-    cold = bench.try_(way, PATIENCE_S)
-    if not both or not any(r.existed and r.size for r in bench.recipe.records):
-        return (cold,)
-    bench.warm = True
-    return cold, bench.try_(way, PATIENCE_S)
-
-
-def _as_found(trials: Sequence[Trial], traced: float, capture: Capture | None, recipe: Recipe) -> bool | None:
-    """Return whether inputs were in the page cache when the program read them: by a look just before, where
-    that saw them; else by which of the replays reads as long as the trace says. None: it has no inputs."""
-    if len(trials) < 2:
-        return None
-    if capture is not None:
-        cached = capture.presence.cached([r for r in recipe.records if r.existed and r.size])
-        if cached is not None:
-            return cached
-    cold, warm = (
-        abs(np.log(max(traced, _NO_TIME) / max(float(t.files[:, 0].sum()), _NO_TIME))) for t in trials
-    )
-    return bool(warm < cold)
-
-
-# -- the ways ------------------------------------------------------------------------------------------------
-
-
-def _tried(
-    bench: Bench, prepared: Prepared, told: Seen, options: Options, capture: Capture | None,
-    trials: Sequence[Trial], began: float, progress: Progress,
-) -> tuple[bool | None, Measured]:  # fmt: skip
-    """Return how inputs were found, and what was measured of the ways that could gain something."""
-    warm = _as_found(trials, told.in_calls["read"], capture, bench.recipe)
-    bench.warm = bool(warm)
-    first, way = trials[bool(warm)], home_way(bench.units)
-    traced_here = options.home is None and capture is not None
-    terms = Terms(told.outside, told.total if traced_here else None, runs=options.runs)
-    rows = rows_of(bench.recipe.files, bench.units)
-    if _io_cost(bench.recipe, [first], told.outside).share < _LITTLE:
-        # Whatever its files lie on: that is answered without trying.
-        return warm, Measured({HOME: way}, rows, terms, {HOME: [first]}, rounds=1)
-    ways = [way, home_way(bench.units, AGAIN), *prepared.candidates]
-    others = [s for s in prepared.storages if s != prepared.home]
-    if others:
-        terms = replace(terms, script=bench.script_seconds(prepared.home, others[0]))
-    left = options.minutes * 60.0 - (time.monotonic() - began)
-    bench.think = first.elapsed * len(ways) * LEAST <= left
-    found = Measured({way.name: way for way in ways}, rows, terms)
-    measure(bench, found, left, options.seed, progress)
-    return warm, found
-
-
-# -- the answer ----------------------------------------------------------------------------------------------
-
-
-def _judged(
-    made: Advice, found: Measured, bench: Bench, told: Seen, options: Options, warm: bool | None
+    program: Sequence[str], site: Site, options: Options, progress: Progress = lambda _said: None
 ) -> Advice:
-    trials = found.trials.get(HOME, [])
-    if not trials:
-        why = found.failed.get(HOME, "the budget was over before its first replay")
-        return replace(made, notes=(*made.notes, f"its I/O could not be replayed: {why}"))
-    ways = results_of(found, made.units)
-    volatile = {name: storage.medium == "memory" for name, storage in made.site.storages.items()}
-    cost = _io_cost(bench.recipe, trials, told.outside)
-    answer = verdict(ways, volatile, cost.share * max(1.0, found.fidelity), found.fidelity)
-    moves = answer is not None and answer.way is not answer.home
-    return replace(
-        made, ways=tuple(ways), verdict=answer, io=cost, unit_io=_unit_io(found, made),
-        mode="replayed" if bench.think else "reckoned", warm=warm, fidelity=found.fidelity,
-        refused=_unfaithful(found, told, cost, moves) or made.refused,
-        left_out={**made.left_out, **found.failed, **found.dropped},
-        hints=tuple(caching_hints(made.site, bench.recipe, found, made.units)),
-        notes=(*made.notes, *_measuring_notes(found, ways, options)),
-    )  # fmt: skip
+    """Run a program on every storage of a site; return the advice. UserError where it cannot be tried.
+
+    The caller holds the site's lock. The program's files are read and never written.
+    """
+    began = time.monotonic()
+    argv, command = command_of(program, site, options)
+    cwd = os.path.realpath(Path.cwd())
+    forbidden = no_isolation()
+    mounts = read_mounts()
+    named = first_folders(argv, cwd, options.files)
+    site = _scratch_outside(site, named)
+    folders = sized(named, site, mounts)
+    notes = [*_prepare_storages(site), *_busy()]
+    minutes = MINUTES if options.minutes is None else options.minutes
+    _check_size(folders, minutes)
+    cold = not resident(folders) if options.cold is None else options.cold
+    stdin = Input()
+    bench = Bench(site, argv, cwd, folders, cold, stdin, command, isolated=not forbidden)
+    if forbidden:
+        _check_movable(folders, cwd, argv, forbidden)
+    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="tiercel-advise-") as place:
+        for storage in site.storages.values():
+            stack.callback(_remove_empty, storage)
+        stack.enter_context(bench)
+        log = None if options.files or command is not None or no_strace() else Path(place) / "trace"
+        progress("first run, at home" + ("" if log is None else ", traced"))
+        first = _first(bench, log, minutes * 60 * _FIRST, argv[0])
+        advice = Advice(site, tuple(program), cwd, tuple(folders), runs_sharing=options.runs, cold=cold,
+                        script=script_seconds(Path(place)))  # fmt: skip
+        parts = []
+        if log is not None:
+            found = seen.read(log)
+            if forbidden:
+                _check_relative(found, folders, forbidden)
+            used, outside = after_trace(folders, found, site, mounts)
+            notes += _outside(outside)
+            parts = parts_of(used, found)
+            bench.folders = used
+            advice = replace(advice, folders=tuple(used))
+        if stdin.note:
+            notes.append(stdin.note)
+        if first.left:
+            notes.append(
+                f"it leaves processes running ({', '.join(first.left)}): they are ended after each run, so "
+                f"the times "
+                "are those of the program that you named"
+            )
+        if not bench.folders:
+            advice = replace(advice, method="nothing")
+        else:
+            for result in _placements(site, bench.folders, options):
+                advice.results[result.candidate.name] = result
+            wanted = began + (RUNS * first.seconds + SECONDS if options.minutes is None else minutes * 60)
+            measuring = Measuring(bench, advice, began + minutes * 60, wanted, parts, progress, options.seed,
+                                  code=first.code or 0)  # fmt: skip
+            try:
+                advice = measuring.measure(first)
+            except RunFailed as failure:
+                raise UserError(f"{argv[0]}: cannot be tried: {failure}") from None
+        return replace(
+            advice, notes=(*notes, *advice.notes), seconds=time.monotonic() - began, program_runs=bench.runs
+        )
 
 
-def _unfaithful(found: Measured, told: Seen, cost: IoCost, moves: bool) -> str:
-    """Return why no placement is advised: the replay at home does not repeat the trace. Staying needs proof,
-    too, where the program met much more than the replay."""
-    if found.terms.in_calls is None:
-        return ""
-    spent = max(cost.calls, told.total)
-    off = found.fidelity > FAITHFUL or (moves and found.fidelity < 1 / FAITHFUL)
-    if not off or spent <= max(_MATTERS * cost.run, _MATTERS_S):
-        return ""
-    replayed = float(np.median(found.values(HOME, "io")))
-    return (
-        f"the replay at home spends {replayed:.3g} s in I/O calls where the trace shows {told.total:.3g} s: "
-        "it does not repeat what the program met, so no placement is advised"
-    )
+def _remove_empty(storage: Storage) -> None:
+    """Remove a scratch folder that only this question used."""
+    if not storage.objects and storage.scratch_path().name.startswith(RUN_PREFIX):
+        with suppress(OSError):
+            storage.scratch_path().rmdir()
 
 
-def _measuring_notes(found: Measured, ways: Sequence[WayResult], options: Options) -> list[str]:
-    if found.interrupted:
-        return [f"interrupted after {found.rounds} rounds: the answer is from what was measured until then"]
-    if found.rounds < LEAST and len(ways) > 1:
-        return [
-            f"only {found.rounds} rounds of replays fitted into {options.minutes:g} min: --minutes gives it "
-            "more"
-        ]
-    return []
+# -- what is checked before anything runs --------------------------------------------------------------------
 
 
-def _unit_io(found: Measured, made: Advice) -> pd.DataFrame:
-    """Return the seconds in calls of each unit (row) on each storage that was tried (column)."""
-    single = {
-        name: way for name, way in found.ways.items() if name not in (AGAIN, MIXED) and found.trials.get(name)
-    }
-    return pd.DataFrame(
-        {
-            unit.name: {
-                way.systems[unit.name]: unit_seconds(found, name, unit) for name, way in single.items()
-            }
-            for unit in made.units
-            if unit.size
-        }
-    ).T
+def command_of(program: Sequence[str], site: Site, options: Options) -> tuple[list[str], list[str] | None]:
+    """Return the program's words, and those of the launcher before them; None: it is started as it is."""
+    argv = list(program)
+    if not argv:
+        raise UserError("name a program, as in `tiercel advise -- PROGRAM ARGUMENTS`, or the path of a trace")
+    name = Path(argv[0]).name
+    starts_others = name in (*launchers.names(), "mpirun")
+    several = int(os.environ.get("SLURM_NNODES", "1") or 1) > 1
+    if options.processes is None:
+        if name in _REMOTE or (starts_others and several):
+            raise UserError(
+                f"{name} starts processes where the trial's files are not mounted: leave it out, `tiercel "
+                f"advise "
+                f"--site {site.site} -n PROCESSES -- PROGRAM`"
+            )
+        path = own_program(argv[0])
+        if os.geteuid() and path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+            raise UserError(f"{argv[0]}: changes its user (set-uid), which no trial can do")
+        return argv, None
+    if starts_others:
+        argv = argv[1:]
+        if not argv or argv[0].startswith("-"):
+            raise UserError(
+                f"{name}: leave it and its options out: -n {options.processes} -- PROGRAM ARGUMENTS"
+            )
+    own_program(argv[0])
+    launcher = resolve(site.launcher, site.launcher_options)
+    if missing := launcher.missing():
+        raise UserError(f"-n {options.processes}: {missing}")
+    each = -(-options.processes // options.nodes)
+    words = launcher.command(["TIERCEL-PROGRAM"], options.nodes, each)
+    return argv, words[: words.index("TIERCEL-PROGRAM")]
 
 
-def _io_cost(recipe: Recipe, trials: Sequence[Trial], outside: float) -> IoCost:
-    seconds = np.median([t.files for t in trials], axis=0)
-    calls = trials[0].calls
-    waited = run_seconds(recipe, seconds, calls) - run_seconds(recipe, np.zeros_like(seconds), calls)
-    run = float(np.median([t.wall for t in trials])) + outside
-    return IoCost(
-        run=run,
-        calls=float(seconds.sum()),
-        waited=min(max(0.0, waited), run),
-        by_kind={kind: float(seconds[:, i].sum()) for i, kind in enumerate(GROUPS)},
-        bytes_read=recipe.totals["read"]["bytes"],
-        bytes_written=recipe.totals["write"]["bytes"],
-        operations=int(calls.sum()),
-    )
+def _prepare_storages(site: Site) -> list[str]:
+    """Remove what killed trials left on the storages, and return a note on that."""
+    removed = 0
+    for name, storage in site.storages.items():
+        with suppress(UserError, OSError):
+            for folder in leftovers(Stack(name, storage)):
+                host, _, process = folder.name.removeprefix(f"{RUN_PREFIX}advise-").rpartition("-")
+                ours = folder.name.startswith(f"{RUN_PREFIX}advise-") and host == os.uname().nodename
+                if ours and not Path(f"/proc/{process}").exists():
+                    remove_run_folder(folder)
+                    removed += 1
+    return [f"removed copies that a killed trial had left ({removed} folders)"] if removed else []
+
+
+def _scratch_outside(site: Site, folders: Sequence[str]) -> Site:
+    """Return the site with scratch folders that lie in no folder of the working set: copies go there."""
+    storages = dict(site.storages)
+    for name, storage in site.storages.items():
+        if storage.objects:
+            continue
+        scratch = os.path.realpath(storage.scratch_path())
+        around = next((f for f in folders if f"{scratch}/".startswith(f"{f}/")), None)
+        if around is None:
+            continue
+        parent = Path(around).parent
+        if parent.stat().st_dev != Path(around).stat().st_dev or not os.access(parent, os.W_OK):
+            raise UserError(
+                f"storage {name}: its scratch folder {scratch} lies in {around}, which is to be copied: "
+                f"name another in "
+                "site.yaml"
+            )
+        outside = str(parent / f"{RUN_PREFIX}copies-{os.getuid()}").replace("$", "$$")
+        storages[name] = storage.model_copy(update={"scratch": outside})
+    return site.model_copy(update={"storages": storages})
+
+
+def _busy() -> list[str]:
+    """Return a note where other processes use this machine."""
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    if load < 0.7 * processors:
+        return []
+    return [
+        f"this machine is busy (load {load:.1f} on {processors} processors): storages are compared fairly, "
+        f"since their "
+        "runs alternate, but every time is longer than on an idle machine"
+    ]
+
+
+def _check_size(folders: Sequence[Folder], minutes: float) -> None:
+    size = sum(f.size for f in folders)
+    if size / _COPY_RATE > minutes * 60 * _FIRST:
+        largest = max(folders, key=lambda f: f.size)
+        raise UserError(
+            f"{largest.path}: {format_size(size)} are to be copied, which takes too long for trials of "
+            f"{minutes:g} min; "
+            "name smaller folders with --files, or give --minutes more"
+        )
+
+
+def _check_movable(folders: Sequence[Folder], cwd: str, argv: Sequence[str], why: str) -> None:
+    """Without namespaces the program runs in a copy of its folder, if it uses that by relative paths."""
+    if no_strace() or len(folders) != 1 or not f"{cwd}/".startswith(f"{folders[0].path}/"):
+        raise UserError(_unmovable(why, f"{argv[0]} uses more than the folder in which it is started"))
+
+
+def _check_relative(found: seen.Seen, folders: Sequence[Folder], why: str) -> None:
+    if any(name.startswith(folders[0].path + "/") for name in found.data()):
+        raise UserError(_unmovable(why, f"the program names {folders[0].path} by its absolute path"))
+
+
+def _unmovable(why: str, reason: str) -> str:
+    return f"{why}, and {reason}: it cannot be tried elsewhere. `tiercel advise --once` estimates it"
+
+
+# -- the first run, and what to try --------------------------------------------------------------------------
+
+
+def _first(bench: Bench, log: Path | None, limit: float, name: str) -> Trial:
+    try:
+        first = bench.traced(log, limit)
+        if (
+            first.code not in (0, None) and log is not None and not log.exists()
+        ):  # the tracer failed, not the program
+            first = bench.traced(None, limit)
+    except RunFailed as failure:
+        raise UserError(f"{name}: cannot be tried: {failure}") from None
+    if first.code is None:
+        raise UserError(
+            f"{name}: still ran after {format_duration(limit)} and was ended; its files are untouched. "
+            f"Trials need some "
+            "eight runs: give --minutes more, or `tiercel advise --once -- PROGRAM` for an estimate from "
+            "one run"
+        )
+    if first.code:
+        how = f"exit code {first.code}" if first.code > 0 else f"signal {-first.code}"
+        raise UserError(
+            f"{name}: fails on a copy of its files "
+            f"({how}{': ' + first.last_line if first.last_line else ''}); nothing "
+            "else was tried, and its files are untouched"
+        )
+    return first
+
+
+def _placements(site: Site, folders: Sequence[Folder], options: Options) -> list[Result]:
+    """Return home, and the whole working set on each other storage."""
+    found = [Result(Candidate(HOME, {}))]
+    size = sum(f.size for f in folders)
+    for name, storage in site.storages.items():
+        places = {f.path: name for f in folders if f.home != name}
+        if not places or storage.objects:
+            continue
+        result = Result(Candidate(name, places, "the whole working set"))
+        stack = Stack(name, storage)
+        try:
+            check_scratch(stack)
+            result.why_not = space_problem(stack, size) or ""
+        except UserError as error:
+            result.why_not = str(error)
+        if options.nodes > 1 and not storage.shared:
+            result.why_not = f"node-local: each of the {options.nodes} nodes would see files of its own"
+        found.append(result)
+    return found
+
+
+def _outside(folders: Sequence[str]) -> list[str]:
+    if not folders:
+        return []
+    more = f" and {len(folders) - 2} more" if len(folders) > 2 else ""
+    return [
+        f"it also changes files in {' and '.join(folders[:2])}{more}, which others use, too: each run did "
+        f"that, as it does "
+        "without tiercel, and what lies there was not moved"
+    ]

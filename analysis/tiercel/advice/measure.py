@@ -1,127 +1,209 @@
-"""Measures ways in rounds: each replays every way once, in random order, until decided or out of time."""
+"""Runs trials in rounds: home and each placement once, in random order, until decided or out of time."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
 
-import numpy as np
-
-from tiercel.advice.judge import COPIES, decided, matters, wished_systems
-from tiercel.advice.measured import Measured
-from tiercel.advice.trial import Bench
-from tiercel.advice.units import Unit
-from tiercel.advice.ways import AGAIN, HOME, MIXED, mixed
+from tiercel.advice.answer import Advice, Result
+from tiercel.advice.bench import HOME, Bench, Candidate, Trial
+from tiercel.advice.judge import MOST
+from tiercel.advice.workset import Part, stage_size
 from tiercel.errors import RunFailed
-from tiercel.placement.replaying import PATIENCE_S
-
-#: Rounds before a verdict is possible: a rank test of four against eight at home, corrected for some ways.
-LEAST, MOST = 4, 12
-#: A way is given up when it takes this many times as long as home, and some seconds more.
-_TOO_SLOW, _PATIENCE_S = 5.0, 5.0
-#: After so many rounds only the best ways go on, those within the first factor of the best; after one round
-#: those within the second.
-_HALVE_AFTER, _NEAR, _FAR = 2, 1.3, 2.0
 
 Progress = Callable[[str], None]
+#: Rounds before an answer.
+LEAST = 2
+#: A placement is given up when its first run takes so many times as long as home's, and a second more.
+_TOO_SLOW, _PATIENCE_S = 1.5, 1.0
+#: It is left, too, when that run takes so many times as long.
+_SLOWER = 1.3
+#: Placements that are so much slower than the best one are left after two rounds.
+_BEHIND = 1.25
+#: In how many trials copying is measured, and outputs are compared.
+_COPIES, _OUTPUTS = 2, 2
+#: Copying that takes less than this share of a run leaves nothing to gain by moving only a part.
+_PART = 0.1
+_SMALLER = 0.7
+#: Without --minutes an answer takes so many runs of the program and seconds, unless two rounds take longer.
+RUNS, SECONDS = 10.0, 5.0
 
 
-def measure(bench: Bench, found: Measured, seconds: float, seed: int, progress: Progress) -> None:
-    """Add trials of all of `found.ways`. Ctrl-C ends it and keeps what is known; `seconds` is the budget."""
-    units = bench.units
-    deadline = time.monotonic() + seconds
-    longest = 0.0
-    try:
-        for number in range(MOST):
-            if number >= LEAST and decided(found, units):
-                break
-            began = time.monotonic()
-            if number and began + longest > deadline:
-                break
-            _round(bench, found, number, seed, deadline, progress)
-            longest = max(longest, time.monotonic() - began)
-            found.rounds = number + 1
-            _set_aside(found, units)
-            _add_mixed(found, units)
-            _drop_slow(found)
-            if HOME not in found.trials:
-                break
-    except KeyboardInterrupt:
-        found.interrupted = True
+@dataclass
+class Measuring:
+    """The state of one measurement. `limit`: the time at which it ends; `wanted`: rather by then."""
 
+    bench: Bench
+    advice: Advice
+    limit: float
+    wanted: float
+    parts: Sequence[Part]
+    progress: Progress
+    seed: int = 1
+    notes: list[str] = field(default_factory=list)
+    code: int = 0
 
-def _round(
-    bench: Bench, found: Measured, number: int, seed: int, deadline: float, progress: Progress
-) -> None:
-    names = [n for n in found.ways if n not in found.failed and n not in found.dropped]
-    random.Random(f"advise:{seed}:{number}").shuffle(names)
-    if number == 0:  # home first: it says how long the others may take
-        names.sort(key=lambda n: n != HOME)
-    for name in names:
-        left = max(0.0, deadline - time.monotonic())
-        if number and not left:
-            return
-        progress(f"round {number + 1}: {name}, {left:.0f} s of the budget left")
-        walls = found.values(HOME, "wall")
-        limit = _TOO_SLOW * float(np.median(walls)) + _PATIENCE_S if len(walls) else PATIENCE_S
-        # Of each way's own first trials: the mixed one may come late.
-        copies = len(found.trials.get(name, ())) < COPIES and name not in (HOME, AGAIN)
+    @property
+    def results(self) -> dict[str, Result]:
+        return self.advice.results
+
+    def measure(self, first: Trial) -> Advice:
+        """Try every placement; return the advice. Ctrl-C keeps what is known after two rounds."""
         try:
-            found.trials.setdefault(name, [])
-            found.trials[name].append(bench.try_(found.ways[name], limit, copies))
-        except RunFailed as failure:
-            if not found.trials[name]:
-                del found.trials[name]
-            found.failed[name] = str(failure)
+            self._first_runs(first)
+            self._rounds()
+        except KeyboardInterrupt:
+            if not self.advice.judged or len(self.results[HOME].trials) < LEAST:
+                raise
+            self.notes.append("interrupted: the answer is from the runs until then")
+        self._compare_outputs()
+        return replace(self.advice, program_runs=self.bench.runs, notes=(*self.advice.notes, *self.notes))
 
+    def _first_runs(self, first: Trial) -> None:
+        """Run each placement once: that run is discarded. Slow ones are given up."""
+        for result in self._active():
+            if result.candidate.name == HOME:
+                continue
+            self.progress(f"first run on {result.candidate.name}")
+            self._try(result, _TOO_SLOW * first.seconds + _PATIENCE_S, first.seconds, keep=False)
 
-def _set_aside(found: Measured, units: Sequence[Unit]) -> None:
-    """After the first round: leave off ways that move nothing that takes time."""
-    if HOME not in found.trials:
-        return
-    for name, way in found.ways.items():
-        if name in (HOME, AGAIN, MIXED, *found.dropped):
-            continue
-        if not any(matters(found, unit) for unit in way.moved(units)):
-            found.dropped[name] = "it moves nothing that takes time"
-            found.aside.add(name)
+    def _rounds(self) -> None:
+        longest = 0.0
+        for number in range(MOST):
+            now = time.monotonic()
+            enough = len(self.results[HOME].trials) >= LEAST
+            if enough and (self._settled() or now + longest > self.wanted):
+                break
+            if number and now + longest > self.limit:
+                break
+            active = self._active()
+            random.Random(f"advise:{self.seed}:{number}").shuffle(active)
+            for result in active:
+                at_home = self.results[HOME].seconds
+                self.progress(f"round {number + 1}: {result.candidate.name}")
+                self._try(
+                    result, 3 * max(at_home) + _PATIENCE_S if at_home else None, max(at_home, default=None)
+                )
+            self._leave_behind()
+            longest = max(longest, time.monotonic() - now)
+            if number == 0 and time.monotonic() + 2 * longest < self.wanted:
+                self._add_part()
 
+    def _active(self) -> list[Result]:
+        return [r for r in self.results.values() if not r.why_not]
 
-def _add_mixed(found: Measured, units: Sequence[Unit]) -> None:
-    """After the first round: try each unit where its own I/O was fastest, if that is another way.
+    def _settled(self) -> bool:
+        """Return whether the answer is known: which placement to take, and whether the others' runs are
+        faster."""
+        self._refresh()
+        return self.advice.decided and all(
+            j.run.outcome != "not decided" or j.total.outcome == "slower"
+            for j in self.advice.judged
+            if not j.result.why_not
+        )
 
-    Where it is a way that was tried, but for units that take no time, it takes that one's place.
-    """
-    if MIXED in found.ways or HOME not in found.trials:
-        return
-    way = mixed(units, wished_systems(found, units))
-    if any(dict(way.systems) == dict(other.systems) for other in found.ways.values()):
-        return
-    found.ways[MIXED] = way
-    home = found.ways[HOME]
-    for name, other in found.ways.items():
-        differing = [u for u in units if other.systems[u.name] != way.systems[u.name]]
-        if name in (HOME, AGAIN, MIXED) or not found.trials.get(name):
-            continue
-        if all(way.systems[u.name] == home.systems[u.name] for u in differing) and not any(
-            matters(found, u) for u in differing
-        ):
-            found.dropped[name] = "the same without its files that take no time is tried instead"
-            found.aside.add(name)
+    def _refresh(self) -> None:
+        self.advice = replace(self.advice)  # its judgements are cached
 
-
-def _drop_slow(found: Measured) -> None:
-    """Leave off ways that are far behind the best, so that the budget decides between the others."""
-    walls = {n: float(np.median(found.values(n, "wall"))) for n in found.trials if found.trials[n]}
-    best = min(walls.values())
-    factor = _NEAR if found.rounds >= _HALVE_AFTER else _FAR
-    for name, wall in walls.items():
-        if (
-            name not in (HOME, AGAIN, *found.dropped)
-            and wall > factor * best
-            and wall > factor * walls.get(HOME, wall)
-        ):
-            found.dropped[name] = (
-                f"slower than home by {wall / walls[HOME]:.1f} times in {found.rounds} rounds"
+    def _try(self, result: Result, timeout: float | None, run: float | None, keep: bool = True) -> None:
+        name = result.candidate.name
+        copies = name != HOME and len(result.copies_in) < _COPIES
+        outputs = keep and len(result.trials) < _OUTPUTS
+        limit = None if run is None else max(5.0, 3 * run)
+        try:
+            trial = self.bench.trial(
+                result.candidate, timeout, copies=copies, outputs=outputs, copy_limit=limit
             )
+        except RunFailed as failure:
+            if name == HOME:
+                raise
+            result.why_not = str(failure)
+            return
+        if trial.copy_in is not None:
+            result.copies_in.append(trial.copy_in)
+        if trial.code is None:
+            if name == HOME:
+                return
+            result.at_least = trial.seconds / (run or trial.seconds)
+            result.why_not = (
+                f"ended after {trial.seconds:.3g} s, {result.at_least:.1f} times as long as at home"
+            )
+            return
+        if trial.code != self.code:
+            result.why_not = _failure(trial)
+            if name == HOME:
+                raise RunFailed(f"it does not end the same way each time: {_failure(trial)}")
+            return
+        if trial.copy_out is not None:
+            result.copies_out.append(trial.copy_out)
+        if keep or self.bench.cold:
+            result.trials.append(trial)
+        elif run is not None and trial.seconds - trial.queued > _SLOWER * run:
+            result.at_least = (trial.seconds - trial.queued) / run
+            result.why_not = f"left after its first run, which took {trial.seconds:.3g} s"
+
+    def _leave_behind(self) -> None:
+        """After two rounds: give up placements that are far behind the best one."""
+        if len(self.results[HOME].trials) < LEAST:
+            return
+        self._refresh()
+        judged = self.advice.judged
+        for each in judged[1:]:
+            if (
+                judged[0].total.ratio.median > _BEHIND * each.total.ratio.median
+                and each.run.outcome != "not decided"
+            ):
+                each.result.why_not = (
+                    each.result.why_not or "left after two rounds: another storage is faster"
+                )
+
+    def _add_part(self) -> None:
+        """Try a part of the working set on the best storage, where copying all of it costs something."""
+        self._refresh()
+        best = next((j for j in self.advice.judged if j.run.ratio.median > 1), None)
+        if best is None:
+            return
+        at_home = median(self.results[HOME].seconds)
+        if best.result.copy_in + best.result.copy_out < _PART * at_home:
+            return
+        storage = best.result.candidate.storages[0]
+        whole = sum(f.size for f in self.bench.folders)
+        for part in [p for p in self.parts if stage_size(p.path) < _SMALLER * whole][:1]:
+            candidate = Candidate(f"{part.path} on {storage}", {part.path: storage}, part.why)
+            result = Result(candidate)
+            self.results[candidate.name] = result
+            self.progress(f"first run with {candidate.name} ({part.why})")
+            self._try(result, _TOO_SLOW * at_home + _PATIENCE_S, at_home, keep=False)
+
+    def _compare_outputs(self) -> None:
+        """Note files that are written otherwise on a storage than at home, where runs at home agree."""
+        at_home = [t.outputs for t in self.results[HOME].trials if t.outputs is not None]
+        if not at_home:
+            return
+        names = set.intersection(*(set(o) for o in at_home))
+        steady = {n for n in names if len({o[n] for o in at_home}) == 1}
+        varying = sorted({n for o in at_home for n in o} - steady)
+        # Where names are random, other names there say nothing.
+        random_names = {os.path.dirname(n) for o in at_home for n in o.keys() - names}  # noqa: PTH120
+        for result in self.results.values():
+            for outputs in (t.outputs for t in result.trials if t.outputs is not None):
+                others = {n for n in outputs.keys() - names if os.path.dirname(n) not in random_names}  # noqa: PTH120
+                wrong = {n for n in steady if outputs.get(n) != at_home[0][n]} | (
+                    others if len(at_home) > 1 else set()
+                )
+                result.differs = tuple(sorted({*result.differs, *wrong}))
+        if len(at_home) > 1 and varying:
+            self.notes.append(
+                f"{len(varying)} of the files that it writes differ from run to run (times, random names "
+                f"or contents), "
+                f"as {varying[0]}"
+            )
+
+
+def _failure(trial: Trial) -> str:
+    how = f"exit code {trial.code}" if (trial.code or 0) >= 0 else f"signal {-(trial.code or 0)}"
+    return f"the program fails there ({how}{': ' + trial.last_line if trial.last_line else ''})"

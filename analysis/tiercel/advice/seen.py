@@ -1,73 +1,183 @@
-"""What the trace itself tells of the run at home, against which replays are held, and what it does not."""
+"""What one cheap trace says of a program: which files it opens, makes, removes and syncs.
+
+Reads and writes are not traced, so the run costs little more than without. The trace says which folders to
+try;
+it does not decide whether a storage is faster.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from tiercel.advice.capture import Capture
-from tiercel.advice.trial import GROUPS
-from tiercel.placement.recipe import Recipe
-from tiercel.traces import IOFrame
-from tiercel.units import format_size
+from tiercel.placement.groups import SYSTEM_FOLDERS
 
-#: What a tracer misses is told beyond this share of what the kernel counted, and these bytes.
-_UNSEEN, _UNSEEN_BYTES = 0.1, 1 << 20
+#: Files that programs are made of.
+PROGRAM_FILES = re.compile(
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/__pycache__/|\.so(?:\.\d+)*$|\.pyc$|/\.pyenv/|/\.venv/|/conda/"
+)
+_CALLS = [
+    "?open",
+    "openat",
+    "?openat2",
+    "?creat",
+    "?mkdir",
+    "mkdirat",
+    "?rename",
+    "renameat",
+    "?renameat2",
+    "?link",
+    "linkat",
+    "?symlink",
+    "symlinkat",
+    "?unlink",
+    "unlinkat",
+    "?rmdir",
+    "?truncate",
+    "?mknod",
+    "mknodat",
+    "fsync",
+    "fdatasync",
+    "msync",
+    "sync_file_range",
+    "syncfs",
+]
+_SYNCS = frozenset(("fsync", "fdatasync", "msync", "sync_file_range", "syncfs"))
+_REMOVES = frozenset(("unlink", "unlinkat", "rmdir"))
+_LINE = re.compile(r"^\d+ +(\w+)\((.*)\) += (-?\d+)(?:<(.*)>)?")
+_PATH = re.compile(r'(?:(?:AT_FDCWD|-?\d+)<((?:[^>\\]|\\.)*)>(?:\([^)]*\))?, )?"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|[0-7]{1,3}|.)")
+_NAMED = {"n": 10, "t": 9, "r": 13, "v": 11, "f": 12}
 
 
-@dataclass(frozen=True)
+@dataclass
+class File:
+    """One file or folder of the trace."""
+
+    opens: int = 0
+    written: bool = False
+    made: bool = False
+    removed: bool = False
+    syncs: int = 0
+
+
+@dataclass
 class Seen:
-    """Times of the trace in seconds, without what the tracer added. `in_calls`: of the calls that are
-    replayed, by kind; `outside`: of the run before the first of them and after the last."""
+    """Everything that the trace named, by absolute path."""
 
-    in_calls: dict[str, float]
-    outside: float
+    files: dict[str, File] = field(default_factory=dict)
 
-    @property
-    def total(self) -> float:
-        return sum(self.in_calls.values())
-
-
-def seen(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> Seen:
-    """Return what a trace says of the part that `recipe` repeats."""
-    return Seen(_in_calls(frame, recipe, capture), _outside(frame, recipe, capture))
+    def data(self) -> dict[str, File]:
+        """Return the files that hold the program's data: not the system's, nor what programs are made of."""
+        return {
+            name: file
+            for name, file in self.files.items()
+            if not name.startswith(SYSTEM_FOLDERS)
+            and (file.written or file.made or not PROGRAM_FILES.search(name))
+        }
 
 
-def _in_calls(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> dict[str, float]:
-    added = capture.cost.told if capture else 0.0
-    table = frame.query(
-        f"SELECT kind, file, sum(greatest(0, coalesce(duration, 0) - {added!r})) AS seconds FROM events "
-        "WHERE file IS NOT NULL AND api = 'posix' AND kind IN ('read', 'write', 'metadata', 'sync') "
-        "GROUP BY kind, file"
-    )
-    table = table[table["file"].isin(set(recipe.files))]
-    sums = table.groupby("kind")["seconds"].sum()
-    return {kind: float(sums.get(kind, 0.0)) for kind in GROUPS}
+def traced(argv: Sequence[str], log: Path) -> list[str]:
+    """Return the command that runs `argv` under strace, which writes to `log`."""
+    # -DDD: the program stays our child.
+    return [
+        "strace",
+        "-DDD",
+        "-f",
+        "-qq",
+        "-y",
+        "--seccomp-bpf",
+        "-e",
+        "signal=none",
+        "-s",
+        "4096",
+        "-e",
+        f"trace={','.join(_CALLS)}",
+        "-o",
+        str(log),
+        "--",
+        *argv,
+    ]
 
 
-def _outside(frame: IOFrame, recipe: Recipe, capture: Capture | None) -> float:
-    whole = capture.seconds if capture else frame.job_time
-    return max(0.0, whole - (recipe.ended - recipe.began) - recipe.per_call * recipe.calls_outside)
-
-
-def unseen(frame: IOFrame, capture: Capture | None) -> list[str]:
-    """Return sentences on what the tracer did not see, as far as the trace and the kernel's count tell."""
-    found = []
-    row = frame.query(
-        "SELECT coalesce(sum(size), 0) AS moved, count(*) FILTER (file IS NOT NULL AND "
-        "NOT starts_with(file, '/') AND api <> 'app' AND kind IN ('read', 'write', 'sync')) AS relative "
-        "FROM events WHERE kind IN ('read', 'write', 'other')"
-    ).iloc[0]
-    if row["relative"]:
-        found.append(
-            f"{int(row['relative'])} calls name files by relative paths and the trace does not tell below "
-            "which folder: they are not in the advice (strace tells)"
-        )
-    if capture is not None and capture.tracer != "strace":
-        lost = capture.kernel_bytes - float(row["moved"])
-        if lost > _UNSEEN * capture.kernel_bytes and lost > _UNSEEN_BYTES:
-            found.append(
-                f"the kernel counts {format_size(capture.kernel_bytes)} read and written by the program, "
-                f"{capture.tracer} saw {format_size(float(row['moved']))}: the advice is on that part "
-                "(`--tracer strace` sees all)"
-            )
+def read(log: Path) -> Seen:
+    """Return what a trace names. Lines that were cut off by a kill are left out."""
+    found = Seen()
+    waiting: dict[str, str] = {}
+    try:
+        lines = log.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        process = line.split(" ", 1)[0]
+        if line.endswith("<unfinished ...>"):
+            waiting[process] = line.removesuffix("<unfinished ...>").rstrip()
+            continue
+        if " resumed>" in line and process in waiting:
+            line = waiting.pop(process) + line.partition(" resumed>")[2]  # noqa: PLW2901
+        if (match := _LINE.match(line)) and int(match[3]) >= 0:
+            _take(found.files, match[1], match[2], match[4])
     return found
+
+
+def _take(files: dict[str, File], call: str, words: str, opened: str | None) -> None:
+    if call in _SYNCS:
+        if match := re.match(r"\d+<((?:[^>\\]|\\.)*)>", words):
+            _file(files, _plain(match[1])).syncs += 1
+        return
+    paths = [_joined(match[1], match[2]) for match in _PATH.finditer(words)]
+    if opened is not None:
+        paths[:1] = [_plain(opened.removesuffix("(deleted)"))]
+    for path in paths:
+        if not path.startswith("/"):
+            continue
+        file = _file(files, path)
+        if call.startswith(("open", "creat")):
+            file.opens += 1
+            made = "O_CREAT" in words or call == "creat"
+            file.made |= made
+            file.written |= made or "O_WRONLY" in words or "O_RDWR" in words or "O_TRUNC" in words
+            file.removed = False
+        elif call in _REMOVES:
+            file.removed = True
+        else:
+            file.made = True
+            file.removed = call.startswith("rename") and path == paths[0] and len(paths) > 1
+
+
+def _file(files: dict[str, File], path: str) -> File:
+    return files.setdefault(path, File())
+
+
+def _joined(folder: str | None, path: str) -> str:
+    path = _plain(path)
+    return os.path.normpath(f"{_plain(folder)}/{path}") if folder and not path.startswith("/") else path
+
+
+def _plain(text: str) -> str:
+    """Return a path without strace's escapes."""
+    if "\\" not in text:
+        return text
+
+    def byte(match: re.Match[str]) -> bytes:
+        word = match[1]
+        if word[0] == "x":
+            return bytes([int(word[1:], 16)])
+        if word[0].isdigit():
+            return bytes([int(word, 8) & 0xFF])
+        return bytes([_NAMED[word]]) if word in _NAMED else word.encode()
+
+    out, end = b"", 0
+    for match in _ESCAPE.finditer(text):
+        out += os.fsencode(text[end : match.start()]) + byte(match)
+        end = match.end()
+    return os.fsdecode(out + os.fsencode(text[end:]))
+
+
+def common(names: Iterable[str]) -> str:
+    """Return the deepest folder that holds all `names`."""
+    folders = [name.rpartition("/")[0] or "/" for name in names]
+    return os.path.commonpath(folders) if folders else ""

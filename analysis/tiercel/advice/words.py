@@ -1,19 +1,17 @@
-"""The advice in sentences: what its I/O costs the program, where its files belong, what that saves, what
-to mind."""
+"""The advice in sentences: where the files belong, what that saves, and how sure it is."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
+import math
+from statistics import median
+from typing import TYPE_CHECKING
 
-from tiercel.advice.answer import Advice
-from tiercel.advice.judge import Span, WayResult
-from tiercel.advice.units import Unit
-from tiercel.advice.ways import HOME
-from tiercel.units import format_latency, format_share, format_size
+from tiercel.advice.bench import HOME
+from tiercel.advice.judge import Span, spread_of
+from tiercel.units import format_latency, format_share
 
-#: Below this share of the run, I/O is not what a program waits for.
-_LITTLE = 0.03
+if TYPE_CHECKING:
+    from tiercel.advice.answer import Advice, Judged, Result
 
 
 def label(advice: Advice, storage: str) -> str:
@@ -22,166 +20,162 @@ def label(advice: Advice, storage: str) -> str:
     return (found.label or storage) if found else storage
 
 
-def way_title(advice: Advice, way: WayResult) -> str:
-    """Return a way's name for people."""
-    if way.name == HOME:
-        return "where they are"
-    if way.name.startswith("all on "):
-        return f"all on {label(advice, way.name.removeprefix('all on '))}"
-    moved = [u for u in way.moved(advice.units) if u.size]
-    if len({way.systems[u.name] for u in moved}) == 1:
-        return f"{_units(moved)} on {label(advice, way.systems[moved[0].name])}"
-    return "each where it is fastest"
+def title(advice: Advice, result: Result) -> str:
+    """Return a placement's name for people."""
+    if result.candidate.name == HOME:
+        return f"where they are ({label(advice, advice.home)})"
+    paths = list(result.candidate.places)
+    target = " and ".join(label(advice, s) for s in result.candidate.storages)
+    if {f.path for f in advice.folders} == set(paths):
+        return f"all on {target}" if len(paths) > 1 else f"{paths[0]} on {target}"
+    return f"{' and '.join(paths)} on {target}"
 
 
 def sentences(advice: Advice) -> list[str]:
-    """Return the answer: a few sentences, the most important first."""
-    found = [f"{advice.refused[0].upper()}{advice.refused[1:]}."] if advice.refused else []
-    if advice.io is None:
-        if found:
-            return found
-        if not advice.units:
-            return ["It reads and writes no files of its own, so there is nothing to place."]
-        return ["Nothing could be measured: see the notes."]
-    if advice.refused:
-        # What was replayed is not what the program did: it says nothing of the whole.
-        return found
-    found.append(_io_sentence(advice))
-    found += _verdict_sentences(advice)
-    found += [hint.sentence[0].upper() + hint.sentence[1:] + "." for hint in advice.hints]
-    return found
-
-
-def _io_sentence(advice: Advice) -> str:
-    io = advice.io
-    assert io is not None
-    moved = f"{format_size(io.bytes_read)} read, {format_size(io.bytes_written)} written"
-    waits = format_latency(io.waited)
-    if io.share < _LITTLE:
-        return (
-            f"I/O is not what it waits for: on storage that takes no time at all it would run {waits} of "
-            f"{format_latency(io.run)} shorter ({format_share(io.share, 1)}; {moved})."
-        )
-    hidden = (
-        f", {format_latency(io.hidden)} more is hidden behind other work"
-        if io.hidden > 0.1 * io.calls
-        else ""
-    )
-    run = format_latency(io.run)
-    return f"It waits for I/O {waits} of the {run} that it runs ({format_share(io.share)}{hidden}; {moved})."
-
-
-def _verdict_sentences(advice: Advice) -> list[str]:
-    v = advice.verdict
-    if v is None:
-        return []
-    said = []
-    if v.way is not v.home:
-        moved = [u for u in v.way.moved(advice.units) if u.size]
-        said.append(
-            f"Put {_units(moved)} on {_targets(advice, moved)}: a run takes {_span(v.way.saved)} less of "
-            f"{format_latency(v.home.run.median)}, and copying adds {format_latency(v.way.copies)}."
-        )
-        for storage in sorted({v.way.systems[u.name] for u in moved}):
-            said += _minds(advice, storage)
-    elif v.decided:
-        said.append(f"Leave the files where they are ({label(advice, advice.home)}): {_reason(advice)}.")
-    else:
-        said.append(
-            f"Not decided, so leave the files where they are ({label(advice, advice.home)}): "
-            f"{_reason(advice)}."
-        )
-    if v.copied is not None and v.copied.copies > 0:
-        said.append(_copying_sentence(advice, v.copied))
-    if v.living is not None and v.living.name != v.way.name:
-        said.append(
-            f"If they lived there instead of being copied for each run, "
-            f"{way_title(advice, v.living)} would "
-            f"save {_span(v.living.saved)}."
-        )
-    return said
-
-
-def _copying_sentence(advice: Advice, way: WayResult) -> str:
-    """Say what a way would save but for copying, and after how many runs that pays."""
-    said = (
-        f"But for copying, {way_title(advice, way)} makes a run {_span(way.saved)} shorter; copying in and "
-        f"out adds {format_latency(way.copies)} to each"
-    )
-    if way.pays_from is None:
-        return f"{said}, and may cost more however many runs share what was copied in."
-    return f"{said}. Copied in once for {way.pays_from} runs it pays: ask again with --runs {way.pays_from}."
-
-
-def _reason(advice: Advice) -> str:
-    """Return the verdict's reason with ways named for people."""
-    v = advice.verdict
-    assert v is not None
-    said = v.reason
-    if len(advice.ways) == 1 and v.way is v.home and advice.left_out and "no other storage" in said:
-        reasons = "; ".join(
-            f"{label(advice, name.removeprefix('all on '))}: {why}" for name, why in advice.left_out.items()
-        )
-        return f"no other storage could be tried ({reasons})"
-    for way in advice.ways:
-        said = said.replace(f"{way.name} against home", f"{way_title(advice, way)} against where they are")
-        said = said.replace(f"{way.name},", f"{way_title(advice, way)},").replace(
-            f"{way.name} gains", f"{way_title(advice, way)} gains"
-        )
-    return said
-
-
-def _units(units: list[Unit]) -> str:
-    if len(units) == 1:
-        return units[0].name
-    folder = os.path.commonpath([str(u.folder) for u in units])
-    return f"{len(units)} folders below {folder}" if folder != "/" else f"{len(units)} folders"
-
-
-def _targets(advice: Advice, moved: list[Unit]) -> str:
-    v = advice.verdict
-    assert v is not None
-    return " and ".join(label(advice, s) for s in sorted({v.way.systems[u.name] for u in moved}))
-
-
-def _minds(advice: Advice, storage: str) -> list[str]:
-    found = advice.site.storages[storage]
-    name = label(advice, storage)
-    if found.medium == "memory":
+    """Return the answer, the most important sentence first."""
+    if advice.method == "nothing":
+        return ["It reads and writes no files of its own, so there is nothing to place."]
+    if advice.estimate is not None:
+        return _estimated(advice)
+    if not advice.judged:
+        home = label(advice, advice.home)
+        reasons = "; ".join(f"{label(advice, r.candidate.name)}: {r.why_not}" for r in _untried(advice))
+        if not reasons:
+            return [f"Leave the files where they are ({home}): this site has no other storage."]
         return [
-            f"{name} is memory: what lies there is gone after a restart, so results are copied out "
-            f"after each run."
+            f"Leave the files where they are ({home}): no other storage was tried to the end ({reasons})."
         ]
-    if advice.site.node_local(found):
-        return [f"{name} is seen by one node only: copy in and out in the same job."]
-    return []
+    best = advice.advised
+    found = [_move(advice, best)] if best is not None else [_stay(advice)]
+    if best is not None:
+        found += _mind(advice, best)
+        found += (
+            [
+                f"Some of its output differs there from that at home: "
+                f"{', '.join(best.result.differs[:3])}. Check it first."
+            ]
+            if best.result.differs
+            else []
+        )
+    found += _copying(advice, best)
+    lives = advice.lives
+    if lives is not None and (best is None or lives.name != best.name):
+        found.append(
+            f"If the files lay on {label(advice, lives.name)} for good, a run would be "
+            f"{_times(lives.run.ratio)} faster."
+        )
+    return found
 
 
-def _span(span: Span) -> str:
+def _move(advice: Advice, best: Judged) -> str:
+    paths = " and ".join(best.result.candidate.places)
+    targets = " and ".join(label(advice, s) for s in best.result.candidate.storages)
+    at_home, there = median(advice.results[HOME].seconds), median(best.result.seconds)
+    copying = advice.copying(best.result)
     return (
-        f"{format_latency(span.median)} ({format_latency(max(0.0, span.low))} to {format_latency(span.high)})"
+        f"Put {paths} on {targets}: a run takes {format_latency(there)} instead of "
+        f"{format_latency(at_home)}, "
+        f"{_times(best.run.ratio)} faster. Copying in and out adds {format_latency(copying)}"
+        f"{_per(advice)}; with it, {_times(best.total.ratio)} faster."
     )
 
 
-def storage_facts(advice: Advice) -> list[dict[str, Any]]:
-    """Return what a plan must know of each storage: how long files stay, who sees them, what room is left."""
+def _stay(advice: Advice) -> str:
+    home = label(advice, advice.home)
+    near = advice.judged[0]
+    name = title(advice, near.result)
+    if advice.decided:
+        return f"Leave the files where they are ({home}): no other storage is faster once copying is counted."
+    vary = max(spread_of(advice.results[HOME].seconds), spread_of(near.result.seconds))
+    return (
+        f"Not decided, so leave the files where they are ({home}): with copying, {name} is "
+        f"{_times(near.total.ratio)} faster, and runs vary by {format_share(vary)}. {_needed(advice, near)}"
+    )
+
+
+def _needed(advice: Advice, near: Judged) -> str:
+    """Say what would decide it."""
+    runs = near.total.runs_needed
+    if runs is None:
+        return (
+            "More runs do not decide it as long as they vary so much or differ so little: repeat it on an "
+            "idle machine, or with a longer input."
+        )
+    each = advice.seconds / advice.program_runs if advice.program_runs else advice.results[HOME].seconds[0]
+    placements = 1 + len([j for j in advice.judged if not j.result.why_not])
+    minutes = math.ceil((runs + 1) * placements * each / 6) / 10
+    return f"About {runs} runs of each decide it if they vary as these do: --minutes {minutes:g}."
+
+
+def _copying(advice: Advice, best: Judged | None) -> list[str]:
+    """Say which storage is faster but for copying, and from how many runs on that pays."""
+    faster = [j for j in advice.judged if j.run.outcome == "faster" and j.total.outcome != "faster"]
+    if best is not None or not faster:
+        return []
+    near = max(faster, key=lambda j: j.run.ratio.median)
+    said = (
+        f"On {label(advice, near.result.candidate.storages[0])} a run is {_times(near.run.ratio)} faster, "
+        f"but copying in "
+        f"and out takes {format_latency(advice.copying(near.result))}"
+    )
+    pays = advice.pays_from(near)
+    if near.total.outcome == "not decided" and (pays or 0) <= advice.runs_sharing:
+        return [f"{said}: whether that pays is not decided."]
+    if pays is None:
+        return [f"{said}, more than a run saves."]
+    return [f"{said}. Copied in once for {pays} runs or more, it pays (--runs {pays})."]
+
+
+def _mind(advice: Advice, best: Judged) -> list[str]:
     found = []
-    for name, storage in advice.site.storages.items():
-        try:
-            space = os.statvfs(storage.mount_path())
-            free: int | None = space.f_bavail * space.f_frsize
-        except OSError:
-            free = None
+    for name in best.result.candidate.storages:
+        storage = advice.site.storages[name]
+        if storage.medium == "memory":
+            found.append(
+                f"{label(advice, name)} is memory: copy results out after each run, a restart empties it."
+            )
+        elif advice.site.node_local(storage):
+            found.append(
+                f"{label(advice, name)} is node-local: copy in and out in the same job, on the same node."
+            )
+    return found
+
+
+def _estimated(advice: Advice) -> list[str]:
+    estimate = advice.estimate
+    assert estimate is not None
+    times = {s: median(v) for s, v in estimate.seconds.items()}
+    found = [
+        f"This is an estimate, since {estimate.why}: its traced I/O was replayed on each storage, not the "
+        f"program."
+    ]
+    if times:
+        best = min(times, key=lambda s: times[s])
+        listed = ", ".join(
+            f"{label(advice, s)} {format_latency(t)}" for s, t in sorted(times.items(), key=lambda p: p[1])
+        )
+        if best == advice.home or times[best] > 0.9 * times.get(advice.home, math.inf):
+            found.append(f"Its I/O is as fast where the files are as elsewhere ({listed}).")
+        else:
+            found.append(
+                f"Its I/O is fastest on {label(advice, best)} ({listed}). Copying is not in these times."
+            )
+    if estimate.blind:
         found.append(
-            {
-                "storage": name,
-                "label": storage.label or name,
-                "type": storage.type,
-                "medium": storage.medium,
-                "kept": "until a restart" if storage.medium == "memory" else "until removed",
-                "seen_by": "every node" if storage.shared else "this node",
-                "free_bytes": free,
-                "tried": name in advice.storages,
-            }
+            f"The replay leaves out {', '.join(estimate.blind)}, so the program may gain more than this "
+            f"shows; there is "
+            "no upper bound."
         )
     return found
+
+
+def _untried(advice: Advice) -> list[Result]:
+    return [r for r in advice.results.values() if r.why_not and not r.trials]
+
+
+def _per(advice: Advice) -> str:
+    return f" to each of {advice.runs_sharing:g} runs" if advice.runs_sharing > 1 else ""
+
+
+def _times(ratio: Span) -> str:
+    return f"{ratio.median:.2g} times ({ratio.low:.2g} to {ratio.high:.2g})"

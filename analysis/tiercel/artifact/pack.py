@@ -26,6 +26,7 @@ from tiercel.artifact.readme import Facts, write_readme
 from tiercel.artifact.remake import remake
 from tiercel.artifact.software import Software, find_software, write_locks
 from tiercel.artifact.staging import runs_of, stage
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.locked import FileLock
 from tiercel.privacy import private
@@ -41,7 +42,6 @@ from tiercel.study.load import load_study, study_path
 from tiercel.study.model import Study
 from tiercel.temporary import temporary_folder
 from tiercel.units import format_size
-from tiercel.whole import write_text
 
 _PREFIX = ".tiercel-artifact-"
 #: Another packing takes what it needs in less.
@@ -220,7 +220,7 @@ class _Work:
         for raw in self.runs:
             if raw.ok and (name := raw.folder.name) in lost.index:
                 raise UserError(
-                    f"{self.results / 'raw' / name}: damaged: its record says that it went well, but: "
+                    f"{self.results / 'raw' / name}: damaged: its record reports success, but: "
                     f"{lost[name]}; move the folder away, or measure it again"
                 )
 

@@ -16,11 +16,11 @@ from tiercel.artifact.crate import Measured
 from tiercel.artifact.identifiers import doi_address
 from tiercel.artifact.metadata import Metadata
 from tiercel.artifact.software import Software
+from tiercel.atomic_file import write_text
 from tiercel.site.simulated import is_simulated, real_name
 from tiercel.site.supposition import Supposition
 from tiercel.study.model import Study
 from tiercel.units import format_size
-from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)

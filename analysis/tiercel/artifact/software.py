@@ -15,23 +15,27 @@ from typing import Any
 
 import tiercel
 from tiercel.artifact.archive import write_archive
+from tiercel.atomic_file import write_text
 from tiercel.documents import read_yaml
 from tiercel.errors import UserError
 from tiercel.privacy import private
 from tiercel.results.raw import RawRun, read_json, write_json
-from tiercel.whole import write_text
 
-PYTHON_LOCKS = ("requirements.lock", "requirements-bootstrap.lock")
+#: Lock files by their name in an artifact, and where they lie in a checkout.
+PYTHON_LOCKS = {
+    "requirements.lock": "requirements/evaluate.lock",
+    "requirements-bootstrap.lock": "requirements/bootstrap.lock",
+}
 SPACK = ("spack.yaml", "spack.lock", "stack.json")
 
 #: Of the checkout: what neither measures nor reads results.
-_LEFT_OUT = ("tests/", "benchmarks/", ".ci/")
+_LEFT_OUT = ("tests/", "benchmarks/", ".ci/", ".github/")
 #: Where a user's own files are part of what measured, also before they are committed.
 _OWN = ("analysis/", "native/", "workflows/", "site-configs/")
 #: What is tiercel's where git does not say it: all else that lies in the folder is the user's.
 _SOURCES = re.compile(
-    r"(?:analysis|config|docs|native|recipes|site-configs|tools|workflow|workflows)/.+"
-    r"|(?:CHANGELOG|CONTRIBUTING|README)\.md|requirements[\w-]*\.(?:in|lock)|CITATION\.cff|LICENSE|MANIFEST\.in"
+    r"(?:analysis|changelog\.d|config|docs|native|recipes|requirements|site-configs|tools|workflow|workflows)/.+"
+    r"|(?:CHANGELOG|CODE_OF_CONDUCT|CONTRIBUTING|README|SECURITY)\.md|CITATION\.cff|LICENSE|MANIFEST\.in"
     r"|Makefile|Snakefile|\.gitignore|\.snakemake-workflow-catalog\.yml|pyproject\.toml|setup\.py|spack\.yaml"
 )
 _DOTTED = (".gitignore", ".snakemake-workflow-catalog.yml")
@@ -97,7 +101,7 @@ def find_software(sources: Path | None = None) -> Software:
     """
     package = Path(tiercel.__file__).resolve().parent
     root = package.parents[1] if sources is None else sources.resolve()
-    if not (root / "Snakefile").is_file() or not (root / PYTHON_LOCKS[0]).is_file():
+    if not (root / "Snakefile").is_file() or not (root / PYTHON_LOCKS["requirements.lock"]).is_file():
         raise UserError(
             f"{root}: tiercel's sources are not there: an artifact is packed from a checkout of it"
         )
@@ -144,12 +148,10 @@ def _content(path: Path) -> bytes | None:
 
 def _sources(root: Path) -> Iterator[str]:
     """Yield the sources in a folder that is no git repository: unpacked from an archive, or without a git."""
-    profiles = root / "site-configs"
     for path in root.rglob("*"):
         name = path.relative_to(root).as_posix()
-        profile = path.is_symlink() and path.parent == root and path.resolve().parent == profiles
         known = _SOURCES.fullmatch(name) is not None and (name.endswith(_DOTTED) or not _BUILT.search(name))
-        if profile or (known and (path.is_file() or path.is_symlink())):
+        if known and (path.is_file() or path.is_symlink()):
             yield name
 
 
@@ -176,8 +178,8 @@ def _git(root: Path, *words: str) -> str | None:
 def write_locks(software: Software, results: Path, runs: Sequence[RawRun], target: Path) -> None:
     """Write what fixes all versions: of Python packages, of Spack's stack, of engines."""
     target.mkdir()
-    for name in PYTHON_LOCKS:
-        shutil.copyfile(software.root / name, target / name)
+    for name, place in PYTHON_LOCKS.items():
+        shutil.copyfile(software.root / place, target / name)
     for name in SPACK:
         if (path := results / "stack" / name).is_file():
             (target / "spack").mkdir(exist_ok=True)
@@ -185,7 +187,7 @@ def write_locks(software: Software, results: Path, runs: Sequence[RawRun], targe
             text = private().text(text.replace(str(software.root), "$CHECKOUT"))
             write_text(target / "spack" / name, text, errors="surrogateescape")
     write_json(target / "engines.json", _engines(software, runs))
-    write_json(target / "environment.json", environment(software.root / PYTHON_LOCKS[0]))
+    write_json(target / "environment.json", environment(software.root / PYTHON_LOCKS["requirements.lock"]))
 
 
 def _engines(software: Software, runs: Sequence[RawRun]) -> dict[str, Any]:

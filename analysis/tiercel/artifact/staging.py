@@ -31,8 +31,8 @@ def runs_of(results: Path, study: str) -> list[RawRun]:
             isinstance(time, int | float) and 0 <= time < _LATEST for time in times
         ):
             raise UserError(
-                f"{raw.folder}: not a whole result: run.json or record.json is of something else; move the "
-                "folder away to run it again"
+                f"{raw.folder}: not a complete result: run.json and record.json do not match: move "
+                "the folder away to run it again"
             )
     return runs
 

@@ -20,7 +20,7 @@ from tiercel.units import format_size
 if TYPE_CHECKING:
     from tiercel.caching.logs import Verb
 
-app = typer.Typer(help="HDF5 files staged on and cached from node-local storage.", no_args_is_help=True)
+app = typer.Typer(help="Cache HDF5 files on node-local storage.", no_args_is_help=True)
 
 
 def register(to: typer.Typer) -> None:
@@ -40,15 +40,15 @@ File = Annotated[Path | None, typer.Option("--file", help="Only the log of this 
 def run_program(
     command: Annotated[list[str], typer.Argument(metavar="PROGRAM...", help="After `--`.")],
     storage: Storage = None,
-    size: Annotated[str | None, typer.Option(help="Most that may lie there, as 20GiB.")] = None,
+    size: Annotated[str | None, typer.Option(help="Size limit of the cache: 20GiB.")] = None,
     write: Annotated[bool | None, typer.Option("--write/--no-write", help="Stage writes [yes].")] = None,
     read: Annotated[bool | None, typer.Option("--read/--no-read", help="Cache reads [yes].")] = None,
     prefetch: Annotated[
         bool | None, typer.Option("--prefetch/--no-prefetch", help="Copy whole files in the background [no].")
     ] = None,
-    stats: Annotated[Path | None, typer.Option(help="File that gets a line of counts.")] = None,
+    stats: Annotated[Path | None, typer.Option(help="Append a line of counters to this file.")] = None,
 ) -> None:
-    """Run an unmodified HDF5 program with the connector on.
+    """Run an HDF5 program with node-local caching.
 
     Example: tiercel cache run --storage /local/scratch -- python train.py
     """
@@ -78,7 +78,7 @@ def _show(verb: Verb, found: list[dict[str, Any]], as_json: bool) -> None:
 
 @app.command()
 def inspect(storage: Storage = None, as_json: Json = False) -> None:
-    """Show what is staged and not yet in its files: of running programs (alive), of killed ones (left)."""
+    """List staged data that is not yet in its files, of running and of killed programs."""
     from tiercel.caching.launch import node_local
     from tiercel.caching.logs import logs
 
@@ -90,10 +90,10 @@ def replay(
     storage: Storage = None,
     log: One = None,
     file: File = None,
-    force: Annotated[bool, typer.Option("--force", help="Even though the file changed since.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write even if the file has changed since.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write what killed programs left staged into their files."""
+    """Write the staged data of killed programs to their files."""
     from tiercel.caching.launch import node_local
     from tiercel.caching.logs import logs
 
@@ -108,7 +108,7 @@ def drop(
     everything: Annotated[bool, typer.Option("--all", help="All logs of killed programs.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Throw away what killed programs left staged."""
+    """Delete the staged data of killed programs."""
     from tiercel.caching.launch import node_local
     from tiercel.caching.logs import logs
 
@@ -121,14 +121,14 @@ def drop(
 
 @app.command()
 def fuzz(
-    cases: Annotated[int, typer.Option(min=1, help="Programs to play.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Number of the first.")] = 0,
+    cases: Annotated[int, typer.Option(min=1, help="Number of programs.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first program.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Played at a time.", show_default="one a processor")
+        int | None, typer.Option(min=1, help="Programs that run in parallel.", show_default="one a processor")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Play random HDF5 programs with and without the connector; all that they see and leave must be equal."""
+    """Test the cache: run random HDF5 programs with and without it and compare the results."""
     from tiercel.caching.fuzz.run import Outcome
     from tiercel.caching.fuzz.run import fuzz as play
 
@@ -152,15 +152,16 @@ def fuzz(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="About 90 seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Finish in about 90 seconds.")] = False,
     base: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Base storage; default: a folder limited to a rate.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder on the base storage. Default: a rate-limited folder."),
     ] = None,
-    rate: Annotated[str, typer.Option(help="Speed of the default base storage, a second.")] = "200MiB",
+    rate: Annotated[str, typer.Option(help="Speed of the default base storage per second.")] = "200MiB",
     storage: Storage = None,
     as_json: Json = False,
 ) -> None:
-    """Measure checkpoints and streaming reads: plain HDF5, the connector, the node-local storage itself."""
+    """Measure checkpoints and streaming reads with plain HDF5, with the cache and on node-local storage."""
     from tiercel.caching.bench import bench as measure
     from tiercel.caching.bench import show
     from tiercel.caching.launch import node_local

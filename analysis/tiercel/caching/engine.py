@@ -92,7 +92,7 @@ class H5Kernel(Engine):
             assert isinstance(task.workload, StreamWorkload)
             return _epochs(answers, task.workload)
         except (ValueError, KeyError, TypeError, ZeroDivisionError, IndexError) as error:
-            raise RunFailed(f"the answers are not whole: {error!r}") from None
+            raise RunFailed(f"the answers are incomplete: {error!r}") from None
 
 
 def _no_shared_file() -> str | None:

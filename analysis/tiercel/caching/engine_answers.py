@@ -28,4 +28,4 @@ def answers_of(folder: Path) -> tuple[Answers, int | None]:
         return result["ranks"], int(result["fileBytes"])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         name = SHARED if shared.is_file() else OWN
-        raise RunFailed(f"{name} is not a whole result: {error!r}") from None
+        raise RunFailed(f"{name} is not a complete result: {error!r}") from None

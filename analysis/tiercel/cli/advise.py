@@ -1,4 +1,4 @@
-"""`tiercel advise`: where the files of one program belong on this machine, measured."""
+"""`tiercel advise`: on which storage of this machine a program runs fastest, by running it on each."""
 # The subject's libraries take a second to import, and other commands need none of them.
 # ruff: noqa: PLC0415
 
@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,6 @@ from tiercel.cli.options import Json, Site
 from tiercel.cli.panels import IMPROVE
 from tiercel.errors import UserError
 from tiercel.project import project_root, results_folder
-from tiercel.units import parse_duration
-
-if TYPE_CHECKING:
-    from tiercel.advice.capture import Program
 
 
 def register(app: typer.Typer) -> None:
@@ -34,91 +30,93 @@ def register(app: typer.Typer) -> None:
 def advise(
     program: Annotated[
         list[str],
-        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="What to run, or a trace of it."),
+        typer.Argument(metavar="PROGRAM [ARGUMENTS] | TRACE", help="Program with its arguments, or a trace."),
     ],
     site: Site = "local",
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, max=1e6, help="To measure.")] = 5.0,
-    trace_for: Annotated[
-        str | None, typer.Option("--trace-for", help="Trace only so long (60s, 5min); the program goes on.")
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes", min=0.1, max=1e6, help="For all trials (default: ten runs).", show_default=False
+        ),
     ] = None,
-    tracer: Annotated[str, typer.Option("--tracer", help="auto, strace or dftracer.")] = "auto",
-    home: Annotated[
-        str | None,
-        typer.Option("--home", help="Take all files as lying on this storage.", show_default=False),
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--files",
+            help="Folder that the program uses; may be repeated (default: found by a trace).",
+            show_default=False,
+        ),
     ] = None,
     runs: Annotated[
-        float,
-        typer.Option("--runs", min=1, max=1e6, help="How many runs use the inputs that are copied once."),
+        float, typer.Option("--runs", min=1, max=1e6, help="How many runs use what is copied in once.")
     ] = 1.0,
+    cold: Annotated[
+        bool | None,
+        typer.Option(
+            "--cold/--warm",
+            help="Empty or fill the page cache before each run (default: as found).",
+            show_default=False,
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option("--processes", "-n", min=1, help="Processes of an MPI program.", show_default=False),
+    ] = None,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Nodes of the allocation for -n.")] = 1,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the staging script here; print its command.")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run it once, in place; estimate from a replay of its I/O.")
+    ] = False,
+    home: Annotated[
+        str | None,
+        typer.Option(
+            "--home", help="Of a TRACE: take all files as lying on this storage.", show_default=False
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the answer (default: in results/).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM as it is, see what it does to its files, try that on every storage, and say where they
-    belong.
+    """Run PROGRAM several times, with copies of its files on every storage, and report where it runs fastest.
 
-    The program's own files are only read by itself; replays write to scratch folders.
+    Its own files are read and never written: what the trials write is removed.
     """
-    from tiercel.advice.advise import Options, check
-    from tiercel.advice.advise import advise as find_advice
-    from tiercel.advice.capture import Program
+    from tiercel.advice.advise import Options
+    from tiercel.advice.ask import ask
+    from tiercel.advice.document import apply as write_script
     from tiercel.advice.document import document, write
-    from tiercel.advice.tracers import choose
     from tiercel.programs import as_started
     from tiercel.report.advice.page import write_page
     from tiercel.report.advice.terminal import print_advice
-    from tiercel.runs.lock import SiteLock
-    from tiercel.site import load_site
-    from tiercel.traces import open_trace
 
     root = project_root()
-    machine, results = load_site(site, root), results_folder(root, site)
-    options = Options(minutes, runs, home)
-    check(machine, options)
-    until = _seconds(trace_for)
-    program = as_started(program)
-    running: Program | None = None
-    capture = None
-    trace = Path(program[0])
+    options = Options(minutes, runs, tuple(files or ()), cold, processes, nodes)
+    folder = _folder(output, results_folder(root, site), program[0])
     try:
-        folder = _folder(output, results, program[0])
-        # Held from before the program runs: who waits for another tiercel has lost nothing.
-        with SiteLock(results) as lock:
-            if len(program) > 1 or not program[0] or not _is_trace(trace):
-                trace = folder / "trace"
-                chosen = choose(program, tracer)
-                running = Program(program, chosen, trace, until, quiet=as_json)
-                _say(f"tracing {program[0]} with {chosen.name} ({chosen.why})")
-                capture = running.capture()
-                _say(f"{program[0]} ran {capture.seconds:.1f} s under the tracer; its trace: {trace}")
-            found = open_trace(trace)
-            advice = find_advice(found, capture, trace, machine, options, _say, (lock.descriptor,))
-        written = write(advice, folder)
+        advice = ask(as_started(program), site, options, once=once, home=home, folder=folder, progress=_say)
+        write(advice, folder)
         page = write_page(advice, folder)
+        command = write_script(advice, Path.cwd()) if apply else ""
+    except KeyboardInterrupt:
+        print(
+            "tiercel: interrupted; the copies are removed, and the program's files are untouched",
+            file=sys.stderr,
+        )
+        raise
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror or error}") from None
     if as_json:
-        print_json({**document(advice), "folder": str(folder)})
+        print_json({**document(advice), "folder": str(folder), "apply": command or None})
     else:
-        print_advice(advice, page, written)
-    if running is not None and capture is not None and capture.exit_code is None:
-        _say(f"waiting for {program[0]}, which goes on")
-        running.finish()
-
-
-def _is_trace(path: Path) -> bool:
-    """Return whether the first word is the path of something that is no program."""
-    return path.exists() and (path.is_dir() or not os.access(path, os.X_OK))
+        print_advice(advice, page, command)
 
 
 def _folder(output: Path | None, results: Path, name: str) -> Path:
     """Return the folder for the answer: the one that was named, else a new one in the results."""
     if output is not None:
-        if (output / "trace").exists():
-            raise UserError(
-                f"{output}: holds the trace of an earlier advice: name another folder, or remove it"
-            )
         return output.resolve()
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(name).name) or "program"
     place, number = results / "advice", 1
@@ -127,17 +125,6 @@ def _folder(output: Path | None, results: Path, name: str) -> Path:
     return place / f"{stem}-{number}"
 
 
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise UserError(f"--trace-for: {error}") from None
-    if not seconds:
-        raise UserError(f"--trace-for {text}: in no time nothing is seen")
-    return seconds
-
-
 def _say(sentence: str) -> None:
-    print(f"tiercel: {sentence}", file=sys.stderr)
+    if sys.stderr.isatty() or os.environ.get("TIERCEL_PROGRESS"):
+        print(f"tiercel: {sentence}", file=sys.stderr)

@@ -30,27 +30,33 @@ def artifact(
     site: Site = "local",
     study: Study = "quick",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The archive; default: SITE-STUDY-artifact.tar.gz.")
+        Path | None,
+        typer.Option("--output", "-o", help="Archive to write. Default: SITE-STUDY-artifact.tar.gz."),
     ] = None,
-    slim: Annotated[bool, typer.Option("--slim", help="Without raw traces; their tables stay.")] = False,
-    title: Annotated[str | None, typer.Option(help="Of the results.")] = None,
+    slim: Annotated[bool, typer.Option("--slim", help="Leave out raw traces and keep their tables.")] = False,
+    title: Annotated[str | None, typer.Option(help="Title of the results.")] = None,
     author: Annotated[
-        list[str] | None, typer.Option(help="'Family, Given; ORCID; affiliation; its URL'; once for each.")
+        list[str] | None, typer.Option(help="'Family, Given; ORCID; affiliation; its URL' (repeat).")
     ] = None,
-    licence: Annotated[str | None, typer.Option(help="Of the results, as SPDX names it: CC-BY-4.0.")] = None,
-    description: Annotated[str | None, typer.Option(help="What the results are, in a sentence.")] = None,
-    keyword: Annotated[list[str] | None, typer.Option(help="Once for each.")] = None,
-    doi: Annotated[str | None, typer.Option(help="Where an archive has reserved one.")] = None,
-    repository: Annotated[str | None, typer.Option(help="Where the sources can be had: https://...")] = None,
-    date: Annotated[str | None, typer.Option(help="Of publication; default: today.")] = None,
-    citation: Annotated[Path | None, typer.Option(help="A CITATION.cff; default: the project's.")] = None,
+    licence: Annotated[str | None, typer.Option(help="SPDX identifier of the licence: CC-BY-4.0.")] = None,
+    description: Annotated[str | None, typer.Option(help="One sentence that describes the results.")] = None,
+    keyword: Annotated[list[str] | None, typer.Option(help="Keyword (repeat).")] = None,
+    doi: Annotated[str | None, typer.Option(help="DOI, if an archive has reserved one.")] = None,
+    repository: Annotated[str | None, typer.Option(help="URL of the sources: https://...")] = None,
+    date: Annotated[str | None, typer.Option(help="Date of publication. Default: today.")] = None,
+    citation: Annotated[
+        Path | None, typer.Option(help="CITATION.cff to include. Default: the file of the project.")
+    ] = None,
     sources: Annotated[
         Path | None,
-        typer.Option(help="Of tiercel: a clone of what is installed here."),
+        typer.Option(help="Clone of the installed version of tiercel."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Pack a study's results with all that makes them again: an archive to publish (an RO-Crate)."""
+    """Pack the results of a study and the files that reproduce them (RO-Crate).
+
+    Example: tiercel artifact --study quick --author 'Doe, Jane'
+    """
     if sources is None:
         checkout()  # before packages are asked for that would not help
     from tiercel.artifact import pack
@@ -69,7 +75,7 @@ def artifact(
     print(f"{packed.path}: {packed.runs} runs, {format_size(packed.size)}")
     print(f"sha256 {packed.sha256}")
     for note in packed.notes:
-        print(f"mind: {one_line(note)}")
+        print(f"Note: {one_line(note)}")
 
 
 def reproduce(
@@ -79,7 +85,7 @@ def reproduce(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make an artifact's tables and figures again from its raw files and compare them byte for byte.
+    """Rebuild the tables and figures of an artifact and compare them byte for byte.
 
     Exit code 1: a file is not the one that was packed, or is not made the same.
     """

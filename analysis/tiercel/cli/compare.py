@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from tiercel.compare.answer import Answer
     from tiercel.compare.spelling import Spelling
 
-#: Exit code of --fail-on; 2 says that nothing could be compared.
-FOUND = 1
+#: Exit codes of --fail-on: something was found; nothing was found, and some rows could not have shown it. 2
+#: says that nothing could be compared.
+FOUND, NO_POWER = 1, 3
+#: What a gate must be able to see: a halving.
+DETECT = "50%"
 
 _WANTED = ("slower", "faster", "different")
 
@@ -48,39 +51,51 @@ def compare(
             show_default=False,
         ),
     ],
-    study: Annotated[str | None, typer.Option("--study", help="Of every side only this study.")] = None,
+    study: Annotated[str | None, typer.Option("--study", help="Compare only this study.")] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option("--layer", help="Of one side: its layers against each other (none, fairshare, ...)."),
+        typer.Option("--layer", help="With one side: compare these layers (none, fairshare, ...)."),
     ] = None,
     storage: Annotated[
         list[str] | None,
         typer.Option(
-            "--storage", help="Of one side: its storages against each other; of several: only these."
+            "--storage", help="With one side: compare these storages. With several: use only these."
         ),
     ] = None,
     storage_map: Annotated[
         list[str] | None,
-        typer.Option("--storage-map", help="BASELINE=OTHER: storages that have other names there (repeat)."),
+        typer.Option("--storage-map", help="BASELINE=OTHER: match storages with different names (repeat)."),
     ] = None,
     margin: Annotated[
-        str, typer.Option("--margin", help="Ratios up to this from 1, either way, are noise: 5%.")
+        str, typer.Option("--margin", help="Treat ratios within this distance of 1 as noise: 5%.")
     ] = "0%",
     fail_on: Annotated[
         str | None,
         typer.Option(
             "--fail-on",
             metavar="slower|faster|different",
-            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost.",
+            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost; with 3 when "
+            "nothing is, but a row could not have shown a change of --detect.",
         ),
+    ] = None,
+    detect: Annotated[
+        str,
+        typer.Option("--detect", help="With --fail-on: the slowdown that every row must detect."),
+    ] = DETECT,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option("--baseline", help="A further session of the first side: sessions vary (repeat)."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Folder of the page (default: results/comparisons/...)."),
+        typer.Option("--output", "-o", help="Folder of the page. Default: results/comparisons/..."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Put two or more evaluations side by side: sites, dates, studies, layers, storages, archives."""
+    """Compare two or more evaluations: sites, dates, studies, layers, storages or archives.
+
+    Example: tiercel compare local@2026-11-01 local --fail-on slower
+    """
     from tiercel.report.comparison.records import document
     from tiercel.report.comparison.sentences import summary
     from tiercel.report.comparison.terminal import print_answer
@@ -91,21 +106,35 @@ def compare(
 
     root = project_root()
     spellings = sides_of(sides, root, study, _words(layer), _words(storage))
-    answer = compared(spellings, root, _mapped(storage_map or []), _share(margin))
+    answer = compared(spellings, root, _mapped(storage_map or []), _share(margin), baseline or [])
     if not answer.rows and not any(pair.failed for pair in answer.pairs):
         from tiercel.compare.answer import reasons
 
         alone = [each for pair in answer.pairs for each in pair.alone]
         counts = "; ".join(f"{n} {reason}" for reason, n in reasons(alone))
-        hint = "; --storage-map says which storages stand for each other" if "storage" in counts else ""
+        hint = "; use --storage-map to match storages with different names" if "storage" in counts else ""
         raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
     page = _page(answer, output, root / "results" / "comparisons" / _folder_name(spellings, root))
     if as_json:
         print_json({**document(answer), "page": str(page) if page else None})
     else:
         print_answer(answer, page)
-    if fail_on and answer.found(fail_on):
+    if fail_on:
+        _gate(answer, fail_on, detect)
+
+
+def _gate(answer: Answer, fail_on: str, detect: str) -> None:
+    """End with the answer of the gate: pass, fail, or no power."""
+    from tiercel.compare.gate import no_power
+
+    least = 1 - _share(detect, "--detect")
+    if not 0 < least < 1:
+        raise UserError(f"--detect {detect}: write a share between 0% and 100%, as 50%")
+    if answer.found(fail_on):
         raise typer.Exit(FOUND)
+    if said := no_power(answer, least):
+        print(f"tiercel: {one_line(said)}", file=sys.stderr)
+        raise typer.Exit(NO_POWER)
 
 
 def _page(answer: Answer, wanted: Path | None, default: Path) -> Path | None:
@@ -144,10 +173,10 @@ def _mapped(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _share(text: str) -> float:
+def _share(text: str, option: str = "--margin") -> float:
     match = _PERCENT.fullmatch(text)
     if not match or float(match[1]) >= 1000:
-        raise UserError(f"--margin {text}: write a share of the baseline, as 5%")
+        raise UserError(f"{option} {text}: write a share of the baseline, as 5%")
     return float(match[1]) / 100
 
 

@@ -11,12 +11,14 @@ from tiercel.cli.console import print_json
 from tiercel.cli.options import Json
 from tiercel.project import project_root
 
-app = typer.Typer(help="The programs that do the I/O.", no_args_is_help=True)
+app = typer.Typer(
+    help="List and compare the I/O engines (iokernel, IOR, mdtest, fio, DLIO).", no_args_is_help=True
+)
 
 
 @app.command("list")
 def list_engines(as_json: Json = False) -> None:
-    """Show which engines are installed, in which version."""
+    """List the engines and their versions."""
     from tiercel.engines import engines
 
     found = {name: engines.get(name)().find() for name in engines}
@@ -37,11 +39,16 @@ def list_engines(as_json: Json = False) -> None:
 
 @app.command()
 def compare(
-    names: Annotated[list[str] | None, typer.Argument(help="Engines; default: all that are found.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Within a minute.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Engines to compare. Default: all that are installed.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Finish within a minute.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare engines on the same workloads, paired and interleaved, with the A/A noise floor."""
+    """Compare engines on the same workloads, in interleaved pairs.
+
+    Example: tiercel engines compare iokernel ior --quick
+    """
     from rich.console import Console
     from rich.table import Table
 

@@ -35,7 +35,7 @@ def missing_of(site: str, study: str, root: Path) -> Unfinished | None:
         status = status_of(make_plan(site, study, root), root)
     except UserError as error:
         # Results from elsewhere: they are reported, whether there are more to come nobody can say here.
-        print(f"tiercel: whether the study is finished is not known here: {error}", file=sys.stderr)
+        print(f"tiercel: cannot tell whether the study is finished: {error}", file=sys.stderr)
         return None
     return unfinished(status, _command(site, study), status.damaged)
 
@@ -76,7 +76,7 @@ def follow_study(site: str, study: str, root: Path) -> None:
                 missing = replace(missing, live=now(pause + took))
             elif missing is None:
                 said = (
-                    "This study has ended. This page is no longer made anew; the report is report/index.html."
+                    "This study is finished. This page no longer refreshes. The report is report/index.html."
                 )
                 missing = Unfinished((said,), None, 1.0, ended=True)
             page = build_from(results, folder, project.plan.site, folder / "live", missing=missing)
@@ -109,8 +109,10 @@ def rest(seconds: float, measured: Path | None) -> None:
 
 def _end(status: Status) -> str:
     if status.state == "done":
-        return "the study has ended: the page is whole"
-    return f"nobody measures ({status.state}, {status.left} runs to come): the page is as it is now"
+        return "the study is finished: the page is complete"
+    return (
+        f"no measurement is running ({status.state}, {status.left} runs remaining): this is the last refresh"
+    )
 
 
 def _command(site: str, study: str) -> str:

@@ -12,16 +12,15 @@ from tiercel.cli.options import Json
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Where; made where it is not there.")] = Path(),
-    site: Annotated[
-        list[str] | None, typer.Option(help="A site to copy; once for each. Default: local.")
-    ] = None,
-    study: Annotated[
-        list[str] | None, typer.Option(help="A study to copy; once for each. Default: quick.")
-    ] = None,
+    folder: Annotated[Path, typer.Argument(help="Project folder; created if missing.")] = Path(),
+    site: Annotated[list[str] | None, typer.Option(help="Site to copy (repeat). Default: local.")] = None,
+    study: Annotated[list[str] | None, typer.Option(help="Study to copy (repeat). Default: quick.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Lay out a project: site-configs, studies and Snakefile of your own, which win over tiercel's."""
+    """Create a project folder with its own sites, studies and Snakefile.
+
+    Files of the project override those of tiercel. Example: tiercel init my-project
+    """
     from tiercel.site.project import new_project  # noqa: PLC0415
 
     written = new_project(folder, site or ["local"], study or ["quick"])

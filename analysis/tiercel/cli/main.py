@@ -39,7 +39,7 @@ from tiercel.subjects import load
 
 app = typer.Typer(
     name="tiercel",
-    help="Evaluates HPC storage end to end.",
+    help="Measure HPC storage and decide where files belong. Start with: tiercel evaluate",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": help.WIDTH},
@@ -76,9 +76,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
-    """Evaluates HPC storage end to end."""
+    """Measure HPC storage and decide where files belong. Start with: tiercel evaluate"""
     if parent := os.environ.pop(PARENT, ""):
         end_with(int(parent))
 
@@ -98,7 +100,7 @@ def main() -> None:
     if sys.stderr is None:  # closed (2>&-): what is said goes nowhere, and the exit code is as ever
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:
-        sys.exit(_end("standard output is closed: /dev/null takes what nobody wants", MISTAKE))
+        sys.exit(_end("standard output is closed: redirect it to /dev/null instead", MISTAKE))
     # A terminal of another alphabet (LC_ALL=en_US) shows ? for a sign that it lacks, rather than a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
@@ -120,8 +122,8 @@ def run(command: Callable[..., object]) -> int:
             return MISTAKE
         return _end(one_line(" ".join(message.split())), error.exit_code)
     except (KeyboardInterrupt, typer.Abort, Interrupted):
-        goes_on = sys.argv[1:2] in (["evaluate"], ["stack"])
-        how = "the same command goes on where it stopped" if goes_on else "run the same command again"
+        resumes = sys.argv[1:2] in (["evaluate"], ["stack"])
+        how = "run the same command again" + (" to resume" if resumes else "")
         return _end(f"interrupted: {how}", INTERRUPTED)
     except BrokenPipeError:
         _drop_output()
@@ -151,8 +153,8 @@ def run(command: Callable[..., object]) -> int:
 #: What the dynamic linker says of a library for which there is no room.
 _NO_ROOM = ("failed to map segment", "cannot allocate memory", "cannot create shared object descriptor")
 _OUT_OF_MEMORY = (
-    "memory is used up: `ulimit -v`, the job or the container allows too little, or other programs have it; "
-    "give it more"
+    "out of memory: raise the limit (`ulimit -v`, job or container), or stop other programs "
+    "that use the memory"
 )
 
 
@@ -175,7 +177,7 @@ def _end(sentence: str, code: int) -> int:
 def _defect() -> int:
     traceback.print_exc()
     return _end(
-        f"this is an error of tiercel {tiercel.__version__} itself: please report it with the lines above",
+        f"internal error of tiercel {tiercel.__version__}: please report it with the lines above",
         DEFECT,
     )
 

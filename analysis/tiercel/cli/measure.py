@@ -40,21 +40,29 @@ def register(app: typer.Typer) -> None:
 def evaluate(
     site: Site = "local",
     study: Study = "quick",
-    retry: Annotated[bool, typer.Option("--retry-failed", help="Run failed runs again.")] = False,
+    retry: Annotated[bool, typer.Option("--retry-failed", help="Run the failed runs again.")] = False,
     decide: Annotated[
         bool,
-        typer.Option("--decide", help="Then measure further what is undecided, where that decides it."),
+        typer.Option(
+            "--decide", help="After the study, repeat the undecided comparisons that more runs can decide."
+        ),
     ] = False,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", min=0.1, max=1e6, help="With --decide: for so long (10).")
+        float | None,
+        typer.Option("--minutes", min=0.1, max=1e6, help="Time limit of --decide in minutes (10)."),
     ] = None,
     simulate: Annotated[
         bool,
-        typer.Option("--simulate", help="Without the machine: by its topology. Results of SITE-simulated."),
+        typer.Option("--simulate", help="Simulate the site from its topology. Results go to SITE-simulated."),
     ] = False,
     changes: Changes = None,
 ) -> None:
-    """Measure a site with a study through Snakemake, and report."""
+    """Measure the storage of a site and write the report.
+
+    Example: tiercel evaluate --site local --study quick
+
+    Run the command again to resume after an interruption. It uses Snakemake.
+    """
     from tiercel.runs.batch import retry_failed
     from tiercel.runs.lock import EvaluationLock
     from tiercel.runs.planning import check_site, make_plan
@@ -67,7 +75,7 @@ def evaluate(
     from tiercel.workflow.writable import check_writable
 
     if minutes is not None and not decide:
-        raise UserError("--minutes is for --decide: give both")
+        raise UserError("--minutes needs --decide: add --decide, or remove --minutes")
     need("snakemake")
     root = project_root()
     site = simulated_name(site) if simulate else site
@@ -75,7 +83,9 @@ def evaluate(
         site = _supposed(site, changes, root)
     load_site(site, root)  # an unknown one is told with those that there are
     if decide and is_simulated(site):
-        raise UserError("--decide is for what is measured: a simulation gives the same number again")
+        raise UserError(
+            "--decide: a simulation returns the same number each time: remove --decide or --simulate"
+        )
     if not is_simulated(site):
         check_profile(site, root)
         prepare(site, study, root)
@@ -101,11 +111,13 @@ def evaluate(
                 if code:
                     break
     if code < 0:
-        raise UserError(f"site {site}: the workflow was ended by signal {-code}: the same command goes on")
+        raise UserError(
+            f"site {site}: signal {-code} ended the workflow: run the same command again to resume"
+        )
     if code:
-        lacks = f"`tiercel status --site {site} --study {study}` says what lacks; the same command goes on"
+        hint = f"run `tiercel status --site {site} --study {study}` for the reasons, then this command again"
         print(
-            f"tiercel: site {site}: the workflow did not end well (exit code {code}): {lacks}",
+            f"tiercel: site {site}: the workflow failed (exit code {code}): {hint}",
             file=sys.stderr,
         )
         raise typer.Exit(code)
@@ -120,9 +132,11 @@ def _supposed(site: str, changes: list[str], root: Path) -> str:
     from tiercel.site.supposition import read_supposition, write_supposition
 
     if not is_simulated(site):
-        raise UserError("--set is for what is simulated: give --simulate, too (or `tiercel site whatif`)")
+        raise UserError("--set changes a simulated site only: add --simulate, or use `tiercel site whatif`")
     if read_supposition(site, root):
-        raise UserError(f"site {site}: supposes something already: give all --set together, with its machine")
+        raise UserError(
+            f"site {site}: already has changed hardware: give all --set options together, for the real site"
+        )
     suppose(load_site(real_name(site), root), changes, root)  # before anything is written
     name = write_supposition(site, changes, root)
     print(f"tiercel: {real_name(site)} with {', '.join(changes)}: site {name}", file=sys.stderr)
@@ -133,15 +147,18 @@ def status(
     site: Site = "local",
     study: Study = "quick",
     as_json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again and again until it has ended.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until the study ends.")] = False,
 ) -> None:
-    """Show how far a study is: done, failed and why, what goes on, how long the rest takes."""
+    """Show the progress of a study: runs done, failed and remaining, and the time left.
+
+    Example: tiercel status --watch
+    """
     from tiercel.runs.planning import make_plan
     from tiercel.runs.status import status_of
     from tiercel.runs.status_words import follow, words_of
 
     if watch and as_json:
-        raise UserError("--watch is for people: ask for --json again and again instead")
+        raise UserError("--watch does not work with --json: remove one of them")
     root = project_root()
     project = make_plan(site, study, root)
     if watch:
@@ -158,14 +175,17 @@ def plan(
     site: Site = "local",
     study: Study = "quick",
     as_json: Json = False,
-    cost: Annotated[bool, typer.Option("--cost", help="What it will take: time, core-hours.")] = False,
+    cost: Annotated[bool, typer.Option("--cost", help="Estimate time and core-hours.")] = False,
     probing: Annotated[
         bool,
-        typer.Option("--probe", help="With --cost: judge by a minute of the study's own runs, which count."),
+        typer.Option("--probe", help="With --cost: measure for a minute first. These runs count."),
     ] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="The jobs that a scheduler would be given.")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="List the jobs for the scheduler.")] = False,
 ) -> None:
-    """Show what a study would run on a site."""
+    """Show the runs of a study without starting them.
+
+    Example: tiercel plan --cost
+    """
     from tiercel.runs.cost_table import print_cost
     from tiercel.runs.jobs_table import print_jobs
     from tiercel.runs.plan_table import print_plan
@@ -179,7 +199,7 @@ def plan(
         return
     if probing:
         if not cost:
-            raise UserError("--probe is for --cost: give both")
+            raise UserError("--probe needs --cost: add --cost, or remove --probe")
         probe(project, results_folder(root, site))
     if cost:
         print_cost(project, results_folder(root, site), as_json)
@@ -191,7 +211,7 @@ def plan(
 
 
 def check(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
-    """Check that a site can carry out a study: mounts, permissions, space, engines, launcher."""
+    """Check mounts, permissions, space, engines and launcher before a study runs."""
     from tiercel.runs.planning import check_site, make_plan
 
     project = make_plan(site, study, project_root())
@@ -199,21 +219,24 @@ def check(site: Site = "local", study: Study = "quick", as_json: Json = False) -
     if as_json:
         print_json({"site": site, "study": project.plan.study.study, "runs_at_most": len(project.plan.runs)})
         return
-    print(f"site {site} can run study {study}: {len(project.plan.runs)} runs at most")
+    print(f"site {site} can run study {study}: at most {len(project.plan.runs)} runs")
 
 
 def batch(
     site: Annotated[str, typer.Option()],
     study: Annotated[str, typer.Option()],
     name: Annotated[str, typer.Option()],
-    stamp: Annotated[Path, typer.Option(help="Written when the batch is done.")],
-    minutes: Annotated[float | None, typer.Option(help="What the job has; it stops cleanly before.")] = None,
-    parent: Annotated[
-        int | None, typer.Option(help="The Snakemake that started it: it ends with it.")
+    stamp: Annotated[Path, typer.Option(help="File to write when the batch is done.")],
+    minutes: Annotated[
+        float | None, typer.Option(help="Time limit of the job; the batch stops before it.")
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="Has what is said here too.")] = None,
+    parent: Annotated[
+        int | None,
+        typer.Option(help="Process ID of the Snakemake that started the batch; the batch ends with it."),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="File that receives a copy of the messages.")] = None,
 ) -> None:
-    """Carry out one job of the plan (called by Snakemake)."""
+    """Run one job of the plan (called by Snakemake)."""
     from tiercel.runs.batch import OutOfTime, run_batch
     from tiercel.runs.execute import JobBroken
     from tiercel.runs.planning import make_plan
@@ -228,23 +251,24 @@ def batch(
     if chosen is None:
         raise UserError(
             f"batch {name}: the study, the site or what is mounted has changed since the workflow began; "
-            "start it again (what is measured stays)"
+            "run `tiercel evaluate` again (finished runs are kept)"
         )
     try:
         counts = run_batch(project, chosen, results_folder(root, site), minutes and minutes * 60)
     except (OutOfTime, JobBroken) as error:
-        print(f"tiercel: {error}; submitted again, the batch goes on", file=sys.stderr)
+        print(f"tiercel: {error}; the next job resumes the batch", file=sys.stderr)
         raise typer.Exit(TRY_AGAIN) from None
     if counts["over budget"]:
         print(
-            f"tiercel: {counts['over budget']} runs left out: limits.core_hours are used up", file=sys.stderr
+            f"tiercel: {counts['over budget']} runs skipped: the budget limits.core_hours is used up",
+            file=sys.stderr,
         )
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(json.dumps(counts) + "\n")
 
 
 def doctor(as_json: Json = False) -> None:
-    """Show what is here of all that tiercel can use, what the rest would add, and how to get it."""
+    """List the tools that tiercel can use, which are missing, and how to install them."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -267,16 +291,16 @@ def doctor(as_json: Json = False) -> None:
             mark, style = ("✓", "green") if part.found else ("–", "dim")
             console.print(Text.assemble((f"{mark} {part.name}", style), f"  {part.found or part.adds}"))
             if not part.found:
-                console.print(Padding(Text(f"to get it: {part.get}"), (0, 0, 0, 4)))
+                console.print(Padding(Text(f"install: {part.get}"), (0, 0, 0, 4)))
     here = sum(bool(part.found) for part in found)
-    rest = f"needed and not here: {', '.join(lacking)}" if lacking else "what is not here is optional"
-    console.print(f"\n{here} of {len(found)} parts are here; {rest}", highlight=False)
+    rest = f"required and missing: {', '.join(lacking)}" if lacking else "the missing ones are optional"
+    console.print(f"\n{here} of {len(found)} tools found; {rest}", highlight=False)
     if lacking:
         raise typer.Exit(1)
 
 
 def clean(site: Site = "local", study: Study = "quick") -> None:
-    """Remove what killed runs left in the scratch folders of a site."""
+    """Remove files that killed runs left in the scratch folders of a site."""
     from tiercel.runs.lock import SiteLock
     from tiercel.runs.objects import left_prefixes, remove_run_prefix
     from tiercel.runs.planning import make_plan
@@ -284,13 +308,13 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.site.simulated import is_simulated
 
     if is_simulated(site):
-        raise UserError(f"site {site}: is simulated: nothing of it is in any scratch folder")
+        raise UserError(f"site {site}: a simulated site has no scratch folders")
     root = project_root()
     project = make_plan(site, study, root)
     with SiteLock(results_folder(root, site), patience=0.0):
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             if project.plan.site.node_local(stack.storage):
-                print(f"{stack.name}: node-local: the next job on each node removes what is left there")
+                print(f"{stack.name}: node-local: the next job on each node removes its leftover files")
                 continue
             if stack.storage.objects:
                 for prefix in left_prefixes(stack):

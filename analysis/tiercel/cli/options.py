@@ -16,7 +16,7 @@ def on_files(folder: Path | None) -> Path | None:
     """As callback of an option that names a folder: UserError for one in object storage, which would be made
     here under that name."""
     if folder is not None and folder.parts[:1] == ("s3:",):
-        raise UserError(f"{folder}: a folder is needed here, and no prefix of objects")
+        raise UserError(f"{folder}: an object-storage prefix does not work here: name a folder")
     return folder
 
 
@@ -28,14 +28,14 @@ def split_words(option: str, text: str | None) -> list[str]:
         raise UserError(f"{option}: {error}") from None
 
 
-Site = Annotated[str, typer.Option("--site", "-s", help="A site under site-configs/.")]
-Study = Annotated[str, typer.Option("--study", help="A study under workflows/studies/, or a YAML file.")]
+Site = Annotated[str, typer.Option("--site", "-s", help="Site, a folder of site-configs/.")]
+Study = Annotated[str, typer.Option("--study", help="Study, a name in workflows/studies/ or a YAML file.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Other hardware: [STORAGE.]STAGE.KEY=VALUE, [STORAGE.]STAGE=none, STORAGE=SITE.STORAGE; "
-        "more than once.",
+        help="Change the hardware: [STORAGE.]STAGE.KEY=VALUE, [STORAGE.]STAGE=none or STORAGE=SITE.STORAGE "
+        "(repeat).",
     ),
 ]
 #: MPI counts processes in 32 bits, and so do schedulers.
@@ -56,5 +56,5 @@ def size_of(option: str, text: str | None) -> int | None:
     except ValueError as error:
         raise UserError(f"{option}: {error}") from None
     if size == 0:
-        raise UserError(f"{option} {text}: more than nothing is needed")
+        raise UserError(f"{option} {text}: must be larger than 0")
     return size

@@ -28,10 +28,15 @@ def register(app: typer.Typer) -> None:
 
 
 def papers(
-    paper: Annotated[str | None, typer.Argument(help="Number or name: 004, vast; default: all five.")] = None,
+    paper: Annotated[
+        str | None, typer.Argument(help="Number or name of a paper (004, vast). Default: all five.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List every table and figure of the five papers, how it is got here, and what it lacks."""
+    """List the tables and figures of the five papers and how to reproduce each.
+
+    Example: tiercel papers vast
+    """
     from tiercel.papers.load import find_paper
 
     found = find_paper(paper)
@@ -48,21 +53,26 @@ def papers(
     states = Counter(i.state for p in found for i in p.items)
     print(f"{counts.total()} items: {_counted(counts)}; of them {_counted(states)}")
     if also := sum(bool(i.simulated) for p in found for i in p.items):
-        print(f"{also} of the measured ones can be simulated at the paper's size, too: counted nowhere")
+        print(
+            f"{also} of the measured items can also be simulated at the size of the paper (not counted here)"
+        )
     if paper is None:
-        print("`tiercel papers NAME` has the commands, parameters and what is missing of each")
+        print("Run `tiercel papers NAME` for the commands, parameters and missing parts of each item.")
 
 
 def claims(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Statements, as themis-01, or papers, as vast; default: all.")
+        list[str] | None, typer.Argument(help="Statements (themis-01) or papers (vast). Default: all.")
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Carry out their commands, keep what they give.")
+        bool, typer.Option("--measure", help="Run the commands of the statements and record the results.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say which statements of the five papers hold here, fail, were input, or cannot be answered, and why."""
+    """Show which statements of the five papers hold on this machine.
+
+    Example: tiercel claims vast
+    """
     from tiercel.pages.words import count
     from tiercel.papers.book import read_book
     from tiercel.papers.load import find_statements
@@ -91,9 +101,7 @@ def claims(
             + (f"; {counts['stale']} stale" if counts["stale"] else "")
         )
         if not ids:
-            print(
-                "`tiercel claims ID` has bounds, command, date and machine; --measure finds the figures anew"
-            )
+            print("Run `tiercel claims ID` for bounds, command, date and machine. Use --measure to repeat.")
     if failed:
         raise UserError("; ".join(failed))
 

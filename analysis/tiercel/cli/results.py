@@ -22,36 +22,39 @@ def register(app: typer.Typer) -> None:
 
 
 def collect(site: Site = "local", study: Study = "quick") -> None:
-    """Make observations.parquet, runs.parquet and dataset.nc from the raw folder."""
+    """Build the result tables from the raw runs: observations.parquet, runs.parquet, dataset.nc."""
     from tiercel.results.study_tables import make_tables
     from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
 
     root = project_root()
     if why := make_tables(measured_folder(site, root), load_study(study, root)):
-        print(f"tiercel: dataset.nc is without the points of sweeps: {why}", file=sys.stderr)
+        print(f"tiercel: dataset.nc does not contain the points of sweeps: {why}", file=sys.stderr)
 
 
 def report(
     site: Site = "local",
     study: Study = "quick",
     latex: Annotated[
-        bool, typer.Option("--latex", help="Tables and figures for a paper, too: booktabs and PDF.")
+        bool, typer.Option("--latex", help="Also write tables and figures for a paper (LaTeX booktabs, PDF).")
     ] = False,
-    pdf: Annotated[bool, typer.Option("--pdf", help="The page as one PDF, too (needs Chromium).")] = False,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also write the page as a PDF (needs Chromium).")
+    ] = False,
     follow: Annotated[
         bool,
-        typer.Option(
-            "--follow", help="While the study runs: a page that is made anew, and shows itself anew."
-        ),
+        typer.Option("--follow", help="Refresh the page while the study runs."),
     ] = False,
 ) -> None:
-    """Write the report from the tables."""
+    """Write the HTML report from the result tables.
+
+    Example: tiercel report --study quick --pdf
+    """
     if follow:
         from tiercel.cli.following import follow_study
 
         if latex or pdf:
-            raise UserError("--follow is a page for the browser: ask for --latex and --pdf without it")
+            raise UserError("--follow writes a page for the browser: run --latex and --pdf without --follow")
         follow_study(site, study, project_root())
         return
     from tiercel.cli.following import missing_of
@@ -78,7 +81,10 @@ def report(
 
 
 def show(site: Site = "local", study: Study = "quick", as_json: Json = False) -> None:
-    """Print the results in short, and the path of the report."""
+    """Print a summary of the results and the path of the report.
+
+    Example: tiercel show --json
+    """
     from tiercel.report.document import document
     from tiercel.report.terminal import print_summary
     from tiercel.runs.begun import check_begun

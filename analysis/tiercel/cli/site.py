@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tiercel.site.facts import Fact
     from tiercel.site.model import Site
 
-app = typer.Typer(help="The machines that are evaluated.", no_args_is_help=True)
+app = typer.Typer(help="Describe, check and calibrate machines.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_sites(as_json: Json = False) -> None:
-    """Name the sites under site-configs/."""
+    """List the sites in site-configs/."""
     from tiercel.site import known_sites
 
     names = known_sites(project_root())
@@ -37,10 +37,15 @@ def list_sites(as_json: Json = False) -> None:
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Lower-case letters, digits, dashes.")],
-    scheduler: Annotated[str, typer.Option(help="Its name, or none; else it is looked for.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of the site: lower-case letters, digits and dashes.")],
+    scheduler: Annotated[
+        str, typer.Option(help="Scheduler, or none. Default: the one found on this machine.")
+    ] = "",
 ) -> None:
-    """Write a site folder for this machine from what is found; questions stay in it as comments."""
+    """Create the folder of a site from what this machine reports. Open questions become comments.
+
+    Example: tiercel site new my-cluster
+    """
     from tiercel.schedulers import schedulers
     from tiercel.site import load_site
     from tiercel.site.new import new_site
@@ -60,19 +65,20 @@ def new(
 
 @app.command()
 def check(
-    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    site: Annotated[str, typer.Argument(help="Site, a folder of site-configs/.")] = "local",
     submit: Annotated[
         bool,
-        typer.Option(
-            "--submit", help="Go through the checklist of the first day in small jobs on its nodes."
-        ),
+        typer.Option("--submit", help="Run the checks in small jobs on the nodes of the site."),
     ] = False,
     wait: Annotated[
-        float, typer.Option("--wait", min=0.1, max=1e6, help="With --submit: minutes for the jobs to begin.")
+        float, typer.Option("--wait", min=0.1, max=1e6, help="With --submit: minutes to wait for the jobs.")
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Say what of a site's folder does not fit this machine; exit code 1 when something does not."""
+    """Compare the folder of a site with this machine. The exit code is 1 if they differ.
+
+    Example: tiercel site check my-cluster --submit
+    """
     from tiercel.errors import UserError
     from tiercel.runs.site_check import problems
     from tiercel.site import load_site
@@ -81,7 +87,7 @@ def check(
     root = project_root()
     loaded = load_site(site, root)
     if is_simulated(site):
-        raise UserError(f"site {site}: is simulated: nothing of {real_name(site)} is touched")
+        raise UserError(f"site {site}: a simulated site cannot be checked: name {real_name(site)}")
     found = problems(loaded, root, storages=not submit)
     facts: list[Fact] = []
     if submit and not found:  # else no job would get anywhere
@@ -95,7 +101,7 @@ def check(
         print(f"tiercel: site {site}: {problem}", file=sys.stderr)
     if found:
         raise typer.Exit(1)
-    print(f"site {site}: nothing amiss {'on its nodes' if submit else 'from here'}")
+    print(f"site {site}: no problem found {'on its nodes' if submit else 'on this machine'}")
 
 
 def _submitted(site: Site, root: Path, patience: float) -> tuple[list[Fact], list[str]]:
@@ -112,10 +118,12 @@ def _submitted(site: Site, root: Path, patience: float) -> tuple[list[Fact], lis
 def check_job(
     site: Annotated[str, typer.Option()],
     nodes: Annotated[int, typer.Option()],
-    output: Annotated[Path, typer.Option(help="Written when the job is done.")],
-    parent: Annotated[int, typer.Option(help="The Snakemake that started it: it ends with it.")],
+    output: Annotated[Path, typer.Option(help="File to write when the job is done.")],
+    parent: Annotated[
+        int, typer.Option(help="Process ID of the Snakemake that started the job; the job ends with it.")
+    ],
 ) -> None:
-    """Carry out one job of the checklist (called by Snakemake)."""
+    """Run one job of the checklist (called by Snakemake)."""
     from tiercel.checklist.job import carry_out
     from tiercel.site import load_site
 
@@ -126,10 +134,13 @@ def check_job(
 
 @app.command()
 def show(
-    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local", as_json: Json = False
+    site: Annotated[str, typer.Argument(help="Site, a folder of site-configs/.")] = "local",
+    as_json: Json = False,
 ) -> None:
-    """Show a site: nodes, launcher, storage systems, and how sure each fact is; for a discovered one what was
-    left out and why."""
+    """Show the nodes, launcher and storage systems of a site, and the source of each fact.
+
+    For a discovered site it also lists the mounts that are left out, with the reason.
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -160,21 +171,21 @@ def show(
         _print_facts(facts)
     if found.discover:
         for point, reason in discover(found.exclude).skipped.items():
-            console.print(f"left out: {point}: {reason}", markup=False)
+            console.print(f"not measured: {point}: {reason}", markup=False)
 
 
 @app.command()
 def calibrate(
-    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    site: Annotated[str, typer.Argument(help="Site, a folder of site-configs/.")] = "local",
     storages: Annotated[
-        list[str] | None, typer.Option("--storage", help="Only this; more than once.")
+        list[str] | None, typer.Option("--storage", help="Measure only this storage (repeat).")
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=3600, help="What one of some 30 measurements takes.")
+        float, typer.Option("--seconds", min=0.1, max=3600, help="Seconds for each of about 30 measurements.")
     ] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Measure what this machine's storages carry, and keep it as stages of their topologies."""
+    """Measure the limits of this machine's storage and save them as stages of its topology."""
     from datetime import UTC, datetime
 
     import tiercel
@@ -189,7 +200,7 @@ def calibrate(
 
     root = project_root()
     if is_simulated(site):
-        raise UserError(f"site {site}: is simulated: there is nothing to measure")
+        raise UserError(f"site {site}: a simulated site cannot be measured: name the real site")
     loaded, results = load_site(site, root), results_folder(root, site)
     with SiteLock(results):  # a study that measures at the same time would be disturbed, and disturb
         found, notes = measure(
@@ -209,17 +220,17 @@ def calibrate(
         return
     print_stages(found)
     for sentence in notes:
-        print(f"mind: {sentence}")
+        print(f"Note: {sentence}")
     print(f"wrote {path.relative_to(root)}")
 
 
 @app.command()
 def ceilings(
-    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    site: Annotated[str, typer.Argument(help="Site, a folder of site-configs/.")] = "local",
     study: Study = "quick",
     as_json: Json = False,
 ) -> None:
-    """Say what a site's topology allows each workload of a study, and which stage sets it."""
+    """Show the highest rate that the topology allows each workload, and the stage that limits it."""
     from tiercel.ceilings.study import configurations_of, rows_of
     from tiercel.cli.site_ceilings import print_ceilings
     from tiercel.site import load_site
@@ -237,12 +248,15 @@ def ceilings(
 
 @app.command()
 def whatif(
-    site: Annotated[str, typer.Argument(help="A site under site-configs/.")] = "local",
+    site: Annotated[str, typer.Argument(help="Site, a folder of site-configs/.")] = "local",
     changes: Changes = None,
     study: Study = "quick",
     as_json: Json = False,
 ) -> None:
-    """Say how other hardware would change the ceilings of a study, and what binds then."""
+    """Predict how other hardware would change the ceilings of a study.
+
+    Example: tiercel site whatif lassen --set gateway.bandwidth=50GiB
+    """
     from tiercel.ceilings.study import configurations_of, rows_of
     from tiercel.cli.site_ceilings import pair, print_change
     from tiercel.errors import UserError
@@ -251,7 +265,7 @@ def whatif(
     from tiercel.study.load import load_study
 
     if not changes:
-        raise UserError("--set is needed: [STORAGE.]STAGE.KEY=VALUE says what would be different")
+        raise UserError("--set is needed: [STORAGE.]STAGE.KEY=VALUE names the change")
     root = project_root()
     loaded, wanted = load_site(site, root), load_study(study, root)
     other = suppose(loaded, changes, root)

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from tiercel.stack.environment import Environment
     from tiercel.stack.lock import Lock
 
-app = typer.Typer(help="The programs that Spack builds for a site.", no_args_is_help=True)
+app = typer.Typer(help="Build the programs of a site with Spack.", no_args_is_help=True)
 
-Parts = Annotated[str, typer.Option("--parts", help="Words of: engines analysis layers tracing dl.")]
+Parts = Annotated[
+    str, typer.Option("--parts", help="Parts to build: any of engines, analysis, layers, tracing, dl.")
+]
 Packages = Annotated[
-    Path | None, typer.Option("--packages", help="A checkout of Spack's packages, where none can be cloned.")
+    Path | None,
+    typer.Option("--packages", help="Local clone of Spack's packages, for machines without network."),
 ]
-Mirror = Annotated[
-    str, typer.Option("--mirror", help="Folder or URL of a mirror: look there for sources first.")
-]
+Mirror = Annotated[str, typer.Option("--mirror", help="Folder or URL of a source mirror to try first.")]
 
 
 def _environment(site: str) -> Environment:
@@ -43,7 +44,9 @@ def resolve(
     site: Site = "local",
     parts: Parts = "",
     packages: Packages = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Resolve anew, whatever is there.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Resolve again and ignore an existing lock file.")
+    ] = False,
 ) -> None:
     """Resolve a site's stack to results/SITE/stack/spack.lock (on any machine)."""
     from tiercel.stack.concretize import concretize
@@ -64,7 +67,7 @@ def install(
     mirror: Mirror = "",
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at a time.")] = None,
 ) -> None:
-    """Build a site's stack, on the site; run it again to go on after a failure."""
+    """Build the stack of a site, on that site. Run it again to resume after a failure."""
     from tiercel.stack import install as build
     from tiercel.stack.concretize import concretize
     from tiercel.stack.mirror import mirror_url
@@ -86,7 +89,7 @@ def mirror(
     parts: Parts = "",
     packages: Packages = None,
 ) -> None:
-    """Collect the sources of a site's stack in a folder, to carry it to a machine without network."""
+    """Collect the sources of a stack in a folder, for a machine without network."""
     from tiercel.stack.concretize import concretize
     from tiercel.stack.mirror import create_mirror
     from tiercel.stack.parts import chosen_parts
@@ -102,7 +105,7 @@ def mirror(
 
 @app.command()
 def status(site: Site = "local", as_json: Json = False) -> None:
-    """Show what a site's stack is: resolved, built, from what."""
+    """Show which parts of a site's stack are resolved and built, and their sources."""
     from tiercel.stack.concretize import recorded
     from tiercel.stack.install import built_lock, program_folders
     from tiercel.stack.lock import read_lock

@@ -14,6 +14,7 @@ import typer
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
+from tiercel.pages.words import percent
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
 
 if TYPE_CHECKING:
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
 
     from tiercel.traces.frame import IOFrame
 
-app = typer.Typer(help="Traces of I/O: DFTracer, Darshan, Recorder, strace.", no_args_is_help=True)
+app = typer.Typer(help="Analyse I/O traces (DFTracer, Darshan, Recorder, strace).", no_args_is_help=True)
 
 Trace = Annotated[
-    Path, typer.Argument(metavar="PATH", help="A trace: a file, a folder or a tar.", show_default=False)
+    Path, typer.Argument(metavar="PATH", help="Trace: a file, a folder or a tar.", show_default=False)
 ]
 Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write.", show_default=False)]
-Format = Annotated[
-    str | None, typer.Option("--format", help="The trace's format, where it is not recognised.")
-]
+Format = Annotated[str | None, typer.Option("--format", help="Format of the trace, if it is not recognised.")]
 Rank = Annotated[list[int] | None, typer.Option("--rank", "-r", help="Only this rank (may be repeated).")]
 Where = Annotated[
     str | None, typer.Option("--filter", "-f", help="Only these events: \"kind = 'read' AND size < 4096\".")
 ]
 Picture = Annotated[Path, typer.Option("--output", "-o", help="The HTML file, or .png, .svg, .pdf.")]
 Memory = Annotated[str | None, typer.Option("--memory", help="Memory that analyses may use: 512MiB.")]
-Api = Annotated[str | None, typer.Option("--api", help="Layer whose calls count: posix, stdio, mpiio, hdf5.")]
-ReadBandwidth = Annotated[
-    str | None, typer.Option("--read-bandwidth", help="The most that the storage delivers, a second: 5GiB.")
+Api = Annotated[
+    str | None, typer.Option("--api", help="Count the calls of this layer: posix, stdio, mpiio or hdf5.")
 ]
-Stripe = Annotated[str, typer.Option("--stripe", help="Unit in which the storage spreads files.")]
-Cache = Annotated[Path | None, typer.Option("--cache", help="Where traces read before are kept.")]
+ReadBandwidth = Annotated[
+    str | None, typer.Option("--read-bandwidth", help="Peak read bandwidth of the storage per second: 5GiB.")
+]
+Stripe = Annotated[str, typer.Option("--stripe", help="Stripe size of the storage.")]
+Cache = Annotated[Path | None, typer.Option("--cache", help="Folder that caches traces already read.")]
 
 
 def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
@@ -65,7 +66,7 @@ def chosen(frame: IOFrame, rank: list[int] | None, where: str | None) -> IOFrame
     if where is not None and not where.strip():
         raise UserError("--filter: is empty: leave it out for all events")
     if (rank or where) and only_counters(frame):
-        raise UserError("--rank and --filter choose events, and this log holds counters alone")
+        raise UserError("--rank and --filter need events, and this log contains counters only")
     return frame if not rank and not where else frame.select(rank, where)
 
 
@@ -75,8 +76,8 @@ def _with_events(frame: IOFrame, path: Path) -> IOFrame:
 
     if only_counters(frame):
         raise UserError(
-            f"{path}: holds counters alone, which do not say what happened when: `tiercel trace summary`, "
-            "`files` and `explain` answer from them"
+            f"{path}: contains counters only, without times of events: use `tiercel trace summary`, "
+            "`files` or `explain`"
         )
     return frame
 
@@ -86,20 +87,29 @@ def summary(
     path: Trace, as_json: Json = False, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show the whole in a page: layers, bytes, times, transfer sizes, who stands out."""
-    from rich.console import Console
+    """Summarize a trace: layers, bytes, times, transfer sizes and outlier ranks.
 
-    from tiercel.traces.analysis.summary import summarise
+    Example: tiercel trace summary app.darshan
+    """
+    from tiercel.traces.kept import answered
 
-    answer = summarise(chosen(opened(path, format, memory, cache), rank, where))
+    def ask() -> dict[str, Any]:
+        from tiercel.traces.analysis.summary import summarise
+
+        return summarise(chosen(opened(path, format, memory, cache), rank, where))
+
+    answer = answered(f"summary {format} {rank} {where}", path, cache, ask)
     if as_json:
         print_json(answer)
         return
+    from rich.console import Console
+
     console = Console()
     whole = "counters alone" if answer["from"] == "counters" else f"{answer['events']:,} events"
     if answer["from"] == "counters and events":
         whole += " (reads and writes) and counters"
-    length = f" in {format_duration(answer['job_time_s'])}" if answer["job_time_s"] is not None else ""
+    took = answer["job_time_s"]
+    length = "" if took is None else f" in {format_duration(took) if took >= 60 else format_latency(took)}"
     console.print(
         f"{path.name}: {whole}{length}, "
         + ", ".join(_counted(answer[t], t) for t in ("ranks", "hosts", "files") if answer[t] is not None),
@@ -109,7 +119,7 @@ def summary(
     for row in answer["layers"]:
         table.add_row(
             row["api"],
-            f"{row['calls']:,}",
+            "–" if row["calls"] is None else f"{row['calls']:,}",
             format_size(row["bytes_read"]),
             format_size(row["bytes_written"]),
             *(_latency(row[column]) for column in ("data_s", "metadata_s", "sync_s")),
@@ -136,13 +146,13 @@ def overlap(
     path: Trace, as_json: Json = False, rank: Rank = None, api: Api = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show how much I/O computation hides, and application and system throughput."""
+    """Show how much I/O overlaps computation, and application and system throughput."""
     from rich.console import Console
 
     from tiercel.traces.analysis.overlap import evidence
 
     frame = _with_events(opened(path, format, memory, cache), path).select(rank)
-    answer = evidence(frame, api)
+    answer: dict[str, Any] = evidence(frame, api)
     if as_json:
         print_json(answer)
         return
@@ -161,7 +171,7 @@ def overlap(
         "own computation does not hide.",
         markup=False,
     )
-    warn(list(frame.warnings))
+    warn(answer["warnings"])
 
 
 @app.command()
@@ -170,7 +180,7 @@ def timeline(
     output: Picture = Path("timeline.html"), as_json: Json = False,
     rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the timeline of calls by rank: an interactive page that works offline, or a picture.
+    """Draw the calls of each rank over time, as an interactive page or a picture.
 
     With --json its blocks are printed instead, and no file is written.
     """
@@ -199,48 +209,64 @@ def explain(
     api: Api = None, rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None,
     cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Say what is wrong with a program's I/O, with numbers, and what to try; the gravest first."""
+    """List problems of a program's I/O with numbers and remedies, the most severe first.
+
+    Example: tiercel trace explain app.darshan
+    """
+    from tiercel.traces.kept import answered
+
+    storage = (size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
+
+    def ask() -> dict[str, Any]:
+        return _explained(chosen(opened(path, format, memory, cache), rank, where), storage, api)
+
+    answer = answered(f"explain {format} {rank} {where} {storage} {api}", path, cache, ask)
+    if as_json:
+        print_json({name: value for name, value in answer.items() if name != "said"})
+        return
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
+    console = Console()
+    for finding in answer["findings"]:
+        share = "" if not finding["share"] else f" ({percent(finding['share'])})"
+        console.print(f"[bold]{finding['severity']}[/bold] {finding['rule']}{share}", highlight=False)
+        for words in (finding["sentence"], finding["advice"]):
+            console.print(Padding(Text(words), (0, 0, 0, 2)))
+    if not answer["findings"]:
+        console.print(
+            "No rule finds anything worth a word."
+            if answer["said"]["judged"]
+            else "There is nothing to judge: neither events nor counters."
+        )
+    for sentence in answer["said"]["unjudged"]:
+        console.print(Text(sentence, style="dim"))
+    if answer["said"]["numbered"]:
+        console.print(f"note: {answer['said']['numbered']}.", markup=False, highlight=False)
+    warn(answer["warnings"])
+
+
+def _explained(frame: IOFrame, storage: tuple[int | None, int | None], api: str | None) -> dict[str, Any]:
+    """Return the findings on a trace, and under ``said`` what stands beside them in the terminal."""
     from tiercel.traces.analysis.counters import only_counters, told_from
-    from tiercel.traces.findings import Storage, mute, percent, unjudged
+    from tiercel.traces.findings import Storage, mute, unjudged
     from tiercel.traces.findings import explain as ask
 
-    storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe))
-    frame = chosen(opened(path, format, memory, cache), rank, where)
-    findings = ask(frame, storage, api=api)
-    if as_json:
-        rows = [
-            {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
-             "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
-            for f in findings
-        ]  # fmt: skip
-        print_json({
-            "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
-            "ranks_from": str(frame.metadata.get("ranks_from", "")),
-            "warnings": list(frame.warnings),
-        })  # fmt: skip
-        return
-    console = Console()
-    nothing = not len(frame) and not only_counters(frame)
-    for finding in findings:
-        share = "" if not finding.share else f" ({percent(finding.share)})"
-        console.print(f"[bold]{finding.severity}[/bold] {finding.rule}{share}", highlight=False)
-        for words in (finding.sentence, finding.advice):
-            console.print(Padding(Text(words), (0, 0, 0, 2)))
-    if not findings:
-        console.print(
-            "There is nothing to judge: neither events nor counters."
-            if nothing
-            else "No rule finds anything worth a word."
-        )
-    for sentence in [] if nothing else unjudged(frame):
-        console.print(Text(sentence, style="dim"))
-    if frame.ranks_are_numbered and any(f.sentence.lower().startswith("rank ") for f in findings):
-        console.print(f"note: {frame.ranks_are_numbered}.", markup=False, highlight=False)
-    warn(list(frame.warnings))
+    findings = ask(frame, Storage(storage[0], storage[1] or Storage.stripe), api=api)
+    rows = [
+        {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
+         "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
+        for f in findings
+    ]  # fmt: skip
+    judged = bool(len(frame)) or only_counters(frame)
+    by_rank = any(f.sentence.lower().startswith("rank ") for f in findings)
+    return {
+        "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
+        "ranks_from": str(frame.metadata.get("ranks_from", "")), "warnings": list(frame.warnings),
+        "said": {"judged": judged, "unjudged": unjudged(frame) if judged else [],
+                 "numbered": frame.ranks_are_numbered if by_rank else ""},
+    }  # fmt: skip
 
 
 def _draw(frame: IOFrame, output: Path, rank: list[int] | None, where: str | None) -> None:
@@ -260,7 +286,7 @@ def files(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Show this many files; 0: all.")] = 40,
     format: Format = None, memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Show what was done to each file: bytes, bandwidth, ranks, patterns; those with most time first."""
+    """List the files of a trace with bytes, bandwidth, ranks and patterns, slowest first."""
     from rich.console import Console
 
     from tiercel.traces.analysis.names import common_folder
@@ -295,7 +321,7 @@ def convert(
     path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the events as one Parquet file in tiercel's schema."""
+    """Write the events of a trace to a Parquet file in tiercel's schema."""
     frame = opened(path, format, memory, cache)
     if output.suffix != ".parquet":
         raise UserError(f"{output}: the converted trace is a .parquet file")
@@ -310,7 +336,7 @@ def export_perfetto(
     path: Trace, output: Output, rank: Rank = None, where: Where = None, format: Format = None,
     memory: Memory = None, cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write the events as a Chrome trace (.json or .json.gz), which Perfetto and chrome://tracing open."""
+    """Write the events of a trace for Perfetto and chrome://tracing (.json or .json.gz)."""
     if not output.name.endswith((".json", ".json.gz")):
         raise UserError(f"{output}: a Chrome trace is a .json or .json.gz file")
     frame = opened(path, format, memory, cache)
@@ -325,7 +351,7 @@ def export_perfetto(
 
 @app.command()
 def collect(site: Site = "local", study: Study = "quick") -> None:
-    """Make traces.parquet, trace-groups.parquet and traces.nc from the traced runs in the raw folder."""
+    """Build the tables of the traced runs: traces.parquet, trace-groups.parquet, traces.nc."""
     from tiercel.project import project_root
     from tiercel.site.measured import measured_folder
     from tiercel.study.load import load_study
@@ -341,7 +367,7 @@ def collect(site: Site = "local", study: Study = "quick") -> None:
     lost = traces[traces["reason"] != ""]
     for run, reason in zip(lost["run"], lost["reason"], strict=True):
         print(f"tiercel: {run}: {one_line(reason)}", file=sys.stderr)
-    print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} not whole")
+    print(f"{_counted(len(traces), 'traced runs')} of study {name}, {len(lost)} incomplete")
 
 
 def refuse_own_source(path: Path, output: Path) -> None:

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from tiercel.traces.against import Comparison
 
 Before = Annotated[
-    Path, typer.Argument(metavar="A", help="A trace: before, or on one storage.", show_default=False)
+    Path,
+    typer.Argument(metavar="A", help="First trace: before a change, or on one storage.", show_default=False),
 ]
 After = Annotated[
-    Path, typer.Argument(metavar="B", help="A trace: after, or on another.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="B", help="Second trace: after the change, or on another storage.", show_default=False
+    ),
 ]
 #: Files in the terminal.
 _FILES = 10
@@ -43,7 +47,10 @@ def report(
     api: Api = None, rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None,
     cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Write a page about one job: findings first, then time, files, ranks. It works offline and prints."""
+    """Write an HTML page about one job: findings, time, files, ranks.
+
+    Example: tiercel trace report app.darshan -o app.html
+    """
     from tiercel.traces.findings import Storage
     from tiercel.traces.page import write_job_page
 
@@ -64,7 +71,7 @@ def compare(
     api: Api = None, rank: Rank = None, where: Where = None, format: Format = None, memory: Memory = None,
     cache: Cache = None,
 ) -> None:  # fmt: skip
-    """Set two traces side by side: what differs, the largest time difference first. Options hold for both."""
+    """Compare two traces and list the differences, the largest time difference first."""
     from tiercel.traces.against import compare as ask
     from tiercel.traces.findings import Storage
     from tiercel.traces.page import write_pair_page

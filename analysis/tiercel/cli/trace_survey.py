@@ -28,23 +28,31 @@ Folder = Annotated[
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The table, a row for each job (Parquet).")]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Traces read at a time; default: the cores.")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Traces read in parallel. Default: the number of cores."),
 ]
 Dask = Annotated[
-    str | None, typer.Option("--dask", help="Read on the workers of this scheduler: tcp://host:8786.")
+    str | None, typer.Option("--dask", help="Read on the workers of this Dask scheduler: tcp://host:8786.")
 ]
 Anonymous = Annotated[
-    bool, typer.Option("--anonymous", help="Pseudonyms for users; no paths, commands, sentences.")
+    bool,
+    typer.Option(
+        "--anonymous", help="Replace user names by pseudonyms, and leave out paths, commands and sentences."
+    ),
 ]
 Seconds = Annotated[
-    float, typer.Option("--time-limit", min=0.1, max=1e6, help="Seconds after which a trace is given up.")
+    float, typer.Option("--time-limit", min=0.1, max=1e6, help="Skip a trace after this many seconds.")
 ]
-Since = Annotated[str | None, typer.Option("--since", help="Only jobs that began then or later: 2026-11-03.")]
-Until = Annotated[str | None, typer.Option("--until", help="Only jobs that began before: 2026-12-01.")]
+Since = Annotated[
+    str | None, typer.Option("--since", help="Only jobs that began on or after this date: 2026-11-03.")
+]
+Until = Annotated[
+    str | None, typer.Option("--until", help="Only jobs that began before this date: 2026-12-01.")
+]
 Where = Annotated[
     str | None, typer.Option("--filter", "-f", help="Only these rows: \"ranks > 64 AND kind = 'small'\".")
 ]
-By = Annotated[str | None, typer.Option("--by", help="One ranking alone: executable, user or rule.")]
+By = Annotated[str | None, typer.Option("--by", help="Show one ranking only: executable, user or rule.")]
 Limit = Annotated[int, typer.Option("--limit", min=0, help="Lines of each list; 0: all.")]
 
 
@@ -58,7 +66,7 @@ def survey(
     anonymous: Anonymous = False, seconds: Seconds = 120.0, since: Since = None, until: Until = None,
     where: Where = None, by: By = None, limit: Limit = 10, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Survey a folder of many traces: kinds of I/O, findings by what they cost, who is slow, who would gain.
+    """Survey a folder of many traces: kinds of I/O, cost of each finding, slow jobs, possible gains.
 
     A second call reads only what is new or changed.
     """
@@ -127,6 +135,8 @@ def _show(page: dict[str, Any], output: Path) -> None:
         f"{format_size(page['bytes_read'])} read, {format_size(page['bytes_written'])} written; "
         f"{_hours(page['core_hours'])} core-hours, {_hours(page['io_core_hours'])} in I/O calls{share}"
     )
+    if page["bytes_unknown"]:
+        say(f"{page['bytes_unknown']:,} logs do not tell how many bytes moved: these are in no sum")
     if page["warned"]:
         say(f"{page['warned']:,} logs say that they do not hold everything (column warnings)")
     for each in page["unreadable"]:

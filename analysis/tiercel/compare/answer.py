@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from tiercel.compare.circumstances import Circumstance, circumstances
-from tiercel.compare.judging import OUTCOMES, Judged, Outcome, Row, judge_matches
+from tiercel.compare.judging import OUTCOMES, Judged, Outcome, Row, judge_matches, session_variance
 from tiercel.compare.matching import Alone, match
 from tiercel.compare.side import Side
 from tiercel.compare.stacks import Stacks, check_map, pair_stacks
@@ -73,6 +73,13 @@ class Answer:
     def rows(self) -> list[Row]:
         return [row for pair in self.pairs for row in pair.rows]
 
+    def powerless(self, least: float) -> list[Row]:
+        """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain."""
+        return [
+            row for row in self.rows
+            if row.alike and row.outcome == "undecided" and not row.same and not row.findable >= least
+        ]  # fmt: skip
+
     def found(self, outcome: str) -> bool:
         """Return whether a row has that outcome (``different``: slower or faster).
 
@@ -89,11 +96,19 @@ class Answer:
 
 
 def compare_sides(
-    sides: Sequence[Side], excluded: Sequence[str], mapped: Mapping[str, str], margin: float = 0.0
-) -> Answer:
-    """Compare every side with the first. `excluded`: flags whose rows do not count. Raises UserError."""
+    sides: Sequence[Side], excluded: Sequence[str], mapped: Mapping[str, str], margin: float = 0.0,
+    baselines: Sequence[Side] = (),
+) -> Answer:  # fmt: skip
+    """Compare every side with the first. `excluded`: flags whose rows do not count. `baselines`: further
+    sessions of the first side, which show how much sessions vary. Raises UserError."""
     base, *others = sides
     check_map(mapped, base, others)
+    sessions = []
+    for again in baselines:
+        matches, _ = match(base, again, pair_stacks(base, again, {}), excluded)
+        if not matches:
+            raise UserError(f"{again.name}: nothing in it matches the baseline {base.name}")
+        sessions.append(session_variance(base, again, matches, excluded))
     pairs = []
     for other in others:
         mine, theirs = _runs(base), _runs(other)
@@ -104,7 +119,8 @@ def compare_sides(
             )
         stacks = pair_stacks(base, other, mapped)
         matches, alone = match(base, other, stacks, excluded)
-        judged = judge_matches(base, other, matches, excluded, margin, interleaved(base, other))
+        together = interleaved(base, other)
+        judged = judge_matches(base, other, matches, excluded, margin, together, sessions)
         pairs.append(Pair(base, other, stacks, judged, alone))
     return Answer(list(sides), pairs, circumstances(sides, [p.stacks for p in pairs]), margin)
 

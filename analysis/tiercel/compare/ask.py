@@ -35,7 +35,7 @@ def sides_of(
             raise UserError(f"--{key}: several are compared of one side, and one is taken of several sides")
     if len(found) < 2:
         raise UserError(
-            f"{one_line(sides[0])}: one side alone: name another, or --storage A --storage B, or --layer A "
+            f"{one_line(sides[0])}: only one side: name another, or --storage A --storage B, or --layer A "
             "--layer B"
         )
     if any(s.layer for s in found):  # a layer is held against its absence where nothing else is said
@@ -52,16 +52,25 @@ def sides_of(
     return found
 
 
-def compared(spellings: Sequence[Spelling], root: Path, mapped: Mapping[str, str], margin: float) -> Answer:
-    """Read the sides' tables and compare them with the first. UserError for what cannot be compared."""
+def compared(
+    spellings: Sequence[Spelling], root: Path, mapped: Mapping[str, str], margin: float,
+    baselines: Sequence[str] = (),
+) -> Answer:  # fmt: skip
+    """Read the sides' tables and compare them with the first. UserError for what cannot be compared.
+
+    `baselines`: further sessions of the first side.
+    """
 
     excluded = [code for code, flag in FLAGS.items() if flag.severity == "invalid"]
     with tempfile.TemporaryDirectory(prefix="tiercel-compare-") as scratch:
         found = []
-        for name, spelling in zip(names_of(spellings), spellings, strict=True):
+        again = [read_side(text, lambda where: is_place(where, root)) for text in baselines]
+        every = [*spellings, *again]
+        for name, spelling in zip(names_of(every), every, strict=True):
             place = find_place(spelling.where, root, lambda: known_sites(root), Path(scratch))
             found.append(make_side(name, spelling, place, read_tables(place.folder, place.source)))
-        return compare_sides(found, excluded, mapped, margin)
+        count = len(spellings)
+        return compare_sides(found[:count], excluded, mapped, margin, found[count:])
 
 
 def identity(side: Spelling, root: Path) -> tuple[object, ...]:

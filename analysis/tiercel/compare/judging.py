@@ -1,36 +1,40 @@
-"""Ratios of matched numbers, and whether they are more than noise: every verdict is statistics' own.
+"""Ratios of matched numbers, and whether they are more than noise: every verdict is of statistics.
 
-A match over several scales is judged over all of them together, and at each one besides. All matches of two
-sides (of one origin) are one family for Hochberg's correction, so that "nothing is slower" holds for the
-whole comparison; the single scales are another. The noise is the wider of both sides' A/A floors; where one
-side ran no A/A pair nothing can be claimed.
+A match over several scales is judged over all of them together, and at each one. All matches of two sides (of
+one origin) are one family; the single scales are another. The method is that of a study (docs/method.md);
+instead of round drift, sessions vary: by `SESSION`, and by what further baselines show.
 
 Within a session, other programs on the machine disturb all stacks alike; between two sessions they do not.
-Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either; nor where
-the load of the other is not known.
+Where a side's machine was loaded, and more or less so than the other's, nothing is claimed either.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
-from tiercel.compare.findable import findable
 from tiercel.compare.matching import Match, Scale
 from tiercel.compare.rates import is_lost, rates, said_of, strays
 from tiercel.compare.side import Side
 from tiercel.results.validity import LOADED
-from tiercel.statistics.comparison import Comparison, compare_scales, judge
-from tiercel.statistics.noise import UNKNOWN, Floor, lookup, widest
-from tiercel.statistics.summary import finite, summarize
-from tiercel.units import format_share
+from tiercel.statistics.comparison import Comparison
+from tiercel.statistics.decide import Facts, verdicts
+from tiercel.statistics.model import Fit, Floats, Shape, contrast, fit, joined
+from tiercel.statistics.noise import UNKNOWN, Floor
+from tiercel.statistics.select import flag_list
+from tiercel.statistics.summary import summarize
+from tiercel.statistics.verdict import MARGIN, Rule, Verdict
+from tiercel.statistics.verdict import Outcome as Verdicts
 
 #: Loads of two machines are the same up to this share of the cores.
 _UNEVEN = 0.1
+#: Sessions of one system differ by this (standard deviation of logarithms), as if so many had shown it.
+SESSION, SESSIONS = 0.05, 8
 
 #: Lost: the other side was measured, too, and gave no rate.
 Outcome = Literal["lost", "slower", "faster", "undecided"]
@@ -38,6 +42,10 @@ OUTCOMES: tuple[Outcome, ...] = ("lost", "slower", "faster", "undecided")
 
 #: All that is measured here counts something done in a second: more is faster.
 _OUTCOME: dict[str, Outcome] = {"lower": "slower", "higher": "faster"}
+
+
+#: Of a row that is not judged yet.
+UNJUDGED = Comparison(Verdict(Verdicts.NO_POWER, Rule.NO_RATE, math.nan, math.nan, math.nan), UNKNOWN, 1.0)
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,6 @@ class Row:
     median_base: float
     """NaN over several scales."""
     median_other: float
-    floor_base: Floor
-    floor_other: Floor
     comparison: Comparison
     runs_base: tuple[str, ...]
     runs_other: tuple[str, ...]
@@ -63,15 +69,22 @@ class Row:
     """How many repetitions of the baseline and of the other side gave no rate."""
     lost: str = ""
     """What the other side gave where it should have given rates; empty where it did."""
-    findable: float = math.nan
-    """Of an undecided row: the largest ratio below 1 that would have been claimed; NaN where none would."""
-    unfindable: str = ""
-    """Why none would have been."""
 
     @property
     def reason(self) -> str:
         """Why nothing is claimed; empty for a claim."""
         return self.lost or self.comparison.reason
+
+    @property
+    def findable(self) -> float:
+        """Return the largest ratio below 1 that would have been claimed; NaN where none would."""
+        detectable = self.comparison.value.detectable
+        return 1 / detectable if math.isfinite(detectable) else math.nan
+
+    @property
+    def same(self) -> bool:
+        """The whole interval lies within the margin."""
+        return self.comparison.value.outcome is Verdicts.SAME
 
     @property
     def outcome(self) -> Outcome:
@@ -104,24 +117,109 @@ def judge_matches(
     excluded: Sequence[str],
     margin: float = 0.0,
     interleaved: bool = False,
+    sessions: Sequence[float] = (),
 ) -> Judged:
     """Return ratios and verdicts.
 
     `margin`: differences up to this share are noise in any case. `interleaved`: the sides' repetitions took
-    turns in one session.
+    turns in one session. `sessions`: variances of a session that further baselines show.
     """
-    floors = [lookup(side.floors(excluded)) for side in (base, other)]
-    rows, details = [], []
+    if not matches:
+        return Judged([], [])
+    origins = list(dict.fromkeys(one.origin for one in matches))
+    if len(origins) > 1:  # numbers of different origins never enter one estimate
+        order = {id(one): place for place, one in enumerate(matches)}
+        parts = [
+            judge_matches(base, other, [one for one in matches if one.origin == origin], excluded, margin,
+                          interleaved, sessions) for origin in origins
+        ]  # fmt: skip
+        rows, details = ([row for part in parts for row in getattr(part, n)] for n in ("rows", "details"))
+        return Judged(*(sorted(each, key=lambda row: order[id(row.match)]) for each in (rows, details)))
+    asked: list[tuple[Match, Scale | None]] = []
     for one in matches:
-        several = len(one.scales) > 1
-        rows.append(_row(base, other, one, None if several else one.scales[0], floors, margin))
-        if several:
-            details += [_row(base, other, one, scale, floors, margin) for scale in one.scales]
-    judged = Judged(_judged(rows), _judged(details))
+        asked.append((one, None if len(one.scales) > 1 else one.scales[0]))
+    asked += [(one, scale) for one in matches if len(one.scales) > 1 for scale in one.scales]
+    made = _fits(base, other, matches, excluded)
+    places = {id(one): place for place, one in enumerate(matches)}
+    second = np.array([places[id(one)] for one, _ in asked])
+    scales = np.zeros((len(asked), made.logs.shape[1]), dtype=bool)
+    for row, (one, scale) in enumerate(asked):
+        at = range(len(one.scales)) if scale is None else [one.scales.index(scale)]
+        scales[row, list(at)] = True
+    known = SESSIONS + len(sessions)
+    session = (SESSIONS * SESSION**2 + sum(sessions)) / known
+    drift = np.full(len(asked), 0.0 if interleaved else 2 * session), np.full(len(asked), float(known))
+    found = contrast(made, second + len(matches), second, list(drift), scales)
+    rows = [_row(base, other, one, scale) for one, scale in asked]
+    families = [(row.origin, i < len(matches)) for i, row in enumerate(rows)]
+    nothing = np.zeros(len(rows))
+    facts = Facts(nothing, nothing)
+    judged = verdicts(found, facts, families, margin=1 + margin if margin else MARGIN)
+    layout = made.layout[second] + made.layout[second + len(matches)]
+    for i, each in enumerate(judged):
+        verdict = _of_sessions(each, margin)
+        high = math.exp(1.96 * math.sqrt(layout[i])) if math.isfinite(layout[i]) else math.inf
+        floor = Floor(1 / high, high, int(made.layout_freedom), "own") if math.isfinite(high) else UNKNOWN
+        rows[i] = replace(rows[i], comparison=Comparison(verdict, floor, float(found.p[i])))
+    result = Judged(rows[: len(matches)], rows[len(matches) :])
     if interleaved:
-        return judged
+        return result
     loads = [_load_of(side) for side in (base, other)]
-    return Judged(*([_of_load(row, *loads) for row in part] for part in (judged.rows, judged.details)))
+    return Judged(*([_of_load(row, *loads) for row in part] for part in (result.rows, result.details)))
+
+
+def _of_sessions(verdict: Verdict, margin: float) -> Verdict:
+    """Return the verdict with what drifts here: sessions; and what the user takes for noise."""
+    if verdict.rule is Rule.ROUND_DRIFT:
+        return replace(verdict, rule=Rule.SESSIONS)
+    if verdict.rule is Rule.DIFFERENCE and abs(math.log(verdict.ratio)) <= math.log1p(margin):
+        return replace(verdict, outcome=Verdicts.NOT_DECIDED, rule=Rule.SESSIONS, extent=1 + margin)
+    return verdict
+
+
+def session_variance(base: Side, other: Side, matches: Sequence[Match], excluded: Sequence[str]) -> float:
+    """Return the variance of one session from two of the same system: what all matches differ by, in the mean
+    square, less what their repetitions and layout sessions explain."""
+    made = _fits(base, other, matches, excluded)
+    places = np.arange(len(matches))
+    found = contrast(made, places + len(matches), places)
+    known = np.isfinite(found.difference) & np.isfinite(found.variance)
+    surplus = found.difference[known] ** 2 - found.variance[known]
+    return max(0.0, float(surplus.mean()) / 2) if known.any() else SESSION**2
+
+
+def _fits(base: Side, other: Side, matches: Sequence[Match], excluded: Sequence[str]) -> Fit:
+    """Return the fit of both sides: a cell for each match, first those of the baseline, then of the other."""
+    return joined(*(
+        _fit(side, [getattr(one, name) for one in matches], [one.metric for one in matches],
+             [one.scales for one in matches], excluded)
+        for side, name in ((base, "base"), (other, "other"))
+    ))  # fmt: skip
+
+
+def _fit(
+    side: Side, questions: Sequence[Any], metrics: Sequence[str], scales: Sequence[Sequence[Scale]],
+    excluded: Sequence[str],
+) -> Fit:  # fmt: skip
+    seconds = side.observations[side.observations["twin"] == "b"]
+    banned = seconds["flags"].map(lambda flags: bool(set(excluded) & set(flag_list(flags))))
+    seconds = seconds[~banned.astype(bool)]
+    replicates = dict(list(seconds.groupby(["origin", "configuration", "operation"])))
+    series: dict[tuple[int, int, int], Floats] = {}
+    for cell, (question, metric) in enumerate(zip(questions, metrics, strict=True)):
+        for place, scale in enumerate(scales[cell]):
+            rows = question.scales[scale]
+            series[cell, place, 0] = rates(rows[metric])
+            key = tuple(rows[name].iloc[0] for name in ("origin", "configuration", "operation"))
+            if key in replicates:
+                series[cell, place, 1] = rates(replicates[key][metric])
+    longest = max([1, *(len(values) for values in series.values())])
+    logs = np.full((len(questions), max(map(len, scales)), 2, longest), math.nan)
+    for at, values in series.items():
+        logs[at][: len(values)] = np.log(values)
+    stacks = pd.factorize(pd.Series([f"{q['storage']}|{q['layer']}" for q in questions]))[0]
+    operations = pd.factorize(pd.Series([q["operation"] for q in questions]))[0]
+    return fit(logs, Shape(stacks, operations, np.arange(len(questions))))
 
 
 def values_of(one: Match, scale: Scale | None) -> list[tuple[pd.Series[Any], pd.Series[Any]]]:
@@ -130,36 +228,21 @@ def values_of(one: Match, scale: Scale | None) -> list[tuple[pd.Series[Any], pd.
     return [(one.other.scales[s][one.metric], one.base.scales[s][one.metric]) for s in chosen]
 
 
-def _row(
-    base: Side,
-    other: Side,
-    one: Match,
-    scale: Scale | None,
-    floors: Sequence[Callable[[Mapping[str, Any]], Floor]],
-    margin: float,
-) -> Row:
+def _row(base: Side, other: Side, one: Match, scale: Scale | None) -> Row:
+    """Return a row that is not judged yet."""
     chosen = one.scales if scale is None else (scale,)
     theirs = [one.other.scales[s] for s in chosen]
     mine = [one.base.scales[s] for s in chosen]
     values = values_of(one, scale)
-    floor_base, floor_other = floors[0](one.base.words), floors[1](one.other.words)
-    strata = [(rates(other_values), rates(base_values)) for other_values, base_values in values]
     alone = scale is not None
     return Row(
-        base.name,
-        other.name,
-        one,
-        scale,
+        base.name, other.name, one, scale,
         summarize(values[0][1]).median if alone else math.nan,
         summarize(values[0][0]).median if alone else math.nan,
-        floor_base,
-        floor_other,
-        ratio_of(strata, wider(floor_base, floor_other, margin)),
-        _runs(mine),
-        _runs(theirs),
+        UNJUDGED, _runs(mine), _runs(theirs),
         strays=(sum(strays(b) for _, b in values), sum(strays(a) for a, _ in values)),
         lost=_lost(values),
-    )
+    )  # fmt: skip
 
 
 def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
@@ -170,43 +253,6 @@ def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
     where = f" at {len(found)} of {len(values)} scales" if len(values) > 1 else ""
     every = pd.concat(found)
     return f"of {len(every)} repetitions{where} {said_of(every)}"
-
-
-def wider(one: Floor, two: Floor, margin: float = 0.0) -> Floor:
-    """Return the floor that holds for a comparison of two sides: the wider; unknown unless both are known."""
-    if not (one.known and two.known):
-        return UNKNOWN
-    least = Floor(1 / (1 + margin), 1 + margin, min(one.n, two.n), "margin")
-    return widest([one, two, least] if margin else [one, two])
-
-
-def ratio_of(strata: Iterable[tuple[Iterable[Any], Iterable[Any]]], floor: Floor) -> Comparison:
-    """Compare pairs of samples so that the answer for b to a is that for a to b, turned around.
-
-    The interval is drawn by chance, first of the one sample and then of the other: which is first must not
-    hang on which side the user named first, so it is drawn both ways, and the wider one counts.
-    """
-    pairs = [(finite(a), finite(b)) for a, b in strata]
-    one, turned = compare_scales(pairs, floor), compare_scales([(b, a) for a, b in pairs], floor)
-    if not math.isfinite(one.ratio):
-        return one
-    return judge([replace(one, low=min(one.low, 1 / turned.high), high=max(one.high, 1 / turned.low))])[0]
-
-
-def _judged(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with verdicts corrected within each origin, and what the undecided could have shown."""
-    found: list[Row] = list(rows)
-    for origin in {row.origin for row in rows}:
-        places = [i for i, row in enumerate(rows) if row.origin == origin]
-        family = judge([rows[i].comparison for i in places])
-        for place, i in enumerate(places):
-            row = replace(rows[i], comparison=family[place])
-            if row.outcome == "undecided":
-                strata = [(rates(a), rates(b)) for a, b in values_of(row.match, row.scale)]
-                ratio, why = findable(family, place, strata)
-                row = replace(row, findable=ratio, unfindable=why)
-            found[i] = row
-    return found
 
 
 def _load_of(side: Side) -> Callable[[Sequence[pd.DataFrame]], float]:
@@ -230,14 +276,11 @@ def _of_load(
     two = load_other([row.match.other.scales[s] for s in chosen])
     if row.outcome == "lost" or not _uneven(one, two):
         return row
-    reason = (
-        f"other programs used {_share(two)} of the cores on {row.other_side} and {_share(one)} on "
-        f"{row.base_side}"
+    loaded = row.comparison.value.outcome.decided
+    value = replace(
+        row.comparison.value, outcome=Verdicts.NO_POWER, rule=Rule.LOAD, detectable=math.inf, needed=None
     )
-    if row.outcome == "undecided":
-        return replace(row, findable=math.nan, unfindable=reason)
-    held_back = replace(row.comparison, verdict="undecided", reason=reason)
-    return replace(row, comparison=held_back, loaded=True, unfindable=reason)
+    return replace(row, comparison=replace(row.comparison, value=value), loaded=loaded)
 
 
 def _uneven(one: float, two: float) -> bool:
@@ -246,10 +289,6 @@ def _uneven(one: float, two: float) -> bool:
     if not known or max(known) <= LOADED:
         return False
     return len(known) < 2 or abs(one - two) > _UNEVEN
-
-
-def _share(load: float) -> str:
-    return format_share(load) if math.isfinite(load) else "an unknown share"
 
 
 def _runs(parts: Sequence[pd.DataFrame]) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def make_side(name: str, spelling: Spelling, place: Place, tables: Tables) -> Si
     # In an order of their own: the order of a file must not change a number.
     observations = _of_runs(observations, kept).sort_values(["run", "phase"], kind="stable")
     if observations.empty:
-        raise UserError(f"{name}: no run of it gave a number ({_failures(kept) or 'none has finished'})")
+        raise UserError(f"{name}: no run has a result ({_failures(kept) or 'none has finished'})")
     notes = _notes(tables, place, kept, superseded, observations, spelling)
     return Side(name, spelling, place, observations, kept, tables.version, tables.absent, tuple(notes))
 

@@ -106,7 +106,7 @@ def read_dates(value: str, text: str) -> tuple[float | None, float | None]:
     since = _span(first, text)[0] if first else None
     until = _span(last, text)[1] if last else None
     if since is None and until is None:
-        raise UserError(f"side {text!r}: @ wants a date, as 2026-11-01 or 2026-11-01..2026-11-07")
+        raise UserError(f"side {text!r}: @ needs a date, for example 2026-11-01 or 2026-11-01..2026-11-07")
     if since is not None and until is not None and until <= since:
         raise UserError(f"side {text!r}: the dates end before they begin")
     return since, until

@@ -16,7 +16,7 @@ from tiercel.dl import commands_rules, commands_verify
 if TYPE_CHECKING:
     from tiercel.dl.optimise import Gain
 
-app = typer.Typer(help="Deep-learning I/O (DLIO's workloads).", no_args_is_help=True)
+app = typer.Typer(help="Measure deep-learning I/O with DLIO workload files.", no_args_is_help=True)
 commands_verify.register(app)
 commands_rules.register(app)
 
@@ -26,29 +26,31 @@ def register(to: typer.Typer) -> None:
     to.add_typer(app, name="dl", rich_help_panel=panels.EVALUATE)
 
 
-Workload = Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")]
-ScaleOption = Annotated[float, typer.Option("--scale", help="Share of its data and computation.")]
+Workload = Annotated[str, typer.Argument(help="Workload: a name in workflows/dl-workloads or a path.")]
+ScaleOption = Annotated[float, typer.Option("--scale", help="Fraction of the data and computation.")]
 Processes = Annotated[
     int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on this machine.")
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option("--folder", callback=on_files, help="On the storage under test; default: a temporary one."),
+    typer.Option(
+        "--folder", callback=on_files, help="Folder on the storage to test. Default: a temporary one."
+    ),
 ]
 Anywhere = Annotated[
     str | None,
     typer.Option(
-        "--folder", help="On the storage under test, or s3://BUCKET/PREFIX; default: a temporary one."
+        "--folder", help="Folder on the storage to test, or s3://BUCKET/PREFIX. Default: a temporary one."
     ),
 ]
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", help="Another value of a key: reader.read_threads=8.")
+    list[str] | None, typer.Option("--set", help="Override a key: reader.read_threads=8 (repeat).")
 ]
 
 
 @app.command("list")
 def list_workloads(as_json: Json = False) -> None:
-    """Show the workload files: format, size, readers, computation."""
+    """List the workload files with format, size, readers and computation."""
     from tiercel.dl.workload import known_workloads, load_workload
     from tiercel.units import format_latency, format_size
 
@@ -91,13 +93,14 @@ def run(
         Path | None, typer.Option("--output", callback=on_files, help="Keep the engine's files here.")
     ] = None,
     cold: Annotated[str, typer.Option("--cold", help="Cold epochs: none, first or every.")] = "first",
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Leave a DFTracer-schema trace in --output.")
-    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Write a DFTracer trace to --output.")] = False,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Run a workload once: generate its dataset, train, report utilisation and throughput."""
+    """Generate the dataset of a workload, train on it, and report utilisation and throughput.
+
+    Example: tiercel dl run unet3d --scale 0.01 --folder /scratch/me
+    """
     from tempfile import gettempdir
 
     from tiercel.dl.running import alone, deep_learning, output_of, place_for, run_once
@@ -129,11 +132,11 @@ def run(
 
 @app.command()
 def check(
-    workload: Annotated[str | None, typer.Argument(help="A workload; default: all keys there are.")] = None,
+    workload: Annotated[str | None, typer.Argument(help="Workload. Default: all known keys.")] = None,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Say what dlkernel makes of each key of a workload file; exit code 2 where it refuses one."""
+    """Show how dlkernel uses each key of a workload file. The exit code is 2 if it rejects one."""
     from rich.console import Console
 
     from tiercel.dl.workload import KEYS, load_workload, markdown, outcome_of, overrides_of, refusals, stated
@@ -191,7 +194,7 @@ def _print_checked(rows: list[dict[str, Any]], as_json: bool) -> None:
 def generate(
     workload: Workload,
     folder: Annotated[
-        str, typer.Option("--folder", help="Where it goes (also s3://BUCKET/PREFIX); goes on if interrupted.")
+        str, typer.Option("--folder", help="Target folder, or s3://BUCKET/PREFIX. Run again to resume.")
     ],
     scale: ScaleOption = 1.0,
     processes: Annotated[
@@ -199,18 +202,18 @@ def generate(
     ] = 1,
     nodes: Annotated[
         int | None,
-        typer.Option("--nodes", min=1, max=MOST_PROCESSES, help="Nodes of this job that make it together."),
+        typer.Option("--nodes", min=1, max=MOST_PROCESSES, help="Nodes that generate the dataset together."),
     ] = None,
     site: Annotated[
-        str | None, typer.Option("--site", help="Its launcher starts them; default: Slurm's srun.")
+        str | None, typer.Option("--site", help="Site whose launcher starts the processes. Default: srun.")
     ] = None,
     start_limit: Annotated[
-        str, typer.Option("--start-limit", help="In which processes of several nodes must have met.")
+        str, typer.Option("--start-limit", help="Time limit for the processes of all nodes to start.")
     ] = "5min",
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Make the dataset of a workload, and nothing else."""
+    """Generate the dataset of a workload without training."""
     from tempfile import gettempdir
 
     from tiercel.dl.generating import crew, generate_only
@@ -257,15 +260,17 @@ def optimise(
     scale: ScaleOption = 1.0,
     processes: Processes = 1,
     folder: Folder = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=3, help="Of each measurement.")] = 5,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", min=3, help="Repetitions of each measurement.")
+    ] = 5,
     real: Annotated[
         bool,
-        typer.Option("--real", help="Also train a small network with each setting: does it gain as much?"),
+        typer.Option("--real", help="Also train a small network with each setting, to confirm the gain."),
     ] = False,
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Find the settings of the loader that suit a storage, with their gain (DLIO paper, section V.C)."""
+    """Find the data-loader settings that are fastest on a storage (DLIO paper, section V.C)."""
     from rich.console import Console
     from rich.table import Table
 
@@ -327,10 +332,12 @@ def _verdict(better: bool, high: float) -> str:
 @app.command()
 def bench(
     folder: Folder = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Of each measurement.")] = 3,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", min=1, help="Repetitions of each measurement.")
+    ] = 3,
     as_json: Json = False,
 ) -> None:
-    """Benchmark dlkernel: start-up, reading against upstream DLIO, generating against plain writing."""
+    """Benchmark dlkernel: start-up, reading compared with DLIO, generating compared with plain writes."""
     from tiercel.dl.bench import bench as measure
     from tiercel.dl.running import place
 

@@ -18,21 +18,23 @@ def register(app: typer.Typer) -> None:
 
 
 def rules(
-    workload: Annotated[str, typer.Argument(help="A file of workflows/dl-workloads, or the path of one.")],
+    workload: Annotated[str, typer.Argument(help="Workload: a name in workflows/dl-workloads or a path.")],
     processes: Annotated[
-        int, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="On all hosts together.")
+        int,
+        typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Processes on all hosts together."),
     ] = 1,
-    hosts: Annotated[int, typer.Option("--hosts", min=1, max=MOST_PROCESSES, help="That run them.")] = 1,
+    hosts: Annotated[int, typer.Option("--hosts", min=1, max=MOST_PROCESSES, help="Number of hosts.")] = 1,
     memory: Annotated[
-        str | None, typer.Option("--memory", help="Of each host: 512GiB; default: this machine's.")
+        str | None,
+        typer.Option("--memory", help="Memory of each host: 512GiB. Default: that of this machine."),
     ] = None,
-    scale: Annotated[float, typer.Option("--scale", help="Share of its data and computation.")] = 1.0,
+    scale: Annotated[float, typer.Option("--scale", help="Fraction of the data and computation.")] = 1.0,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Another value of a key: reader.read_threads=8.")
+        list[str] | None, typer.Option("--set", help="Override a key: reader.read_threads=8 (repeat).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how a planned run stands to MLPerf Storage's CLOSED rules, and how large its dataset must be; exit
+    """Check a planned run against the CLOSED rules of MLPerf Storage, and its dataset size; exit
     code 2 where it falls short."""
     from rich.console import Console
     from rich.table import Table

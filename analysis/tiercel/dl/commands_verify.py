@@ -22,49 +22,64 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    workloads: Annotated[list[str] | None, typer.Argument(help="Default: all that can be verified.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer files, two repetitions.")] = False,
+    workloads: Annotated[
+        list[str] | None, typer.Argument(help="Workloads. Default: all that can be verified.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Use fewer files and two repetitions.")] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--folder",
             callback=on_files,
-            help="Keep datasets, traces and logs here; default: a temporary folder.",
+            help="Keep datasets, traces and logs in this folder. Default: a temporary one.",
         ),
     ] = None,
     repetitions: Annotated[
-        int | None, typer.Option("--repetitions", min=1, help="Of each measurement.")
+        int | None, typer.Option("--repetitions", min=1, help="Repetitions of each measurement.")
     ] = None,
     tracer: Annotated[
-        str, typer.Option("--tracer", help="dftracer, strace, or auto: strace for what the other lacks.")
+        str,
+        typer.Option("--tracer", help="dftracer, strace, or auto (strace where DFTracer sees too little)."),
     ] = "auto",
-    sizes: Annotated[bool, typer.Option("--sizes", help="Show how many transfers were how large.")] = False,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Show the distribution of transfer sizes.")] = False,
     processes: Annotated[
-        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Ranks.")
+        int | None, typer.Option("--processes", "-n", min=1, max=MOST_PROCESSES, help="Number of ranks.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the I/O of dlkernel, upstream DLIO and real trainings by their traces (cosine similarity)."""
+    """Compare the I/O traces of dlkernel, DLIO and real trainings (cosine similarity)."""
     from tiercel.dl.running import place
     from tiercel.dl.verify.cases import known
     from tiercel.dl.verify.compare import verify as compare
+    from tiercel.dl.verify.order import CASES as ORDERS
+    from tiercel.dl.verify.order import verify_order
     from tiercel.errors import UserError, suggest
 
+    named, sequences = known(), [case.name for case in ORDERS]
     for name in workloads or []:
-        if name not in known():
-            raise UserError(f"dl verify: no workload named {name!r}: {suggest(name, known())}")
+        if name not in (*named, *sequences):
+            raise UserError(f"dl verify: no workload named {name!r}: {suggest(name, [*named, *sequences])}")
+    wanted = [name for name in workloads or named if name in named]
+    wanted_orders = [name for name in workloads or sequences if name in sequences]
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: is not empty: name a new folder")
     with place(folder) as data:
         rows = compare(
-            data, quick=quick, workloads=workloads or (), repetitions=repetitions, processes=processes,
-            tracer=tracer,
-            say=lambda line: print(line, file=sys.stderr),
-        )  # fmt: skip
+            data, quick=quick, workloads=wanted, repetitions=repetitions, processes=processes, tracer=tracer,
+            say=say,
+        ) if wanted else []  # fmt: skip
+        orders = verify_order(data, wanted_orders, say) if wanted_orders else []
     if as_json:
-        print_json(rows)
-    else:
+        print_json([*rows, *orders])
+        return
+    if rows:
         _show(rows, sizes)
+    if orders:
+        _show_orders(orders)
 
 
 def _show(rows: list[dict[str, Any]], sizes: bool) -> None:
@@ -94,6 +109,27 @@ def _show(rows: list[dict[str, Any]], sizes: bool) -> None:
         console.print(row["explanation"], markup=False)
         if sizes:
             _show_sizes(console, row)
+
+
+def _show_orders(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiercel.units import format_share
+
+    table = Table(
+        title="Order of files: dlkernel and the program that it emulates, two processes, three epochs"
+    )
+    for heading in ("workload", "order", "compared with", "same", "files read again", "by the other"):
+        table.add_column(heading)
+    for row in rows:
+        same = {True: f"{row['compared']} equal", False: f"{row['compared']} differ", None: "not comparable"}
+        again = [row["reuse"][row[key]] for key in ("engine", "reference")]
+        table.add_row(
+            row["workload"], row["order"], row["reference"], same[row["equal"]],
+            *("-" if share is None else format_share(share) for share in again),
+        )  # fmt: skip
+    Console().print(table)
 
 
 def _show_sizes(console: Console, row: dict[str, Any]) -> None:

@@ -88,7 +88,7 @@ class DLKernel(Engine):
             found, _ = workload.resolved(task.nodes, task.processes_per_node)
             return _measurements(content, workload, found)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise RunFailed(f"dlkernel.json is not a whole result: {error!r}") from None
+            raise RunFailed(f"dlkernel.json is not a complete result: {error!r}") from None
 
 
 def generating_step(task: Task, found: DLWorkload, scale: Scale) -> Step:
@@ -135,7 +135,7 @@ def _content(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
     except (OSError, ValueError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     if not isinstance(content, dict):
         raise RunFailed(f"{path.name} is not a result of dlkernel")
     return content
@@ -184,6 +184,7 @@ def _together(operation: str, rows: list[dict[str, Any]], content: dict[str, Any
     if resident:
         one.resident_fraction = None if None in resident else max(resident)
         one.resident_method = rows[0]["resident_method"]
+        one.resident_unknown = next((why for r in rows if (why := r.get("resident_unknown"))), None)
         one.memory_backed = any(r["memory_backed"] for r in rows)
     if operation != "checkpoint-write" and moved:
         one.access = "RO" if cold else "RAR"

@@ -175,7 +175,7 @@ def run_once(
     if trace:
         own = engine.tracing(output)
         if own is None:
-            raise UserError(f"engine {engine_name} writes no trace of its own: trace it in a study")
+            raise UserError(f"engine {engine_name} does not write a trace: trace it in a study")
         environment = dict(own)
         _clear_trace(output)
     began, used = time.monotonic(), os.times()

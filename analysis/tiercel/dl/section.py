@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Wall-clock time of the job in the first epoch: what each part is, and its shade.
-_PARTS = (("nonoverlapped_io", "I/O, not hidden", 1.0), ("overlapped_io", "I/O behind computation", 0.55),
-          ("compute_alone", "computation alone", 0.2))  # fmt: skip
+_PARTS = (("nonoverlapped_io", "I/O, not overlapped", 1.0), ("overlapped_io", "I/O, overlapped", 0.55),
+          ("compute_alone", "computation only", 0.2))  # fmt: skip
 _MOST_BARS = 12
 _AU = (
-    "Accelerator utilisation (AU) is emulated computation over time, without the first step, as DLIO and "
-    "MLPerf Storage define it; a pass at a scale below 1 is no MLPerf result. A mark that lies within the "
-    "interval is open."
+    "Accelerator utilisation (AU): emulated computation over time, without the first step (DLIO, MLPerf "
+    "Storage). A result at a scale below 1 is no MLPerf result. A goal inside the interval is undecided."
 )
 #: Workloads that a sentence names one by one.
 _FEW = 6
@@ -67,8 +66,8 @@ def deep_learning(context: Context) -> Section | None:
         tables=tuple(tables),
         notes=(
             *((_AU,) if (rows["computation_time"].fillna(0) > 0).any() else ()),
-            "Application throughput is bytes over the I/O time that computation does not hide, system "
-            "throughput bytes over all I/O time (as the VAST study of 2024 has it, section VI).",
+            "Application throughput: bytes over the I/O time that is not overlapped by computation. System "
+            "throughput: bytes over all I/O time (VAST study of 2024, section VI).",
             NOTE,
             *_idle(context),
         ),
@@ -82,7 +81,7 @@ def _idle(context: Context) -> Iterator[str]:
         titles.setdefault(tuple(keys), {})[context.results.title(experiment, workload)] = None
     for idle, names in titles.items():
         where = ", ".join(names) if len(names) <= _FEW else f"{len(names)} workloads"
-        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (`tiercel dl check` says why)."
+        yield f"Keys without effect on dlkernel in {where}: {', '.join(idle)} (see `tiercel dl check`)."
 
 
 def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Gain]]) -> tuple[str, ...]:
@@ -92,8 +91,8 @@ def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Ga
         amount = _percent(shares[0]) + (f" to {_percent(shares[-1])}" if len(shares) > 1 else "")
         computes = (first["computation_time"].fillna(0) > 0).any()
         found.append(
-            f"Workloads are scaled: an epoch reads {amount} of the workload file's data"
-            f"{', and its computation shrinks with it' if computes else ''}."
+            f"Workloads are scaled: an epoch reads {amount} of the "
+            f"data{' and computes less' if computes else ''}."
         )
     best: dict[tuple[str, str], Gain] = {}
     for experiment, stack, gain in gains:
@@ -105,8 +104,8 @@ def _texts(context: Context, first: pd.DataFrame, gains: list[tuple[str, str, Ga
         lines = "; ".join(f"{where}: `{line}`" for where, line in code.items())
         found.append(
             f"{context.results.experiment_title(experiment)} from {context.results.name(stack)}: "
-            f"`{_words(gain.settings)}` reads {gain.ratio:.2f} times as fast as the workload file's settings "
-            f"(95 % interval {gain.low:.2f} to {gain.high:.2f}). {lines}"
+            f"`{_words(gain.settings)}` reads {gain.ratio:.2f}× as fast as the workload file's settings "
+            f"(95 % CI {gain.low:.2f} to {gain.high:.2f}). {lines}"
         )
     return tuple(found)
 
@@ -142,9 +141,9 @@ def _utilisation(context: Context, rows: pd.DataFrame) -> Table:
             (_percent(one.data_scale), one.data_scale),
         ))  # fmt: skip
     return table(
-        "Training: medians over repetitions. First epochs are cold, later ones may come from memory.",
+        "Training speed and utilisation. Medians over repetitions; later epochs may come from memory",
         ("Workload", "Storage", "Engine", *(("Nodes",) if several_nodes else ()), "Processes", "Epochs",
-         *(("AU", "Mark") if computes else ()), "Samples/s", "Application", "System", "Scale"),
+         *(("AU", "Goal") if computes else ()), "Samples/s", "Application", "System", "Scale"),
         body,
         ("Processes", *(("AU",) if computes else ()), "Samples/s", "Application", "System", "Scale"),
     )  # fmt: skip
@@ -167,11 +166,11 @@ def _bars(context: Context, first: pd.DataFrame) -> Iterator[Picture]:
         middle = middle.dropna(subset=parts).sort_values(["processes", "stack"]).head(_MOST_BARS)
         if middle.empty:  # an engine that does not say
             continue
-        title = f"{context.results.title(experiment, workload)}: where the time of the first epoch goes"
+        title = f"{context.results.title(experiment, workload)}: time of the first epoch"
         several = middle["engine"].nunique() > 1
         made = picture(
             context.figures, f"dl-time-{experiment}-{workload}", title,
-            "Wall-clock time of the job, medians. Only I/O that computation does not hide delays training.",
+            "Medians. Only I/O that is not overlapped delays training.",
             (5.2, 1.5 + 0.3 * len(middle)), partial(_draw_bars, context, middle, several), experiment,
         )  # fmt: skip
         rows = middle.to_dict("records")
@@ -321,6 +320,6 @@ def _settings(context: Context, gains: list[tuple[str, str, Gain]]) -> Table:
         for experiment, stack, gain in gains
     ]  # fmt: skip
     return table(
-        "Loader settings: how many times as fast the first epoch is, against the workload file's settings.",
+        "Loader settings. Speed of the first epoch relative to the settings of the workload file",
         ("Experiment", "Storage", "Setting", "Gain", "95 % interval", "Verdict"), body, ("Gain",),
     )  # fmt: skip

@@ -92,4 +92,5 @@ def _parts(m: Measurement) -> Iterator[str]:
     if felt is not None and io:
         yield f"I/O {io:.3g} s, of which {felt:.3g} s not hidden"
     if m.resident_fraction is not None:
-        yield f"{format_share(m.resident_fraction)} of the data in cache before"
+        # Not the share of hits: files read in a cycle may be evicted just before they are read again.
+        yield f"page cache held {format_share(m.resident_fraction)} of the dataset at its start"

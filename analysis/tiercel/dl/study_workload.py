@@ -165,6 +165,7 @@ class DeepLearningWorkload(Workload):
             "pattern": "random" if "off" not in (reader.sample_shuffle,) else "sequential",
             "transfer_size": reader.transfer_size,
             "direct": reader.odirect,
+            "file_order": reader.order,
             "read_threads": reader.read_threads,
             "batch_size": reader.batch_size,
             "computation_time": found.train.computation_time.expected,

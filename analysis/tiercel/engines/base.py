@@ -9,13 +9,14 @@ subject (`tiercel.subjects`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from tiercel.engines.measurement import Measurement, Role
+from tiercel.engines.plausibility import check_plausible
 from tiercel.engines.within import Within
 from tiercel.errors import UserError
 from tiercel.programs import Installation
@@ -130,6 +131,15 @@ class Engine(ABC):
         Raises RunFailed, with the reason, for a missing, truncated or contradictory result: a
         half-written result never becomes a number.
         """
+
+    def measurements(self, task: Task, output: Path, walls: Sequence[float]) -> list[Measurement]:
+        """Return the numbers in `output`, where they can be true (engines.plausibility; else RunFailed).
+
+        `walls`: seconds that tiercel measured around each command of the run.
+        """
+        found = self.parse(task, output)
+        check_plausible(found, walls)
+        return found
 
 
 engines: Registry[type[Engine]] = Registry("engine", partial(fill, "engines", __name__))

@@ -66,7 +66,8 @@ def residency(output: Path) -> dict[str, Any]:
         return behind.fields([result]) | {
             "resident_fraction": found["fraction"],
             "resident_method": found["method"],
+            "resident_unknown": found.get("unknown"),
             "memory_backed": found["memoryBacked"],
         }
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error!r}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error!r}") from None

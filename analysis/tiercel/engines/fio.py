@@ -9,8 +9,8 @@ fio measures other things under the same names. What differs from IOR's definiti
 - Latency is of the reads and writes alone, as iokernel's; fsync is reported apart from them.
 - Random order is fio's own generator's: each block once, like IOR's, but another order for the same seed.
 
-What we switch off so that both do the same: preallocation, access hints (posix_fadvise), the change of
-the buffer before every write, and the eviction of a file when it is opened, unless a cold read wants it.
+What we switch off so that both do the same: preallocation, access hints (posix_fadvise), and the eviction of
+a file when it is opened, unless a cold read wants it.
 The clock is the kernel's, as theirs, not the processor's counter.
 """
 
@@ -24,12 +24,20 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.plausibility import check_rate
 from tiercel.engines.probing import probe
 from tiercel.engines.sequence import Phase, block_size, measurements_of, offset_of, steps_of
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import DataWorkload, Workload
 
 _VERSION = re.compile(r"\Afio-(\S+)")
+
+#: What fio prints on standard error and does not count as an error of the job: lost data, lost processes.
+_LOST = re.compile(
+    r"^fio: .*(fsync|syncfs|sync) failed|^fio: pid=\d+, got signal|^fio: pid=\d+ disappeared|"
+    r"^fio: .*(hung|hasn't exited|stuck)|^fio: .*does not seem to support direct|^fio: bug in|leaked",
+    re.MULTILINE,
+)
 
 #: Milliseconds below which fio's rounding is too coarse.
 SHORTEST_MS = 20
@@ -69,6 +77,7 @@ class Fio(Engine):
 
     def parse(self, task: Task, output: Path) -> list[Measurement]:
         def measure(phase: Phase) -> Measurement:
+            _check_messages(output / f"{phase.name}.stderr")
             return _measurement(task, _result(output / f"{phase.name}.json"), phase)
 
         return measurements_of(task, output, measure)
@@ -88,7 +97,9 @@ class Fio(Engine):
             "direct": int(w.direct),
             "fallocate": "none",
             "fadvise_hint": 0,
-            "scramble_buffers": 0,
+            # Data: a random buffer with new bytes in each 512; with the others every byte is made anew.
+            "scramble_buffers": 1,
+            "refill_buffers": int(bool(w.refill or w.compressibility or w.dedup)),
             "invalidate": int(last and w.wants_cold),
             "randseed": task.seed + 1,
             "disk_util": 0,
@@ -97,6 +108,10 @@ class Fio(Engine):
             "clat_percentiles": 0,
             "percentile_list": "50:90:99:99.9",
         }
+        if writes and w.compressibility:
+            options |= {"buffer_compress_percentage": round(100 * w.compressibility)}
+        if writes and w.dedup:
+            options |= {"dedupe_percentage": round(100 * w.dedup)}
         if writes:
             options |= {"create_on_open": 1, "overwrite": int(index > 0)}
             # fio syncs before a write, not after it: N-1 times, and end_fsync makes it N.
@@ -139,6 +154,14 @@ def _escape(path: str) -> str:
     return path.replace("\\", "\\\\").replace(":", "\\:")
 
 
+def _check_messages(path: Path) -> None:
+    """Raise RunFailed where fio lost data or a process; its JSON may still call the job good."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    if lost := _LOST.search(text):
+        line = text[text.rfind("\n", 0, lost.start()) + 1 :].partition("\n")[0]
+        raise RunFailed(f"{path.name}: {line.strip()[:200]}")
+
+
 def _result(path: Path) -> dict[str, Any]:
     """Return the one (group) result in a JSON file of fio; RunFailed unless it is whole and sound."""
     try:
@@ -156,7 +179,7 @@ def _result(path: Path) -> dict[str, Any]:
             raise RunFailed(f"{path.name} has {len(jobs)} results where one group was asked for")
         result: dict[str, Any] = jobs[0]
     except (ValueError, KeyError, TypeError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error!r}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error!r}") from None
     return result
 
 
@@ -174,9 +197,11 @@ def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measuremen
             raise RunFailed(f"fio moved {moved} of {expected} bytes in the {phase.operation}")
         if phase.last and milliseconds < SHORTEST_MS:
             raise RunFailed(
-                f"the {phase.operation} took {milliseconds} ms and fio counts whole ones: give it more data "
+                f"the {phase.operation} took {milliseconds} ms which fio cannot time: use more data "
                 f"(at least {SHORTEST_MS} ms)"
             )
+        if milliseconds:
+            check_rate(f"fio: {phase.operation}", float(numbers["bw_bytes"]), moved, milliseconds / 1000)
         seconds = (milliseconds - 0.5) / 1000 if milliseconds else None
         latency = numbers["lat_ns"]
         busy = float(result["job_runtime"]) / 1000 / 100
@@ -195,7 +220,7 @@ def _measurement(task: Task, result: dict[str, Any], phase: Phase) -> Measuremen
             value = percentiles.get(f"{float(key):.6f}")
             setattr(measurement, f"latency_{field}", None if value is None else value / 1e9)
     except (KeyError, TypeError, ValueError) as error:
-        raise RunFailed(f"fio's result lacks a usable {error}") from None
+        raise RunFailed(f"fio's result has no valid {error}") from None
     if phase.operation == "read":
         measurement.task_offset, measurement.cross_node_fraction = offset_of(task, w), 0.0
     return measurement

@@ -11,6 +11,7 @@ from tiercel.engines import behind
 from tiercel.engines.base import Engine, Installation, Measurement, Role, Step, Task, engines
 from tiercel.engines.hdf5_library import HOW, hdf5_library
 from tiercel.engines.iokernel_within import hidden, within_phase
+from tiercel.engines.plausibility import check_rate
 from tiercel.engines.within import Within
 from tiercel.errors import RunFailed
 from tiercel.programs import program
@@ -111,7 +112,7 @@ class IOKernel(Engine):
         try:
             return [within_phase(repeats) for repeats in phases if repeats]
         except (KeyError, TypeError) as error:
-            raise RunFailed(f"{path.name} lacks {error}") from None
+            raise RunFailed(f"{path.name} has no {error}") from None
 
     def _program(self, task: Task, installation: Installation) -> list[str]:
         if task.launcher == "fork":
@@ -152,6 +153,9 @@ class IOKernel(Engine):
         argv += [switch for switch, on in switches.items() if on]
         if w.api == "hdf5" and (library := hdf5_library()):
             argv += ["--hdf5.library", library.path]
+        argv += ["--compressibility", f"{w.compressibility:g}"] if w.compressibility else []
+        argv += ["--dedup", f"{w.dedup:g}"] if w.dedup else []
+        argv += ["-l", "random"] if w.refill else []
         if w.verify:  # the steps of a run write and expect the same data
             argv += ["-G", str(task.seed)]
         # Processes that shuffle one shared file read all over it anyway; IOR refuses to reorder them.
@@ -219,14 +223,14 @@ def results_in(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: the engine wrote no result") from None
     except (OSError, ValueError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     try:
         if content["status"] != "ok":
             problem = content.get("error") or {}
             raise RunFailed(f"iokernel: {problem.get('message') or 'failed without saying why'}")
         return [result for test in content["tests"] for result in test["Results"]]
     except (KeyError, TypeError) as error:
-        raise RunFailed(f"{path.name} lacks {error}") from None
+        raise RunFailed(f"{path.name} has no {error}") from None
 
 
 def _common(result: dict[str, Any], latency: dict[str, Any] | None) -> dict[str, Any]:
@@ -259,6 +263,8 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
         moved, total = result["bytesMoved"], result["totalTime"]
         if result.get("verifyErrors"):
             raise RunFailed(f"data verification found {result['verifyErrors']} wrong bytes or words")
+        if "bwMiB" in result:
+            check_rate(f"iokernel: {result['access']}", result["bwMiB"] * 2**20, moved, total)
         residency = result.get("residency") or {}
         offset = result.get("taskOffset") or {}
         transfer = result.get("transferLatency")
@@ -278,6 +284,7 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
             close_time=result["closeTime"],
             resident_fraction=residency.get("fraction"),
             resident_method=residency.get("method"),
+            resident_unknown=residency.get("unknown"),
             memory_backed=residency.get("memoryBacked"),
             cross_node_fraction=offset.get("crossNodeFraction"),
             task_offset=offset.get("effective"),
@@ -285,7 +292,7 @@ def _data_measurement(result: dict[str, Any], phase: int, role: Role) -> Measure
             **_common(result, transfer),
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:
-        raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+        raise RunFailed(f"iokernel's result has no valid {error}") from None
 
 
 def _united(repeats: list[Measurement]) -> Measurement:
@@ -334,4 +341,4 @@ def _metadata_measurement(result: dict[str, Any], phase: int) -> Measurement:
             **_common(result, result.get("latency")),
         )
     except (KeyError, TypeError, ZeroDivisionError) as error:
-        raise RunFailed(f"iokernel's result lacks a usable {error}") from None
+        raise RunFailed(f"iokernel's result has no valid {error}") from None

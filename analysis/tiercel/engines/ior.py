@@ -10,6 +10,8 @@ strings, differs between 3.3 and 4.0, and replaces the text on standard output.
 Differences between versions that show in numbers:
 
 - ``fsync: write`` (-Y) with POSIX: 3.3 calls fsync once after each write, 4.0 and 4.1 twice.
+- Data: from 4.0 on every byte is new in each transfer (-l random), which takes processor time. 3.3 writes one
+  random buffer over and over (-l incompressible), which storage can deduplicate.
 - ``pattern: random``: 3.3 has no seed, so every run has another order, the same run again too.
 """
 
@@ -67,6 +69,8 @@ class IOR(Engine):
             return "IOR has O_DIRECT for POSIX only"
         if workload.api == "hdf5" and (problem := _no_hdf5(workload)):
             return problem
+        if workload.compressibility or workload.dedup:
+            return "IOR cannot say how far its data compress or repeat"
         if workload.transfer_size % 8:
             return "IOR transfers multiples of 8 bytes only"
         if workload.stonewall is not None and workload.stonewall != int(workload.stonewall):
@@ -127,6 +131,9 @@ class IOR(Engine):
         argv += [switch for switch, on in switches.items() if on]
         if shuffled and version >= (4, 0):
             argv.append(f"--random-offset-seed={task.seed}")
+        if writes and not w.verify:
+            # Without it one buffer is written over and over. Since 4.0 "incompressible" repeats 8 bytes.
+            argv += ["-l", "random" if version >= (4, 0) else "incompressible"]
         if w.verify:  # a later start checks what an earlier one wrote: both need the same data
             argv += ["-G", str(max(1, task.seed))]
         if not writes:

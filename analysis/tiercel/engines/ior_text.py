@@ -17,16 +17,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from tiercel.engines.ior_warnings import invalidates, lost_bytes
+
 MIB = 1024**2
 
 _FIRST = re.compile(r"IOR-(\d\S*): MPI Coordinated Test of Parallel I/O\s*")
 _FACT = re.compile(r"\s*([A-Za-z][\w /()#-]*?)\s*[:=]\s+(.*)")
 _ACTUAL = re.compile(r"WARNING: Using actual aggregate bytes moved\s*=\s*(\d+)\.?\s*")
-_WRONG = re.compile(
-    r"(ior )?ERROR\b|WARNING: incorrect data|.*\bdata check error|.*\bProcess \d+: FAILED|"
-    r"Error invalid argument|Invalid options",
-    re.IGNORECASE,
-)
 _SIZE = re.compile(r"(\d+) (bytes|KiB|MiB|GiB|TiB)")
 _POWER = {"bytes": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
@@ -130,13 +127,15 @@ class _Reader:
         self.log = log
         self.columns: list[str] = []
         self.summary_columns: list[str] = []
+        self.text: list[str] = []
         self.actual: int | None = None
         self.raw: list[tuple[IorTest, dict[str, str], int | None]] = []
         self.summaries: dict[tuple[int, str], dict[str, str]] = {}
 
     def take(self, line: str) -> None:
+        self.text.append(line)
         words = line.split()
-        if _WRONG.match(line):
+        if invalidates(line):
             self.log.problems.append(line.strip())
         elif line.startswith("Finished") and line[8:].lstrip()[:1] in (":", "="):
             self.log.finished = True
@@ -188,6 +187,8 @@ class _Reader:
                 self.log.problems.append(f"a row is no result ({error}): {' '.join(cells.values())!r}")
             else:
                 test.rows.append(row)
+        if lost := lost_bytes("\n".join(self.text)):
+            self.log.problems.append(lost)
         if "--dryRun" in self.log.facts.get("Command line", "").split():
             self.log.problems.append("a dry run: nothing was moved")
         if not self.log.finished:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tiercel.engines.base import Engine, Installation, Measurement, Step, Task, engines
+from tiercel.engines.ior_warnings import invalidates
 from tiercel.engines.probing import probe, release
 from tiercel.errors import RunFailed
 from tiercel.study.workloads import MetadataWorkload, Workload
@@ -34,11 +35,6 @@ _ROW = re.compile(
     r"\s+("
     + "|".join(OPERATIONS)
     + r")\s*:?\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s+(-?nan|\d+\.\d{3})\s*"
-)
-_WRONG = re.compile(
-    r".*\bFAILED in\b|(WARNING|ERROR)\b.*\b(unable to (?!use realpath)|cannot|failed)|ERROR\b|"
-    r"Error invalid argument|Invalid options",
-    re.IGNORECASE,
 )
 
 
@@ -151,7 +147,7 @@ def parse_mdtest_text(text: str) -> MdtestLog:
     log.version = launched[1]
     table = finished = False
     for line in text[launched.start() :].split("\n")[:-1]:
-        if _WRONG.match(line):
+        if invalidates(line):
             log.problems.append(line.strip())
         elif items := _ITEMS.fullmatch(line):
             log.tasks, log.items = int(items[1]), int(items[2])

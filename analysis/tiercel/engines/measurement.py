@@ -65,6 +65,7 @@ class Measurement:
     cpu_system: float | None = _number("s", "system CPU time of all processes in the phase")
     resident_fraction: float | None = _number("1", "share of the data in the page cache just before the read")
     resident_method: str | None = _word("cachestat, mincore or none")
+    resident_unknown: str | None = _word("why resident_fraction is unknown")
     memory_backed: bool | None = _column(
         FLAG, "", "the file system is memory (tmpfs): no read of it can be cold", default=None
     )

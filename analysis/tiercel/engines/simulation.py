@@ -76,7 +76,7 @@ class Simulation(Engine):
             found = [phases.Phase(**each) for each in content["phases"]]
             missing = ", ".join(content["figures_missing"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunFailed(f"{RESULT} is not a whole result: {error}") from None
+            raise RunFailed(f"{RESULT} is not a complete result: {error}") from None
         return [_measurement(phase, n, task, missing) for n, phase in enumerate(found)]
 
 

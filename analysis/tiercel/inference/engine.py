@@ -66,7 +66,7 @@ class InferKernel(Engine):
         except FileNotFoundError:
             raise RunFailed(f"{_RESULT} is missing: the engine wrote no result") from None
         except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError) as error:
-            raise RunFailed(f"{_RESULT} is not a whole result: {error!r}") from None
+            raise RunFailed(f"{_RESULT} is not a complete result: {error!r}") from None
 
 
 def _measurement(found: dict[str, Any], phase: int, memory_backed: bool) -> Measurement:

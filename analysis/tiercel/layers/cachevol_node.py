@@ -26,7 +26,7 @@ def make(folder: Path) -> None:
         raise RunFailed(f"layer cachevol: the node-local folder {folder.parent} is not there") from None
     except FileExistsError:
         raise RunFailed(
-            f"layer cachevol: nodes share {folder.parent}: name a folder that each has of its own, as in "
+            f"layer cachevol: nodes share {folder.parent}: name a folder that is local to each node, as in "
             "`layers: [{layer: cachevol, options: {storage: /local/scratch}}]`"
         ) from None
     except OSError as error:

@@ -7,9 +7,12 @@ r.dataset                   # labelled xarray, units as attributes
 r.trace()                   # a traced run
 tc.compare("local", "lassen").rows
 tc.evaluate("local", "quick")
+tc.advise("./simulate input.nml").advised
 """
 
+from tiercel.advice.answer import Advice
 from tiercel.errors import UserError
+from tiercel.notebook.advising import advise
 from tiercel.notebook.comparison import Comparison, compare
 from tiercel.notebook.evaluation import evaluate, sites, studies
 from tiercel.notebook.results import Results, results
@@ -17,6 +20,7 @@ from tiercel.notebook.tracing import trace
 from tiercel.traces import IOFrame
 
 __all__ = [
-    "Comparison", "IOFrame", "Results", "UserError", "compare", "evaluate", "results", "sites", "studies",
+    "Advice", "Comparison", "IOFrame", "Results", "UserError", "advise", "compare", "evaluate",
+    "results", "sites", "studies",
     "trace",
 ]  # fmt: skip

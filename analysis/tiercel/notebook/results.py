@@ -174,13 +174,16 @@ class Results:
 def results(where: str | Path = "local", study: str | None = None) -> Results:
     """Return the results of `study` on a site, by default of the study that was measured last there.
 
-    `where` is a site's name, or the folder of an unpacked artifact. UserError where nothing was measured.
+    `where` is a site's name, a results folder (``results/local``) or the folder of an unpacked artifact.
+    UserError where nothing was measured.
     """
     if (folder := Path(where)).joinpath(layout.DESCRIPTION).is_file():
         return _of_artifact(folder)
     if folder.is_file():
         raise UserError(f"{folder}: a file: unpack the artifact (tar -xzf) and name its folder")
     root, name = project_root(), str(where)
+    if folder.joinpath("raw").is_dir() and (above := folder.resolve().parent).name == "results":
+        root, name = above.parent, folder.resolve().name
     folder = measured_folder(name, root)
     asked = load_study(study or _latest(folder), root)
     check_begun(folder, name, asked.study)

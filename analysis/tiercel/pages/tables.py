@@ -22,10 +22,21 @@ class Table:
     """A table of the page. `numeric` columns are set right."""
 
     caption: str
+    """``Title. One line of explanation``."""
     columns: tuple[str, ...]
     numeric: frozenset[str]
     rows: list[tuple[str, list[Cell]]]
     """(anchor, cells) for each row."""
+
+    @property
+    def title(self) -> str:
+        """Return what the table shows: the first sentence of its caption."""
+        return self.caption.partition(". ")[0].rstrip(".")
+
+    @property
+    def explanation(self) -> str:
+        """Return the rest of the caption; empty where the title is all of it."""
+        return self.caption.partition(". ")[2].rstrip(".")
 
 
 def table(

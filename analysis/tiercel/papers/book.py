@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.documents import Document, parse
 from tiercel.errors import UserError
 
@@ -55,10 +56,8 @@ def read_book(path: Path = BOOK) -> dict[str, Found]:
 def write_book(answers: dict[str, Found], path: Path = BOOK) -> None:
     """Replace the book, by rename."""
     content = {name: answers[name].model_dump(exclude_none=True) for name in sorted(answers)}
-    beside = path.with_suffix(".new")
     try:
-        beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        beside.replace(path)
+        write_text(path, json.dumps(content, indent=1) + "\n")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
 

@@ -33,7 +33,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
     """
     wanted = [s for s in statements if s.answer.command]
     if not wanted:
-        raise UserError("no command answers these statements: `tiercel claims` says why")
+        raise UserError("no command can check these statements: `tiercel claims` lists the reasons")
     digests = {s.id: digest_of(s.answer.rests_on, root) for s in wanted}
     lacking = [name for name, digest in digests.items() if digest is None]
     if lacking:

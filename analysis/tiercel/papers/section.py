@@ -16,12 +16,14 @@ from tiercel.papers.verdicts import row, told, told_ours
 from tiercel.project import project_root
 from tiercel.report.sections.base import Block, Context, Section, sections
 
-_STATES = {"whole": "as in the paper", "part": "with differences", "missing": "not got", "drawing": ""}
+_STATES = {"whole": "complete", "part": "with differences", "missing": "missing", "drawing": ""}
 
 
 @sections.register("papers")
 def papers(context: Context) -> Section | None:
-    """Return the section, or None for a study that repeats no paper."""
+    """Return the section, or None for a study that repeats no paper: one that names no source."""
+    if not context.results.study.source:
+        return None
     study = context.results.study.study
     found = [(paper, items) for paper in load_papers() if (items := list(items_of(paper, study)))]
     if not found:
@@ -29,11 +31,11 @@ def papers(context: Context) -> Section | None:
     names = words.listed([f"{p.name} (paper {p.paper}, {p.by})" for p, _ in found])
     return Section(
         "papers",
-        "Beside the paper",
+        "Comparison with the paper",
         (f"This study repeats figures and tables of {names}.",),
         notes=(
-            "Figures of ours are those of `tiercel claims`: of the machine and day that it says, by commands "
-            "of their own, and not this report's. `tiercel papers` has the commands at the paper's size.",
+            "The results are those of `tiercel claims`, not of this report: it lists their machine and date. "
+            "Run `tiercel papers` for the commands at the size of the paper.",
         ),
         blocks=tuple(_block(paper, items) for paper, items in found),
     )
@@ -41,10 +43,10 @@ def papers(context: Context) -> Section | None:
 
 def _block(paper: Paper, items: list[Item]) -> Block:
     folded: list[tuple[str, tuple[Table, ...]]] = [
-        (f"{words.listed([i.item for i in items])}: what is got, and what differs", (_items(items),))
+        (f"{words.listed([i.item for i in items])}: coverage and differences", (_items(items),))
     ]
     if asked := [s for s in paper.statements if {i.item for i in items} & set(s.items)]:
-        folded += [("What the paper says of them, and whether it holds", tuple(_statements(paper, asked)))]
+        folded += [("Statements of the paper", tuple(_statements(paper, asked)))]
     return Block(f"{paper.title} ({paper.name})", folded=tuple((w, t) for w, t in folded if t))
 
 
@@ -57,9 +59,11 @@ def items_of(paper: Paper, study: str) -> Iterator[Item]:
 
 
 def _items(items: list[Item]) -> Table:
-    heads = ("Item", "What it shows", "Here", "Got", "Differs")
+    heads = ("Item", "Content", "In this report", "Coverage", "Differences")
     rows = [[i.item, i.shows, i.figure.removeprefix("report, "), _STATES[i.state], i.lacks] for i in items]
-    return table("Figures and tables of the paper", heads, rows)
+    return table(
+        "Figures and tables of the paper. Coverage: how much of each this study repeats", heads, rows
+    )
 
 
 def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
@@ -75,7 +79,9 @@ def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
         for r in rows
     ]  # fmt: skip
     yield table(
-        "What the paper says", ("Statement", "Quantity", "Paper", "Ours", "Verdict", "Found", "Name"), lines
+        "Statements of the paper. Each with the result here and its verdict",
+        ("Statement", "Quantity", "Paper", "Here", "Verdict", "Date", "Name"),
+        lines,
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 app = typer.Typer(
-    help="Where a traced program's files belong: the plan, and the sweep and model below it.",
+    help="Place the files of a traced program on the best storage.",
     no_args_is_help=True,
 )
 
@@ -39,22 +39,26 @@ def _name(study: str | None) -> str | None:
     return Path(study).stem if study is not None and study.endswith((".yaml", ".yml")) else study
 
 
-Sweep = Annotated[str, typer.Option("--study", callback=_name, help="The sweep's study, or its YAML file.")]
+Sweep = Annotated[
+    str, typer.Option("--study", callback=_name, help="Study of the sweep: a name or a YAML file.")
+]
 Basis = Annotated[
     str | None,
     typer.Option(
         "--study",
         callback=_name,
-        help="A study with a model, a sweep or any measurements (default: the first of these).",
+        help="Study with a model, a sweep or measurements. Default: the first found, in this order.",
         show_default=False,
     ),
 ]
 Systems = Annotated[
-    list[str] | None, typer.Option("--system", help="Only these storage systems (repeat; two at least).")
+    list[str] | None, typer.Option("--system", help="Use only this storage (repeat; at least two).")
 ]
-Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace of the program.", show_default=False)]
-Home = Annotated[str | None, typer.Option("--home", help="System where the files live before and after.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of splits and models.")]
+Trace = Annotated[Path, typer.Argument(metavar="TRACE", help="Trace of the program.", show_default=False)]
+Home = Annotated[
+    str | None, typer.Option("--home", help="Storage that holds the files before and after the run.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed of splits and models.")]
 DEFAULT_STUDY = "placement-sweep"
 
 
@@ -65,19 +69,28 @@ def plan(
     study: Basis = None,
     home: Home = None,
     confidence: Annotated[
-        float, typer.Option("--confidence", min=0.5, max=1.0, help="Below it files stay.")
+        float, typer.Option("--confidence", min=0.5, max=1.0, help="Move a file only above this confidence.")
     ] = 0.9,
-    capacity: Annotated[list[str] | None, typer.Option("--capacity", help="SYSTEM=SIZE (repeat).")] = None,
-    together: Annotated[
-        list[str] | None, typer.Option("--together", help="Files that match stay on one system (repeat).")
+    capacity: Annotated[
+        list[str] | None,
+        typer.Option("--capacity", help="Limit the space of a storage: STORAGE=SIZE (repeat)."),
     ] = None,
-    staging: Annotated[bool, typer.Option("--staging/--no-staging", help="Count copying in and out.")] = True,
+    together: Annotated[
+        list[str] | None,
+        typer.Option("--together", help="Keep files that match this pattern on one storage (repeat)."),
+    ] = None,
+    staging: Annotated[
+        bool, typer.Option("--staging/--no-staging", help="Include the time to copy files in and out.")
+    ] = True,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the plan's files.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say for each file of a traced program which storage system it belongs on, and what that gains."""
+    """Recommend a storage for each file of a traced program, with the expected gain.
+
+    Example: tiercel place plan trace/ --home nfs
+    """
     from rich.console import Console
 
     from tiercel.placement.place import place as make_plan
@@ -119,7 +132,7 @@ def plan(
 
 @app.command()
 def sweep(site: Site = "local", study: Sweep = DEFAULT_STUDY, as_json: Json = False) -> None:
-    """Make the sweep's dataset from what was measured: one row for each configuration."""
+    """Build the dataset of a sweep from its results, one row for each configuration."""
     from tiercel.placement.dataset import build_sweep
     from tiercel.placement.score import fastest_shares
     from tiercel.results.observations import collect
@@ -153,7 +166,7 @@ def train(
     systems: Systems = None,
     as_json: Json = False,
 ) -> None:
-    """Learn from the dataset, and save the model with its card: data, splits, accuracy, regret, limits."""
+    """Train the placement model and save it with its data, accuracy, regret and limits."""
     from tiercel.placement.evaluate import eliminate, evaluate_sweep, importances
     from tiercel.placement.model import PlacementModel
 
@@ -177,7 +190,7 @@ def evaluate(
     site: Site = "local", study: Sweep = DEFAULT_STUDY, seed: Seed = 0, systems: Systems = None,
     home: Home = None, as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Print accuracy (random, grouped), regret and abstention of every model, and the application table."""
+    """Print the accuracy, regret and abstention of every model, and the results of real applications."""
     from tiercel.placement.applications.score import keep, score_applications
     from tiercel.placement.evaluate import evaluate_sweep
     from tiercel.placement.model import PlacementModel
@@ -207,27 +220,29 @@ def apps(
         list[str] | None,
         typer.Argument(
             metavar="[COMMAND...]",
-            help="After --: a program of your own; {folder} in it is its folder on each storage.",
+            help="Your own program, after --. {folder} stands for its folder on each storage.",
             show_default="tiercel's",
         ),
     ] = None,
     site: Site = "local",
-    only: Annotated[list[str] | None, typer.Option("--only", help="Only this application (repeat).")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Run only this application (repeat).")
+    ] = None,
     repetitions: Annotated[
-        int, typer.Option("--repetitions", min=1, help="Of each variant on each system.")
+        int, typer.Option("--repetitions", min=1, help="Repetitions of each variant on each storage.")
     ] = 5,
     prepare: Annotated[
         str | None,
-        typer.Option(help="Makes COMMAND's input before each run, untraced; {folder} as above."),
+        typer.Option(help="Command that prepares the input before each run, untraced."),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", help="Of COMMAND, in tables.", show_default="its program's")
+        str, typer.Option("--name", help="Name of COMMAND in tables.", show_default="its program's")
     ] = "",
     parallel: Annotated[
-        bool, typer.Option("--parallel", help="Start COMMAND on every core, by the site's launcher.")
+        bool, typer.Option("--parallel", help="Start COMMAND on every core with the launcher of the site.")
     ] = False,
 ) -> None:
-    """Run real applications on every storage system, traced, for `evaluate` to compare with."""
+    """Trace real applications on every storage, to validate the model."""
     from tiercel.launchers import resolve
     from tiercel.placement.applications.measure import available, lacks_tracer, measure, show_progress
     from tiercel.placement.applications.own import OwnCommand
@@ -239,7 +254,7 @@ def apps(
     own = None
     if command:
         if only:
-            raise UserError("--only names applications of tiercel: leave it out beside a command")
+            raise UserError("--only selects built-in applications: remove it, or remove the command")
         own = OwnCommand(command, split_words("--prepare", prepare), name, parallel)
         if parallel and not launcher.mpi:
             raise UserError(f"--parallel: launcher {launcher.name} of site {site} has no MPI")
@@ -267,10 +282,12 @@ def check(
     site: Site = "local",
     study: Basis = None,
     home: Home = None,
-    repetitions: Annotated[int, typer.Option("--repetitions", min=1, help="Of each way.")] = 5,
+    repetitions: Annotated[
+        int, typer.Option("--repetitions", min=1, help="Repetitions of each placement.")
+    ] = 5,
     as_json: Json = False,
 ) -> None:
-    """Plan, then replay the trace with all files at home and by the plan: expected against measured gain."""
+    """Replay a trace before and after its plan, and compare the measured gain with the expected one."""
     from tiercel.errors import RunFailed
     from tiercel.placement.check import check_plan
     from tiercel.placement.place import place as make_plan

@@ -14,8 +14,7 @@ A *stream* is one thread of the program. Order is kept where it matters, and now
 * what is done in a folder comes after the folder was made or renamed, and before it goes.
 
 Between its calls a stream thinks: the gap since its last call, or since what it waited for. With
-``--think`` the replay keeps the gaps, so that its time is the program's, on other storage; at work where the
-program was, since storage needs processors, too.
+``--think`` the replay keeps the gaps.
 
 Offsets that the trace does not tell go on where the stream's last access to the file ended. What is read
 before it was written was there before the program, so it is made beforehand. Names are kept below each root.
@@ -40,7 +39,6 @@ from typing import Any
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.placement.delay import IN_CALL_S, Delay, fitted
 from tiercel.placement.handover import Handovers
 from tiercel.placement.letters import allocated, creates, held, how
 from tiercel.placement.order import End, Ends, Mark
@@ -59,25 +57,14 @@ _STREAMS = 4096
 _GROUPS = {"R": "read", "W": "write", "S": "sync", "D": "sync"}
 
 
-#: A program whose gaps hold no more than this many times what it computed computes in them.
-_BUSY = 2.0
-#: A process that starts is stopped by its tracer so often besides: at its birth, in its parent, at execve, at
-#: its end.
-_STOPS = 5
-_NO_DELAY = Delay()
-
-
 class NothingToReplay(UserError):
     """The trace shows no I/O on files that could be replayed."""
 
 
-def compile_trace(
-    frame: IOFrame, data: str = "/", only: Collection[str] | None = None, delay: Delay = _NO_DELAY
-) -> Recipe:
+def compile_trace(frame: IOFrame, data: str = "/", only: Collection[str] | None = None) -> Recipe:
     """Return the recipe of a trace's I/O on files below the folder `data`. UserError when there is none.
 
-    `only`: of these files alone (what is done to others is thinking). `delay`: what the tracer added, which
-    is taken out of the gaps.
+    `only`: of these files.
     """
     events = events_of(frame, data, only)
     if events.empty:
@@ -85,28 +72,7 @@ def compile_trace(
             f"{frame.metadata.get('path', 'the trace')}: no reads or writes that name a file below {data}: "
             "nothing to replay"
         )
-    recipe = _Compiler(events, handovers_of(frame)).recipe
-    _shorten_gaps(recipe, delay, frame)
-    return recipe
-
-
-def _shorten_gaps(recipe: Recipe, delay: Delay, frame: IOFrame) -> None:
-    """Take out of the gaps what the tracer added, and say how much that is for each call."""
-    operations = [o for stream in recipe.streams for o in stream]
-    in_call = f"least(greatest(duration - {delay.told!r}, 0), {IN_CALL_S!r})"
-    counts = frame.query(
-        f"SELECT count(*) AS calls, coalesce(sum({in_call}), 0) AS in_calls, count(*) FILTER "
-        f"(time < {recipe.began!r} OR time > {recipe.ended!r}) AS outside FROM events WHERE api = 'posix'"
-    ).iloc[0]
-    recipe.calls_outside = int(counts["outside"])
-    computed = delay.computed(int(counts["calls"]), float(counts["in_calls"]))
-    recipe.per_call = fitted(
-        delay, [o.gap / 1e9 for o in operations], [o.calls for o in operations],
-        (max(0.0, delay.seconds - (recipe.ended - recipe.began)), recipe.calls_outside), computed,
-    )  # fmt: skip
-    for o in operations:
-        o.gap = max(0, o.gap - int(recipe.per_call * o.calls * 1e9))
-    recipe.busy = sum(o.gap for o in operations) / 1e9 <= _BUSY * (computed or 0.0)
+    return _Compiler(events, handovers_of(frame)).recipe
 
 
 @dataclass
@@ -135,7 +101,6 @@ class _Stream:
     until: float
     """When its last call ends, in the whole trace."""
     idle_since: float
-    nth: int
     operations: list[Operation] = field(default_factory=list)
     clock: dict[int, int] = field(default_factory=dict)
     position: dict[int, int] = field(default_factory=dict)
@@ -162,7 +127,6 @@ class _Compiler:
         passes = list(handovers)
         self._collected = any(row.side == "collects" for row in passes)
         self._of_process: dict[int, list[_Stream]] = {}
-        self._calls_before: dict[int, int] = {}
         self._files: dict[str, _File] = {}
         self._streams: dict[tuple[int, int], _Stream] = {}
         self._over = Ends()
@@ -231,8 +195,7 @@ class _Compiler:
         before = told if told is not None else self._heads(float(row.time))
         begins = list(dict(end.mark for end in sorted(before, key=lambda e: e.mark)).items())
         since = max([self._begin, *(end.time for end in before)])
-        # In its first gap are its own calls so far, and those of its starter since that one's last operation.
-        found = _Stream(len(self._streams), key, until, since, -self._calls_before.get(key[1], 0))
+        found = _Stream(len(self._streams), key, until, since)
         found.clock = dict(begins)
         found.mine = frozenset(begins)
         self._streams[key] = found
@@ -269,8 +232,6 @@ class _Compiler:
             other = int(row.channel.removeprefix("process:[").removesuffix("]"))
             if row.side == "starts":
                 self._handovers.starts(key, other, own)
-                counted = stream.nth if stream else -self._calls_before.get(key[1], 0)
-                self._calls_before[other] = int(row.nth) - counted + _STOPS
             else:
                 self._handovers.collects(key, other, [s.end for s in self._of_process.get(other, ())])
             return
@@ -302,13 +263,12 @@ class _Compiler:
         if letter == "O" and "creat" in str(row.function) and flags is None:
             flags = "O_WRONLY|O_CREAT|O_TRUNC"
         if letter == "G" and self._listed_before(stream, file):  # the second call says that nothing is left
-            self._end(stream, float(row.time + row.duration), int(row.nth))
+            self._end(stream, float(row.time + row.duration))
             return
         self._settle(file, letter, flags, failed)
         other = self._file(row.target) if isinstance(row.target, str) else None
-        if other is not None and letter == "W":
-            self._read(stream, row, other, self._offset(stream, other, None))
-            other = None
+        if letter == "W":
+            other = None  # of a copy: reading its source is an event of its own
         offset = self._offset(stream, file, row.offset)
         if letter == "R":
             self._read(stream, row, file, offset)
@@ -362,13 +322,12 @@ class _Compiler:
             if number != stream.number and stream.clock.get(number, 0) < count:
                 marks[number] = max(count, marks.get(number, 0))
         since = max([stream.idle_since, *(w.time for w in waits if w.mark[0] in marks)])
-        between = max(0, int(row.nth) - stream.nth)
         gap = max(0.0, time - since)
         stream.clock.update(marks)
         self._follow(stream, file, letter, offset, size, flags, other)
         offset, size = self._encoded(letter, offset, size, flags, other)
         stream.operations.append(
-            Operation(letter, file.number, offset, size, int(gap * 1e9), list(marks.items()), between)
+            Operation(letter, file.number, offset, size, int(gap * 1e9), list(marks.items()))
         )
         done = End(end, (stream.number, len(stream.operations)), frozenset(marks.items()))
         for touched in (file, other):
@@ -377,13 +336,13 @@ class _Compiler:
         if changes:
             for folder in folders:
                 folder.reads.add(done)
-        self._end(stream, end, int(row.nth))
+        self._end(stream, end)
         self._totals[_GROUPS.get(letter, "metadata")].update(
             operations=1, bytes=size if letter in "RW" else 0
         )
 
-    def _end(self, stream: _Stream, end: float, nth: int) -> None:
-        stream.idle_since, stream.nth = max(stream.idle_since, end), nth
+    def _end(self, stream: _Stream, end: float) -> None:
+        stream.idle_since = max(stream.idle_since, end)
         if end >= stream.until:
             self._over.add(End(stream.until, (stream.number, len(stream.operations)), stream.mine))
 

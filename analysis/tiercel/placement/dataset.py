@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 import tiercel
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError, suggest
 from tiercel.placement.features import NAMES, of_sweep
 from tiercel.results.validity import FLAGS
-from tiercel.whole import drafted
 
 FORMAT = 2
 TABLE, PROVENANCE = "sweep.parquet", "sweep.json"
@@ -179,7 +179,7 @@ def load_sweep(folder: Path | str) -> pd.DataFrame:
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: no such file: run `tiercel place sweep`") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: not a whole dataset: {error}: run `tiercel place sweep`") from None
+        raise UserError(f"{folder}: not a complete dataset: {error}: run `tiercel place sweep`") from None
     if provenance.get("format") != FORMAT:
         raise UserError(
             f"{folder / PROVENANCE}: format {provenance.get('format')}, not {FORMAT}: run `tiercel "

@@ -50,7 +50,7 @@ class Replay(Engine):
             str(w.largest),
         )
         head = (str(installation.programs["replay"]), recipe, "--root", str(task.data))
-        think = ("--think", "asleep") if w.think_time == "recorded" else ()
+        think = ("--think",) if w.think_time == "recorded" else ()
         return [
             Step("recipe", compile_, launch="once"),
             Step("prepare", (*head, "--prepare"), launch="once"),
@@ -79,13 +79,13 @@ class Replay(Engine):
                 )
             ]
         except (KeyError, TypeError, ZeroDivisionError) as error:
-            raise RunFailed(f"replay.json lacks a usable {error}") from None
+            raise RunFailed(f"replay.json has no valid {error}") from None
 
 
 def check_totals(result: dict[str, Any], wanted: dict[str, dict[str, int]]) -> None:
     """Raise RunFailed unless the replay did every operation and byte of the recipe."""
     if result.get("complete") is not True:
-        raise RunFailed("replay.json is not a whole result")
+        raise RunFailed("replay.json is not a complete result")
     for group, numbers in wanted.items():
         for what, number in numbers.items():
             done = result["total"][group][what]
@@ -99,5 +99,5 @@ def _read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: the replay wrote no result") from None
     except ValueError as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     return content

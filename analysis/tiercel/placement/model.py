@@ -23,6 +23,7 @@ import sklearn
 from sklearn.preprocessing import StandardScaler
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.placement.dataset import PROVENANCE, TABLE, load_sweep, of_systems, vectors
 from tiercel.placement.estimate import Judgement
@@ -31,7 +32,6 @@ from tiercel.placement.score import best_of, differ
 from tiercel.placement.syncs import unsynced
 from tiercel.placement.throughput import ThroughputModel
 from tiercel.units import format_size
-from tiercel.whole import write_text
 
 #: 2: synchronisations count by the call.
 FORMAT = 3
@@ -128,7 +128,7 @@ class PlacementModel:
                 f"{path}: no model yet: run `tiercel place train --site {site or 'SITE'}`"
             ) from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path}: not a whole model card: {error!r}: train it again") from None
+            raise UserError(f"{path}: not a complete model card: {error!r}: train it again") from None
         if card.get("format") != FORMAT:
             raise UserError(f"{path}: format {card.get('format')}, not {FORMAT}: train it again")
         if site is not None and own != site:

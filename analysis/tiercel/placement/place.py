@@ -2,7 +2,7 @@
 
 plan = place("run/trace", site="lassen")
 plan.groups, plan.files        # pandas tables
-plan.write(Path("plan"))       # placement.csv, plan.json, stage.sh, burst-buffer.map
+plan.write(Path("plan"))       # placement.csv, plan.json, stage.py, burst-buffer.map
 """
 
 from __future__ import annotations

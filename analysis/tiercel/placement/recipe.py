@@ -16,8 +16,7 @@ HELD = 1
 @dataclass
 class Operation:
     """One call. `gap`: ns since the stream's last one, or since what it waited for, if that was later;
-    `waits`: (stream, operations) to be over before it; `calls`: of all sorts that the stream made in the
-    gap."""
+    `waits`: (stream, operations) to be over before it."""
 
     kind: str
     file: int
@@ -25,7 +24,6 @@ class Operation:
     size: int
     gap: int
     waits: list[tuple[int, int]]
-    calls: int = 0
 
 
 @dataclass
@@ -61,12 +59,6 @@ class Recipe:
     began: float = 0.0
     ended: float = 0.0
     """Seconds of the trace at which the first replayed call begins and the last one ends."""
-    calls_outside: int = 0
-    """Calls of the trace before and after these, by whoever makes them."""
-    per_call: float = 0.0
-    """Seconds that the tracer added to each call, which the gaps do not hold any more."""
-    busy: bool = False
-    """The program computes in its gaps, by what the kernel counted; else it may sleep."""
     bases: Sequence[str] = ()
     """Folders that the names of files below them are replayed without: a name is as deep as the program's."""
 

@@ -16,22 +16,19 @@ _HANDS_OVER = "kind = 'other' AND flags IS NOT NULL AND target IS NOT NULL"
 _PASSES = (
     "kind = 'other' AND (function = 'futex' OR regexp_matches(file, '^(pipe|socket|UNIX[^/]*|TCP[^/]*):'))"
 )
-#: All calls, each with its number among those of its thread.
-_NUMBERED = (
+_CALLS_OF_TRACE = (
     'SELECT file, api, kind, function, "offset", size, failed, flags, target, time, duration, rank, '
-    "coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread, row_number() OVER "
-    "(PARTITION BY coalesce(process, rank, 0), coalesce(thread, process, rank, 0) ORDER BY time) AS nth "
+    "coalesce(process, rank, 0) AS process, coalesce(thread, process, rank, 0) AS thread "
     "FROM events WHERE api IN ('posix', 'stdio', 'mpiio', 'hdf5')"
 )
 
 
 def events_of(frame: IOFrame, data: str, only: Collection[str] | None) -> pd.DataFrame:
-    """Return the calls on files, in the order of their begin, with columns letter (NaN: not replayed) and nth
-    (number of the call among all of its thread)."""
+    """Return the calls on files, in the order of their begin, with column letter (NaN: not replayed)."""
     prefix = data.rstrip("/") + "/"
     below = f"starts_with(file, '{prefix.replace(chr(39), chr(39) * 2)}')" if prefix != "/" else "true"
     table = frame.query(
-        f"SELECT * REPLACE (coalesce(duration, 0) AS duration) FROM ({_NUMBERED}) "
+        f"SELECT * REPLACE (coalesce(duration, 0) AS duration) FROM ({_CALLS_OF_TRACE}) "
         f"WHERE file IS NOT NULL AND {below} AND NOT ({_PASSES}) ORDER BY time"
     )
     table = table.assign(file=_plain_names(table["file"]), target=_plain_names(table["target"]))
@@ -62,7 +59,7 @@ def handovers_of(frame: IOFrame) -> Iterator[Any]:
         "SELECT process, thread, "
         "CASE flags WHEN 'collects' THEN time + coalesce(duration, 0) ELSE time END AS time, "
         "coalesce(duration, 0) AS duration, target AS channel, split_part(flags, '|', 1) AS side, "
-        f"coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved, nth FROM ({_NUMBERED}) "
+        f"coalesce(TRY_CAST(split_part(flags, '|', 2) AS BIGINT), 0) AS moved FROM ({_CALLS_OF_TRACE}) "
         f"WHERE {_HANDS_OVER} AND failed IS NOT TRUE ORDER BY time"
     )
     rows: Iterator[Any] = table.itertuples()

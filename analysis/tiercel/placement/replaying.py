@@ -47,15 +47,13 @@ class Replay:
         for root in roots:
             self._head += ["--root", str(root)]
 
-    def prepare(self, warm: bool = False, timeout: float = PATIENCE_S) -> None:
-        """Make what the program found: inputs are evicted then, or (`warm`) read into the page cache."""
-        carry_out([*self._head, "--prepare", *(["--warm"] if warm else [])], timeout, self._inherit)
+    def prepare(self) -> None:
+        """Make what the program found; inputs are evicted from the page cache then."""
+        carry_out([*self._head, "--prepare"], PATIENCE_S, self._inherit)
 
-    def run(self, think: bool = False, timeout: float = PATIENCE_S) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Do the I/O; return what tiercel-replay measured. RunFailed where it did not do all of it."""
-        how = "busy" if self._recipe.busy else "asleep"
-        words = [*(["--think", how] if think else []), "--summary-file", str(self._answer)]
-        carry_out([*self._head, *words], timeout, self._inherit)
+        carry_out([*self._head, "--summary-file", str(self._answer)], PATIENCE_S, self._inherit)
         result: dict[str, Any] = json.loads(self._answer.read_text())
         check_totals(result, self._recipe.totals)
         return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -44,30 +44,22 @@ class Move:
 
 
 def staging_script(moves: Sequence[Move], mounts: Iterable[str] = ()) -> str:
-    """Return a POSIX shell script that carries out `moves`: ``sh stage.sh in`` and ``sh stage.sh out``.
+    """Return the Python script that carries out `moves` (`placement/stage.py`, with them in it).
 
     What lies in a moved folder needs no move of its own. `mounts`: mount points without which it refuses,
-    since it would fill or clear what lies below them. UserError for a move that could not be undone: one in a
-    folder that goes elsewhere, to below its own home, or to where another goes.
+    since it
+    would fill or clear what lies below them. UserError for a move that could not be undone: one in a folder
+    that goes
+    elsewhere, to below its own home, or to where another goes.
     """
-    lines = [
-        f'    "$1" {"folder" if m.folder else "file"} {shlex.quote(m.home)} {shlex.quote(m.place)} '
-        f"{int(m.brings_in)} {int(m.brings_out)}"
-        for m in _ordered(moves)
-    ]
-    head = files("tiercel.placement").joinpath("stage.sh").read_text(encoding="utf-8")
-    # What is none here (a node's own storage, seen from a login node) nobody can expect there.
+    listed = [[m.home, m.place, m.folder, m.brings_in, m.brings_out] for m in _ordered(moves)]
+    # A mount point that is absent here (a node's own storage, seen from a login node) cannot be expected
+    # there.
     points = sorted(point for point in set(mounts) - {"/"} if os.path.ismount(point))
-    needed = [f"    mounted {shlex.quote(_as_listed(point))}" for point in points]
-    # Names of files, which may hold anything, come last.
-    for word, block in (("@MOUNTS@\n", needed), ("@MOVES@\n", lines)):
-        head = head.replace(word, "".join(line + "\n" for line in block))
-    return head
-
-
-def _as_listed(point: str) -> str:
-    """Return a mount point as the kernel writes it in /proc/self/mountinfo."""
-    return "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in point)
+    text = files("tiercel.placement").joinpath("stage.py").read_text(encoding="utf-8")
+    for name, value in (("MOVES", listed), ("MOUNTS", points)):
+        text = re.sub(rf"(?m)^({name}: .*) = \[\]$", lambda m, v=value: f"{m[1]} = {v!a}", text)  # type: ignore[misc]
+    return text
 
 
 def _ordered(moves: Sequence[Move]) -> list[Move]:
@@ -271,7 +263,7 @@ def write_plan(plan: Plan, folder: Path) -> list[Path]:
             {**plan.summary, "notes": list(plan.notes), "rows": group_rows(plan)}, indent=1
         )
         + "\n",
-        "stage.sh": script(plan),
+        "stage.py": script(plan),
         "burst-buffer.map": "".join(json.dumps(entry) + "\n" for entry in burst_buffer_map(plan)),
     }
     try:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tiercel.atomic_file import drafted, write_text
 from tiercel.pages.secured import secured
 from tiercel.privacy import private
+from tiercel.report.cell_limits import cell_limits
 from tiercel.report.classes import classes
 from tiercel.report.data import FlagText, Number, Record, Results
 from tiercel.report.evidence import evidence
@@ -17,13 +19,13 @@ from tiercel.report.figures import draw_all
 from tiercel.report.findings import find
 from tiercel.report.html import FirstScreen, page
 from tiercel.report.latex import write_latex
+from tiercel.report.recommend import recommendations
 from tiercel.report.sections import Context, make_sections
 from tiercel.report.unfinished import Unfinished
 from tiercel.report.verdict import verdict
 from tiercel.report.verdict_figure import verdict_picture
 from tiercel.site.model import Site
 from tiercel.study.model import Study
-from tiercel.whole import drafted, write_text
 
 
 def build(
@@ -57,9 +59,11 @@ def build_from(
     found = classes(results)
     said = verdict(everything, site, found)
     drawn_stacks = said.stacks if said else ()
-    first = FirstScreen(said, verdict_picture(results, report / "figures", found, drawn_stacks))
+    recommended = recommendations(results, site, folder, found)
+    limits = cell_limits(results, folder, found, recommended[0])
+    first = FirstScreen(said, verdict_picture(results, report / "figures", found, drawn_stacks), limits)
     pictures = draw_all(results, report / "figures")
-    parts = make_sections(Context(folder, report / "figures", site, everything))
+    parts = make_sections(Context(folder, report / "figures", site, everything, recommended))
     drawn = [*([first.picture] if first.picture else []), *pictures]
     drawn += [p for part in parts for p in part.all_pictures]
     _remove_others(report / "figures", {p.name for p in drawn})

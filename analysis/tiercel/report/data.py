@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from tiercel.pages.words import clipped, plain
 from tiercel.report import words
 from tiercel.results.current import current_runs
 from tiercel.results.observations import load_observations, load_runs
-from tiercel.statistics import contrasts, placements, tables
+from tiercel.statistics import contrasts, tables
+from tiercel.statistics.ranking import reverse
 from tiercel.study.model import Study
 
 Record = dict[str, Any]
@@ -49,7 +50,7 @@ class UnknownFlag:
     """Stands in for a code in the data that this version of tiercel does not know."""
 
     code: str
-    advice: str = "This version of tiercel does not know the check; look at the version that wrote the data."
+    advice: str = "This version of tiercel does not know this check. Use the version that wrote the data."
     severity: Literal["info", "caution", "invalid"] = "caution"
 
     @property
@@ -127,7 +128,7 @@ class Silent:
     def why(self) -> str:
         """Return ``all 118 runs failed``."""
         if self.failed < self.runs:
-            return f"{self.failed} of {words.count(self.runs, 'run')} failed, none gave a number"
+            return f"{self.failed} of {words.count(self.runs, 'run')} failed, none has a result"
         return "its only run failed" if self.runs == 1 else f"all {words.count(self.runs, 'run')} failed"
 
 
@@ -154,6 +155,8 @@ class Results:
     ) -> None:
         observations, runs = _readable(observations), _readable(runs)
         mine = _measuring(runs[runs["study"] == study.study])
+        # An experiment that was taken out of the study keeps its raw runs, and no rows.
+        mine = mine[mine["experiment"].isin(set(study.experiments)) | (mine["origin"] == "imported")]
         self.study = study
         self.known_flags = flags
         self.runs = current_runs(mine)
@@ -282,34 +285,30 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Record]:
-        found = tables.comparisons(self.observations, self.excluded, self._spreads, self.margin)
-        return sorted(with_sides(found), key=self.position)
+        found = tables.comparisons(self.observations, self.excluded, self.margin)
+        return sorted(_one_way(with_sides(found), self.memory), key=self.position)
 
     @cached_property
     def contrasts(self) -> list[Record]:
-        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded, self._spreads)))
+        return _with_stack(records(contrasts.contrasts(self.named_rows, self.excluded)))
 
     @cached_property
     def scaling(self) -> list[Record]:
-        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded, self._spreads)))
+        found = _with_stack(records(contrasts.scaling(self.named_rows, self.excluded)))
         return sorted(found, key=self.position)
 
     @cached_property
     def floors(self) -> list[Record]:
-        found = _with_stack(records(self._spreads))
+        found = _with_stack(records(tables.layouts(self.observations, self.excluded)))
         return sorted(found, key=lambda row: (*self.position(row), row["stack"]))
 
     @cached_property
     def agreement(self) -> list[Record]:
-        return _with_stack(records(tables.agreement(self.named_rows, self.excluded)))
+        return _with_stack(records(tables.agreement(self.named_rows, self.excluded, self.margin)))
 
     @cached_property
     def failed(self) -> list[Record]:
         return records(self.runs[self.runs["status"] != "ok"].sort_values("run"))
-
-    @cached_property
-    def _spreads(self) -> pd.DataFrame:
-        return placements.spreads(self.observations, self.excluded)
 
     def position(self, row: Record) -> tuple[int, int, str, tuple[bool, int, str]]:
         """Return where a row stands in the order of the study file; sorting by it is stable."""
@@ -420,6 +419,21 @@ def with_sides(comparisons: pd.DataFrame) -> list[Record]:
         for side in "ab":
             row[f"stack_{side}"] = stack_key(row[f"storage_{side}"], row[f"layer_{side}"])
     return found
+
+
+def _one_way(rows: list[Record], memory: Collection[str]) -> list[Record]:
+    """Return comparisons that have one direction for each pair: memory to storage that keeps files, else the
+    faster storage to the slower one."""
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        pair = row["stack_a"], row["stack_b"]
+        if row["ratio"] > 0 and math.isfinite(row["ratio"]):
+            sums[pair] = sums.get(pair, 0.0) + math.log(row["ratio"])
+    turned = {
+        (a, b) for (a, b), total in sums.items()
+        if (b in memory if (a in memory) != (b in memory) else total < 0)
+    }  # fmt: skip
+    return [reverse(row) if (row["stack_a"], row["stack_b"]) in turned else row for row in rows]
 
 
 def records(table: pd.DataFrame) -> list[Record]:

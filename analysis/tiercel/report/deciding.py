@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiercel.report import words
 from tiercel.report.classes import WorkloadClass
 from tiercel.report.data import Record, Results
-from tiercel.statistics.comparison import NO_PAIR
-from tiercel.statistics.ranking import NOT_IN_TURN, same
+from tiercel.statistics.ranking import same
+from tiercel.statistics.verdict import Verdict
 from tiercel.units import format_duration
 
 
@@ -31,7 +30,7 @@ class Open:
     """Whose repetitions: those of both sides at all scales."""
     seconds: float
     """How long that takes; infinite where repetitions would not decide it."""
-    cause: str = "copies of one configuration differ as much"
+    cause: str = ""
     """Why repetitions would not decide it."""
 
 
@@ -104,37 +103,10 @@ def causes(answers: Iterable[Open]) -> str:
     return ", or ".join(dict.fromkeys(answer.cause for answer in answers))
 
 
-def takes(row: Record) -> str:
-    """Say of one undecided comparison how many more repetitions would decide it; empty where none would."""
-    needed = row.get("needed", math.nan)
-    return (
-        "" if math.isnan(needed) else f"about {words.count(int(needed), 'more repetition')} would decide it"
-    )
-
-
-#: How the reasons of comparisons begin (statistics.comparison) that no repetitions do away with, and what is
-#: said of an answer then.
-_CAUSES = (
-    (
-        NO_PAIR,
-        "nothing was measured twice over (twins: true in the study does that), so the noise is not known",
-    ),
-    (
-        NOT_IN_TURN,
-        "one was measured after the other (a new seed: in the study measures all of them again, in turn)",
-    ),
-    ("one of the two changed", "storages changed as much from round to round"),
-    ("scales differ", "one is ahead at some scales and not at others"),
-)
-
-
 def _cause(rows: Iterable[Record]) -> str:
-    """Return why repetitions would not decide an answer, by the reasons of its undecided comparisons."""
-    reasons = [str(row["reason"]) for row in rows if row["verdict"] == "undecided"]
-    for begins, said in _CAUSES:
-        if reasons and all(reason.startswith(begins) for reason in reasons):
-            return said
-    return "copies of one configuration differ as much"
+    """Return why repetitions would not decide an answer: the rules that prevent its open comparisons."""
+    open_ones = [v for row in rows if not (v := Verdict.of(row)).outcome.decided]
+    return " and ".join(dict.fromkeys(f"{v.rule} ({v.action()})" for v in open_ones))
 
 
 def _needed(rows: Iterable[Record]) -> int | None:

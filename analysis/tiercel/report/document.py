@@ -28,7 +28,7 @@ _NUMBER = (
 #: held against.
 _RATIO = (
     "operation", "metric", "nodes", "processes_per_node", "ratio", "low", "high", "floor_low", "floor_high",
-    "verdict", "reason", "needed", "amount_a", "amount_b",
+    "outcome", "rule", "detectable", "verdict", "reason", "needed", "amount_a", "amount_b",
 )  # fmt: skip
 
 

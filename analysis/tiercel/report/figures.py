@@ -29,7 +29,6 @@ from tiercel.report.data import ORIGINS, Number, Record, Results, overall
 from tiercel.report.packing import DRAWN
 from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
-from tiercel.statistics.ranking import reverse
 from tiercel.units import format_latency
 
 if TYPE_CHECKING:
@@ -46,10 +45,7 @@ _DATA = (
     "processes_per_node", "metric", "n", "median", "low", "high", "latency_p50", "latency_p99", "values",
 )  # fmt: skip
 
-INTERVALS = (
-    "Large marks are medians with their 95 % interval (of fewer than six repetitions, the range); small dots "
-    "beside them are the single repetitions."
-)
+INTERVALS = "Median with interval; dots: repetitions."
 
 
 class Gallery:
@@ -94,10 +90,7 @@ class Gallery:
         """
         log = wide(shown)
         thinned = any(len(n.values) > _DOTS for n in shown)
-        caption += (
-            f" Of more than {_DOTS} repetitions, {_DOTS} are drawn: the extremes, and the rest evenly."
-            * thinned
-        )
+        caption += f" At most {_DOTS} repetitions are drawn." * thinned
         self.add(name, shown[0].experiment, title, caption, size, lambda ax: draw(ax, log), _rows(shown))
         if sum(len(p.svg) for p in self.pictures) > DRAWN:
             return  # the page packs this one, and has no room for another of it
@@ -176,10 +169,7 @@ def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
         name, title, caption, size, lambda ax, log: _over_scale(gallery, ax, panel, log=log), panel
     )
     if first.fsync == "write" and any(math.isfinite(n.latency_p99) for n in panel):
-        caption = (
-            f"Time of one write with its fsync over {over}{at}: the median (solid, filled marks) and the "
-            "slowest 1 % (dashed, hollow). Logarithmic axis."
-        )
+        caption = f"Time of one write with fsync over {over}{at}: median (solid) and p99 (dashed)."
         gallery.add(
             f"{name}.latency",
             first.experiment,
@@ -311,17 +301,12 @@ def _ratio_figures(gallery: Gallery) -> None:
     for row in overall(gallery.results):
         key = (row["stack_a"], row["stack_b"], row["engine"], row["origin"])
         pairs.setdefault(key, []).append(row)
-    for (one, other, engine, origin), found in list(pairs.items())[:_PAIRS_SHOWN]:
-        ahead = sum(math.log(row["ratio"]) for row in found) >= 0
-        a, b = (one, other) if ahead else (other, one)
-        rows = found if ahead else [reverse(row) for row in found]
+    for (a, b, engine, origin), rows in list(pairs.items())[:_PAIRS_SHOWN]:
         labels = gallery.results.stacks
-        title = f"{labels[a]} against {labels[b]}" + _by(gallery.results, engine)
+        title = f"Ratio of {labels[a]} to {labels[b]}" + _by(gallery.results, engine)
         caption = (
-            f"{labels[a]} over {labels[b]}: the ratio of their numbers, over all scales that both have. "
-            "Right of 1 the first is ahead. Bars are 95 % intervals, the grey bands "
-            "the noise; filled marks are claimed differences, hollow ones undecided. Logarithmic "
-            f"axis.{'' if origin == 'measured' else f' The numbers are {origin}.'}"
+            "Over all scales. Bars: 95 % intervals. Grey: noise. Hollow: undecided."
+            f"{'' if origin == 'measured' else f' The results are {origin}.'}"
         )
         gallery.add(
             _file_name("ratio", a, b, engine, *([] if origin == "measured" else [origin])),
@@ -471,11 +456,11 @@ def _marks(panel: list[Number]) -> str:
     """Return the sentence that explains the marks that this panel really has."""
     sentences = []
     if any(not n.cold and not n.invalid for n in panel):
-        sentences.append("Hollow marks are not proven to come from the storage rather than a cache.")
+        sentences.append("Hollow: possibly from a cache.")
     if any(n.invalid for n in panel):
-        sentences.append("Hollow crosses did not pass a validity check and enter no comparison.")
+        sentences.append("Crosses: failed a validity check, not compared.")
     others = sorted({n.origin for n in panel} - {"measured"})
-    shapes = {"imported": "Squares are imported numbers.", "simulated": "Diamonds are simulated numbers."}
+    shapes = {"imported": "Squares: imported.", "simulated": "Diamonds: simulated."}
     sentences += [shapes[origin] for origin in others]
     return "".join(f" {sentence}" for sentence in sentences)
 

@@ -14,6 +14,7 @@ import tiercel
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import unbroken, unturned
 from tiercel.report import packing, page_tables, words
+from tiercel.report.cell_limits import Limits
 from tiercel.report.columns import storages
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.evidence import by_place, pack
@@ -29,13 +30,15 @@ from tiercel.units import format_duration, format_size
 #: Words for the severity of a finding, in the order in which the page shows them.
 SEVERITIES = {
     "failure": "failed",
-    "claim": "claimed",
+    "claim": "proven",
     "hint": "likely",
     "fact": "measured",
-    "caution": "mind",
+    "caution": "note",
     "open": "undecided",
 }
-_SHOWN = 8
+_SHOWN = 4
+#: Sentences of a section that are shown outside its details.
+_LEAD = 1
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class FirstScreen:
 
     verdict: Verdict | None
     picture: Picture | None
+    limits: Limits
+    """Limits on the use of single cells."""
 
 
 def page(
@@ -89,6 +94,7 @@ def page(
         audiences=_audiences(findings),
         severities=SEVERITIES | ({"fact": "simulated"} if is_simulated(site.site) else {}),
         shown=_SHOWN,
+        lead=_LEAD,
         glance=glance,
         glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
         experiments=_figures(results, pictures),
@@ -134,12 +140,12 @@ def _imported(results: Results) -> bool:
 
 
 def _counts(results: Results) -> list[str]:
-    said = [f"{words.count(results.ok, 'run')} with numbers"] if len(results.runs) else []
+    said = [words.count(results.ok, "run")] if len(results.runs) else []
     if results.traced:
         said.append(f"{results.traced} traced")
     if results.failed:
         said.append(f"{len(results.failed)} failed")
-    said.append(words.count(results.total, "number"))
+    said.append(words.count(results.total, "result"))
     said.append(words.count(len(storages(list(results.stacks))), "storage system"))  # not its layers
     when = _time_range(results)
     return [*said, when] if when else said
@@ -151,9 +157,7 @@ def _sampled(results: Results) -> str:
     if not left:
         return ""
     names = words.listed([results.experiment_title(e) for e in results.samples])
-    return (
-        f"{words.count(left, 'number')} of designed samples ({names}) are reported together, not one by one"
-    )
+    return f"{words.count(left, 'result')} of designed samples ({names}) are shown as a group"
 
 
 def _audiences(findings: list[Finding]) -> list[tuple[str, str, str, list[Finding]]]:
@@ -189,7 +193,7 @@ def _checks(results: Results) -> list[Record]:
         found.append(
             {
                 "flag": results.flag(code),
-                "share": f"{len(numbers)} of {words.count(results.total, 'number')}",
+                "share": f"{len(numbers)} of {words.count(results.total, 'result')}",
                 "where": where,
             }
         )
@@ -201,8 +205,11 @@ def _machine(results: Results, site: Site) -> list[tuple[str, str]]:
     facts = [
         ("Site", site.site + (f": {site.description}" if site.description else "")),
         ("Nodes", str(site.nodes)),
-        ("Cores a node", _span(results.runs["cores"], lambda v: f"{v:.0f}") or str(site.processes_per_node)),
-        ("Memory a node", memory or (format_size(site.memory_per_node) if site.memory_per_node else "")),
+        (
+            "Cores per node",
+            _span(results.runs["cores"], lambda v: f"{v:.0f}") or str(site.processes_per_node),
+        ),
+        ("Memory per node", memory or (format_size(site.memory_per_node) if site.memory_per_node else "")),
         ("Kernel", _several(results.runs["kernel"])),
         ("Hosts", _several(results.runs["host"])),
         ("Launcher", _several(results.runs["launcher"])),
@@ -218,18 +225,17 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
     duration = pd.to_numeric(runs["duration"], errors="coerce").sum() if len(runs) else 0.0
     origins = sorted({n.origin for n in results.numbers})
     facts = [
-        ("Made by", f"tiercel {tiercel.__version__}"),
+        ("Written by", f"tiercel {tiercel.__version__}"),
         ("Engines", words.listed(engines or sorted({n.engine for n in results.numbers}))),
         ("Simulated" if is_simulated(site.site) else "Measured", _time_range(results)),
         (
             "Runs",
-            f"{words.count(results.ok, 'run')} gave numbers, {results.traced} were traced, "
-            f"{len(results.failed)} failed"
+            f"{results.ok} succeeded, {results.traced} traced, {len(results.failed)} failed"
             if len(runs)
             else "",
         ),
         ("Time of all runs", format_duration(float(duration)) if duration else ""),
-        ("Origin of the numbers", words.listed(origins)),
+        ("Origin of the results", words.listed(origins)),
         (
             "Left out",
             f"{words.count(results.superseded, 'run')} of earlier versions of the study"
@@ -237,7 +243,7 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
             else "",
         ),
         ("", "") if _imported(results) else _again(site.site, results.study.study),
-        ("Make this page again", f"tiercel report --site {site.site} --study {results.study.study}"),
+        ("Rebuild this page", f"tiercel report --site {site.site} --study {results.study.study}"),
     ]  # fmt: skip
     return [(name, value) for name, value in facts if value]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.pages.tables import Cell, Table
 from tiercel.report import page_tables
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
-from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ _COMPARISONS_SAY = (
     "undecided."
 )
 _VERDICT = "Verdict"
-#: A table of more rows goes over pages.
+#: Lines of one table; the others go into tables that continue it. A longtable would break over pages by
+#: itself, but papers in two columns refuse it.
 _ONE_PAGE = 40
 _ESCAPED = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -61,7 +62,7 @@ _BEYOND = (
 def write_latex(results: Results, pictures: Iterable[Picture], folder: Path) -> Path:
     """Write ``folder``/numbers.tex, comparisons.tex and figures/*.pdf in place of earlier ones; return it.
 
-    A table needs ``\\usepackage{booktabs}``, and ``longtable`` where it has more than 40 rows.
+    A table needs ``\\usepackage{booktabs}``. It is as wide as the page, in papers of one column and of two.
     """
     figures = folder / "figures"
     figures.mkdir(parents=True, exist_ok=True)
@@ -92,30 +93,42 @@ def _lines(table: Table, shown: Shown, label: str) -> list[str]:
     names = [name for name in shown.each if name in at]
     kinds = "".join("r" if name in table.numeric else "l" for name in names)
     head = " & ".join(escaped(name) for name in names) + r" \\"
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}  # the line above, and its rows
     for _, cells in table.rows:
         above = shown.words.format(*(cells[at[name]].text for name in shown.above))
         row = " & ".join(escaped(_text(name, cells[at[name]])) for name in names) + r" \\"
         groups.setdefault(above, []).append(row)
     # Of no width, so that a long title does not draw a column out.
     wide = rf"\multicolumn{{{len(names)}}}{{l}}"
-    body: list[str] = []
-    for above, rows in groups.items():
-        # Not parted from its first row (\\*), which is what longtable does at the end of a page.
-        body += [*([r"\addlinespace"] if body else []), rf"{wide}{{{_above(above)}}} \\*", *rows]
-    caption = rf"\caption{{{escaped(table.caption)}}}\label{{{label}}}"
-    if len(body) > _ONE_PAGE:
-        return [
-            r"% needs \usepackage{booktabs,longtable}", r"\begingroup\small",
-            rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}\\",
-            r"\toprule", head, r"\midrule", r"\endfirsthead", r"\toprule", head, r"\midrule", r"\endhead",
-            r"\bottomrule", r"\endfoot", *body, r"\end{longtable}", r"\endgroup",
+    lines = [r"% needs \usepackage{booktabs}"]
+    for number, page in enumerate(_pages(groups)):
+        caption = rf"\caption{{{escaped(table.caption)}}}\label{{{label}}}"
+        if number:  # under the number of the table that it continues
+            caption = rf"\addtocounter{{table}}{{-1}}\caption{{(continued) {escaped(table.caption)}}}"
+        body: list[str] = []
+        for above, rows in page:
+            body += [*([r"\addlinespace"] if body else []), rf"{wide}{{{_above(above)}}} \\", *rows]
+        lines += [
+            r"\begin{table*}", r"\centering", r"\small", caption, rf"\begin{{tabular}}{{{kinds}}}",
+            r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{table*}",
         ]  # fmt: skip
-    return [
-        r"% needs \usepackage{booktabs}", r"\begin{table}", r"\centering", r"\small", caption,
-        rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
-        r"\end{tabular}", r"\end{table}",
-    ]  # fmt: skip
+    return lines
+
+
+def _pages(groups: Mapping[str, list[str]]) -> Iterator[list[tuple[str, list[str]]]]:
+    """Yield the groups (the line above, its rows) of each table; a long group continues in the next one."""
+    page: list[tuple[str, list[str]]] = []
+    used = 0
+    for above, rows in groups.items():
+        for start in range(0, len(rows), _ONE_PAGE - 1):
+            part = rows[start : start + _ONE_PAGE - 1]
+            if page and used + 1 + len(part) > _ONE_PAGE:
+                yield page
+                page, used = [], 0
+            page.append((above, part))
+            used += 1 + len(part)
+    if page:
+        yield page
 
 
 def _above(text: str) -> str:

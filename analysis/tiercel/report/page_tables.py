@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from tiercel.pages.tables import Cell, Table
-from tiercel.report import deciding, words
+from tiercel.report import words
 from tiercel.report.data import Number, Record, Results, overall
 from tiercel.report.figures import largest
 from tiercel.results.schema import CONTEXT
 from tiercel.site.model import Site
 from tiercel.statistics.ranking import rank, same
+from tiercel.statistics.verdict import Verdict
 from tiercel.units import format_latency, format_size
 
 _CONDITIONS = ("load1_before", "others_cpu", "psi_cpu_during", "psi_io_before", "psi_io_during")
@@ -51,7 +52,7 @@ def glance(results: Results) -> Table | None:
         for stack, label in results.stacks.items()
     )
     return Table(
-        "Medians at the largest scale of each workload.",
+        "Speed of each workload on each storage. Medians at the largest scale of each workload",
         ("Workload", "Scale", *stacks),
         frozenset(stacks),
         rows,
@@ -73,8 +74,8 @@ def numbers(results: Results) -> Table | None:
     if not results.numbers:
         return None
     columns = ["No.", "Experiment", "Workload", "Operation", "Storage", "Scale", "Origin", "n", "Median",
-               "Interval", "Varies", "p50", "p99", "Checks", "Outliers", "Engine"]  # fmt: skip
-    # One version of an engine is told under Provenance.
+               "Interval", "CV", "p50", "p99", "Checks", "Outliers", "Engine"]  # fmt: skip
+    # Provenance has the version of an engine that has only one.
     versions = {(n.engine, n.engine_version) for n in results.numbers}
     several = {engine: sum(e == engine for e, _ in versions) > 1 for engine, _ in versions}
     rows = []
@@ -100,11 +101,11 @@ def numbers(results: Results) -> Table | None:
             Cell(f"{n.engine} {n.engine_version}".strip() if several[n.engine] else n.engine),
         ]
         rows.append((n.anchor, cells))
-    numeric = {"No.", "n", "Median", "Interval", "Varies", "p50", "p99"}
+    numeric = {"No.", "n", "Median", "Interval", "CV", "p50", "p99"}
     table = Table(
-        "All numbers. Interval: of the median, with the probability that it covers the true one; Varies: "
-        "standard deviation over mean; p50, p99: time of one operation. Outliers are in every number all the "
-        "same.",
+        "All results. Interval: of the median, with its coverage. CV: standard deviation over mean. p50, "
+        "p99: "
+        "time of one operation",
         tuple(columns),
         frozenset(numeric),
         rows,
@@ -114,13 +115,13 @@ def numbers(results: Results) -> Table | None:
 
 def comparisons(results: Results) -> Table | None:
     columns = ["Experiment", "Workload", "Operation", "A", "B", "Scale", "Engine", "Origin", "n",
-               "Did", "A over B", "Interval", "Noise", "Effect", "p", "Verdict"]  # fmt: skip
+               "Amounts", "Ratio A to B", "Interval", "Noise", "Detectable", "p", "Verdict"]  # fmt: skip
     rows = []
     for row in results.comparisons:
         everywhere = row["scope"] == "all"
         at = "all" if everywhere else words.scale(int(row["nodes"]), int(row["processes_per_node"]))
         place = 1e9 if everywhere else float(row["nodes"]) * 1e6 + float(row["processes_per_node"])
-        verdict = {"higher": "A is ahead", "lower": "B is ahead"}.get(row["verdict"], "")
+        verdict = {"higher": "A is faster", "lower": "B is faster"}.get(row["verdict"], "")
         cells = [
             Cell(row["experiment"]),
             Cell(results.title(row["experiment"], row["workload"]), kind="title"),
@@ -135,7 +136,7 @@ def comparisons(results: Results) -> Table | None:
             Cell(words.times(row["ratio"]), _sortable(row["ratio"]), "strong" if verdict else ""),
             Cell(words.factors(row["low"], row["high"]), _sortable(row["low"])),
             Cell(_noise(row), _sortable(row["floor_high"])),
-            Cell(f"{row['effect']:+.2f}", _sortable(row["effect"])),
+            Cell(words.times(row["detectable"]), _sortable(row["detectable"])),
             Cell(f"{row['p_corrected']:.2g}", _sortable(row["p_corrected"])),
             Cell(verdict or _undecided(row), verdict, "title"),
         ]
@@ -143,14 +144,14 @@ def comparisons(results: Results) -> Table | None:
     if not rows:
         return None
     table = Table(
-        "Storage against storage. Effect: Cliff's delta; p: of the two-level model (the rank test must "
-        "agree), corrected for all answers of the study; scale all: over all scales that both have. Did: "
-        "what each process did, A : B, where the study aims at a time and so gave them different amounts.",
+        "All comparisons between storage systems. Detectable: found with a chance of 80 %. p: corrected for "
+        "all comparisons. "
+        "Amounts: work of each process, A : B, where it differs",
         tuple(columns),
-        frozenset({"n", "A over B", "Interval", "Noise", "Effect", "p"}),
+        frozenset({"n", "Ratio A to B", "Interval", "Noise", "Detectable", "p"}),
         rows,
     )
-    return _without_constant(table, {"Origin": "measured", "Engine": None, "Did": ""})
+    return _without_constant(table, {"Origin": "measured", "Engine": None, "Amounts": ""})
 
 
 def _amounts(row: Record) -> str:
@@ -165,17 +166,17 @@ def _amounts(row: Record) -> str:
 
 def _undecided(row: Record) -> str:
     if same(row):
-        return f"the same {words.within(row)}"
-    takes = deciding.takes(row)
-    return f"undecided: {row['reason']}{f'; {takes}' if takes else ''}"
+        return f"equal {words.within(row)}"
+    v = Verdict.of(row)
+    return "; ".join(part for part in (v.confidence(), v.action()) if part)
 
 
 def floors(results: Results) -> Table | None:
     sources = {
-        "own": "its own pair and those of its storage",
-        "storage": "the pairs of this storage",
-        "study": "the pairs of the study",
-        "none": "no pair was run",
+        "own": "replicates of this configuration and its storage",
+        "storage": "replicates on this storage",
+        "study": "replicates of the study",
+        "none": "no replicate",
     }
     rows = []
     for row in results.floors:
@@ -193,7 +194,7 @@ def floors(results: Results) -> Table | None:
     if not rows:
         return None
     columns = ("Experiment", "Workload", "Operation", "Storage", "Engine", "Noise", "n", "From")
-    caption = "Noise: 95 % of the ratios of two placements of one configuration lie in this range."
+    caption = "Noise. 95 % of the ratios of two replicates of one configuration are in this range"
     table = Table(caption, columns, frozenset({"Noise", "n"}), rows)
     return _without_constant(table, {"Engine": None})
 
@@ -220,7 +221,7 @@ def agreement(results: Results) -> Table | None:
         return None
     columns = ("Experiment", "Workload", "Operation", "Storage", "Scale", "Engines", "First", "Second",
                "Ratio", "Interval", "Noise", "Within noise")  # fmt: skip
-    caption = "tiercel's own engine against the upstream ones, on the same workload, scale and storage."
+    caption = "Ratios between engines. Same workload, scale and storage; interval 95 %"
     return Table(caption, columns, frozenset({"First", "Second", "Ratio", "Interval", "Noise"}), rows)
 
 
@@ -232,12 +233,12 @@ def failed(results: Results) -> Table | None:
             Cell(words.stack(text(run["storage_label"]) or run["storage"], run["layer"])),
             Cell(text(run["title"]) or run["workload"]),
             Cell(words.scale(int(run["nodes"]), int(run["processes_per_node"]))),
-            Cell(text(run["reason"]) or "no reason recorded"),
+            Cell(text(run["reason"]) or "unknown: no reason recorded"),
         ]
         rows.append(("", cells))
     if not rows:
         return None
-    caption = "Runs without a number. Their folders under raw/ hold what the engine printed."
+    caption = "Failed runs. The folder raw/RUN contains the output of the engine"
     return Table(caption, ("Run", "Storage", "Workload", "Scale", "Reason"), frozenset(), rows)
 
 
@@ -269,10 +270,15 @@ def storages(results: Results, site: Site) -> Table | None:
         "Mounted at",
         "Capacity",
         "Least free",
-        "All nodes",
+        "Shared",
         "Mount options",
     )
-    return Table("Storage systems of this study.", columns, frozenset({"Capacity", "Least free"}), rows)
+    return Table(
+        "Storage systems of this study. Shared: visible on all nodes",
+        columns,
+        frozenset({"Capacity", "Least free"}),
+        rows,
+    )
 
 
 def conditions(results: Results) -> Table | None:
@@ -293,8 +299,10 @@ def conditions(results: Results) -> Table | None:
         rows.append(("", cells))
     if not rows:
         return None
-    columns = ("Condition", "Least", "Median", "Most")
-    return Table("Conditions over all runs.", columns, frozenset(columns[1:]), rows)
+    columns = ("Condition", "Minimum", "Median", "Maximum")
+    return Table(
+        "Load and pressure during the runs. Over all runs of the study", columns, frozenset(columns[1:]), rows
+    )
 
 
 # Small parts.

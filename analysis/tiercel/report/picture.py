@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tiercel.atomic_file import drafted, write_text
 from tiercel.pages.words import clipped
 from tiercel.report import style, svg
-from tiercel.whole import drafted, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
 from tiercel.programs import BROWSERS
 
@@ -52,7 +53,6 @@ def write_pdf(page: Path, program: str) -> Path:
             raise UserError(
                 f"--pdf: {program} printed nothing (code {ended.returncode}){': ' + said[-1] if said else ''}"
             )
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(made, draft)
-        draft.replace(target)
+        with drafted(target) as draft:
+            shutil.copyfile(made, draft)
     return target

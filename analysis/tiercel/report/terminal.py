@@ -1,4 +1,4 @@
-"""The summary that ends an evaluation: a short table, what failed, the first findings, the page."""
+"""Print the summary of an evaluation: results, failures, recommendations, path of the report."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.text import Text
 
 from tiercel.errors import one_line
 from tiercel.report import words
+from tiercel.report.cell_limits import cell_limits
 from tiercel.report.classes import WorkloadClass, classes
 from tiercel.report.data import Number, Results
 from tiercel.report.figures import largest
 from tiercel.report.findings import find
 from tiercel.report.html import SEVERITIES
+from tiercel.report.recommend import recommendations
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
@@ -26,7 +28,7 @@ from tiercel.study.model import Study
 from tiercel.units import format_latency
 
 _WIDTH = 80
-#: Causes of failures that are told here.
+#: Causes of failures to print.
 _REASONS = 3
 
 #: Cautions on numbers; those for users are in the verdict.
@@ -49,7 +51,7 @@ def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None =
 def _print(results: Results, site: Site, console: Console, folder: Path) -> None:
     everything, results = results, results.named()
     if is_simulated(site.site):
-        console.print(Text(f"{site.site}: simulated by its topology, nothing was measured", style="bold"))
+        console.print(Text(f"{site.site}: simulated from its topology, not measured", style="bold"))
     if results.numbers:
         console.print(_table(results))
         marks = [mark for mark in _MARKS if any(mark in _marks(n) for n in results.numbers)]
@@ -57,9 +59,9 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
             console.print(Text("; ".join(f"{mark} {_MARKS[mark]}" for mark in marks), style="dim"))
         console.print()
     _warnings(results, site, console)
-    _verdict(everything, site, console)
+    _verdict(everything, site, console, folder)
     traced = f"{results.traced} traced, " if results.traced else ""
-    runs = f"{words.count(results.ok, 'run')} gave numbers, {traced}{len(results.failed)} failed."
+    runs = f"{words.count(results.ok, 'run')} succeeded, {traced}{len(results.failed)} failed."
     console.print(Text(runs, style="bold red" if results.failed else "bold"))
     page = folder / "report" / "index.html"
     if page.is_file():
@@ -68,7 +70,7 @@ def _print(results: Results, site: Site, console: Console, folder: Path) -> None
 
 
 def _warnings(results: Results, site: Site, console: Console) -> None:
-    """Print why runs failed and the first caution; the verdict says the rest, and nothing twice."""
+    """Print why runs failed, and the first caution."""
     found = find(results)
     failures = [f for f in found if f.severity == "failure"]
     cautions = [f for f in found if (f.severity, f.audience) == _CAUTION]
@@ -79,39 +81,41 @@ def _warnings(results: Results, site: Site, console: Console) -> None:
     if more > 0:
         command = f"tiercel status --site {site.site} --study {results.study.study} --json"
         reasons = "one other reason" if more == 1 else f"{more} other reasons"
-        console.print(f"failed for {reasons} as well: `{command}`")
+        console.print(f"failed for {reasons}: run `{command}`")
 
 
-def _verdict(results: Results, site: Site, console: Console) -> None:
-    """Print the report's first screen in a few lines: the best place of each workload, what to mind."""
-    found = verdict(results, site, classes(results.named()))
+def _verdict(results: Results, site: Site, console: Console, folder: Path) -> None:
+    """Print the first screen of the report: the best storage for each workload and its limits."""
+    named = results.named()
+    ranked = classes(named)
+    found = verdict(results, site, ranked)
     if found is None:
         return
+    limits = cell_limits(named, folder, ranked, recommendations(named, site, folder, ranked)[0])
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
-    table.add_column("where to put which files", overflow="fold", ratio=5)
+    table.add_column("workload", overflow="fold", ratio=5)
     table.add_column("keep on", overflow="fold", ratio=3)
-    table.add_column("faster, but gone after a restart", overflow="fold", ratio=4)
+    table.add_column("faster, but lost at restart", overflow="fold", ratio=5)
     for of, places in found.rows:
         best = of.ranking.advice[of.ranking.reference]
         home = results.name(of.ranking.reference)
+        at_home = limits.get((of.key, of.ranking.reference), ())
         by_stack = dict(zip(found.stacks, places, strict=True))
         fast = [
             f"{results.name(s)} {by_stack[s].factor}"
             + (f" ({by_stack[s].interval})" if by_stack[s].interval else "")
-            + (" ‡" if any(place.held_back for place in places) else "")
+            + "".join(f", {limit}" for limit in limits.get((of.key, s), ()))
             for s in found.stacks if by_stack[s].advice == "fastest"
         ]  # fmt: skip
         open_ones = [s for s in found.stacks if s in results.memory and by_stack[s].advice == "undecided"]
         table.add_row(
             Text(one_line(of.name)),
-            Text(one_line(_home(results, of, home, best))),
+            Text(one_line(", ".join((_home(results, of, home, best), *at_home)))),
             Text(one_line("; ".join(fast) or ("undecided" if open_ones else ""))),
         )
     if len(found.stacks) > 1 and found.rows:  # a study of samples has none
         console.print()
         console.print(table)
-    if found.held_back:
-        console.print("‡ against a storage that earlier runs made slower: see the caution above")
     undecided = f"{found.undecided}." if found.undecided else ""
     for sentence in (found.where, found.gain, found.mind, found.silent, undecided):
         if sentence:
@@ -124,13 +128,13 @@ def _home(results: Results, of: WorkloadClass, home: str, best: str) -> str:
         return home
     lost = of.lost(results.memory)
     if lost and of.ranking.reference in results.memory:
-        return f"not known: {words.listed(lost)} gave no number"
+        return f"unknown: no result on {words.listed(lost)}"
     return f"{home}? (undecided)"
 
 
 _MARKS = {
-    "!": "did not pass a validity check, enters no comparison",
-    "?": "not proven to come from the storage",
+    "!": "failed a validity check, not compared",
+    "?": "possibly from a cache",
     "i": "imported",
     "s": "simulated",
 }

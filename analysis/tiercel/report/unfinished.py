@@ -56,23 +56,23 @@ def unfinished(status: Status, command: str, problems: Sequence[str] = ()) -> Un
     ended = status.done + failed
     planned = ended + status.left
     share = ended / planned if planned else 1.0
-    counts = f"{status.done} of {words.count(planned, 'planned run')} ended well"
+    counts = f"{status.done} of {words.count(planned, 'planned run')} done"
     counts += f", {failed} failed" if failed else ""
     said = [f"This study is not finished: {counts} ({words.percent(share)} of the plan)."]
     if status.left:
         said.append(
-            f"{words.capital(state_of(status, command))}; {words.count(status.left, 'run')} to come, about "
-            f"{format_duration(status.seconds_left)} of measuring."
+            f"State: {state_of(status, command)}. Remaining: {words.count(status.left, 'run')}, about "
+            f"{format_duration(status.seconds_left)}."
         )
     if status.replaced:
-        said.append(f"{sentence(status.replaced)}. Until they are measured again, the earlier numbers stand.")
+        said.append(f"{sentence(status.replaced)}. The page shows the earlier results until then.")
     pairs, waiting = _comparisons(status.parts)
     if pairs:
-        rest = "none of the comparisons between storage systems changes any more"
+        rest = "the comparisons between storage systems are final"
         if waiting:
             rest = (
-                f"{waiting} of {words.count(pairs, 'comparison')} between two storage systems still wait for "
-                "runs: what is said of them below can change"
+                f"{waiting} of {words.count(pairs, 'comparison')} between storage systems can still change, "
+                "because runs are missing"
             )
         said.append(f"{words.capital(rest)}.")
     said += problems[:_SHOWN]
@@ -115,7 +115,9 @@ def _table(parts: Sequence[Part]) -> Table | None:
             part = at.get((*key, label))
             cells.append(Cell(_of(part)) if part else Cell(words.MISSING))
         rows.append(("", cells))
-    return Table("Runs done of those planned.", ("Workload", *labels), frozenset(labels), rows)
+    return Table(
+        "Progress by workload. Runs done of those planned", ("Workload", *labels), frozenset(labels), rows
+    )
 
 
 def _of(part: Part) -> str:

@@ -10,8 +10,8 @@ from tiercel.report.columns import storages
 from tiercel.report.data import Record, Results
 from tiercel.report.room import free_bytes, storage_of
 from tiercel.site.model import Site
-from tiercel.statistics.comparison import NO_PAIR
 from tiercel.statistics.ranking import reverse
+from tiercel.statistics.verdict import Outcome, Rule, Verdict
 from tiercel.units import format_duration, format_size
 
 #: Places that a sentence names.
@@ -47,10 +47,7 @@ def where(results: Results, found: Sequence[WorkloadClass]) -> str:
             return "No place can be named: nothing that keeps files could be compared."
         avoided = _avoided(results, found, lasting)
         if not avoided:
-            return (
-                "No storage here is proven better than another for any of these workloads: put files where "
-                "there is room."
-            )
+            return _nowhere(found)
         return f"No storage here is proven to be the best for any of these workloads. {avoided}"
     parts = [f"on {name(stack)} for {_classes(some, len(found))}" for stack, some in best.items()]
     if len(best) == 1 and len(next(iter(best.values()))) == len(found):
@@ -65,6 +62,19 @@ def where(results: Results, found: Sequence[WorkloadClass]) -> str:
         rest = f" For the other {'one' if len(left) == 1 else len(left)} no place is proven to be the best."
         rest += f" There: {in_sentence(avoided)}" if avoided else ""
     return f"Put your files {'; '.join(parts)}.{rest}"
+
+
+def _nowhere(found: Sequence[WorkloadClass]) -> str:
+    """Say that no place is proven better, with the largest difference that was seen."""
+    rows = [row for c in found for s in c.ranking.standings.values() for row in s.rows]
+    rows = [row for row in rows if row["outcome"] in (Outcome.NO_POWER, Outcome.NOT_DECIDED)]
+    said = "No storage here is proven better than another for any of these workloads"
+    if not rows:
+        return f"{said}: put files where there is room."
+    far = max(rows, key=lambda row: max(row["ratio"], 1 / row["ratio"]))
+    sides = far["stack_a"], far["stack_b"]
+    seen = Verdict.of(far).sentence()
+    return f"{said}. The largest difference seen: {sides[0]} against {sides[1]}, {seen}."
 
 
 def _avoided(results: Results, found: Sequence[WorkloadClass], lasting: Sequence[str]) -> str:
@@ -184,16 +194,15 @@ def _not_gained(found: Sequence[WorkloadClass]) -> str:
         least, most = (words.factor(edge(row["ratio"] for _, row in slower)) for edge in (min, max))
         by = f"{least} times" if least == most else f"{least} to {most} times"
         return f"No place is proven to be the fastest; what the table says to avoid is {by} slower."
-    open_ones = [str(row["reason"]) for _, s in compared for row in s.rows if s.outcome == "undecided"]
-    if open_ones and all(reason.startswith("too few") for reason in open_ones):
+    rows = [row for _, s in compared for row in s.rows if s.outcome == "undecided"]
+    rules = {row["rule"] for row in rows}
+    if rules == {Rule.FEW_REPETITIONS}:
         return "No place is proven faster: there are too few repetitions to tell a difference from chance."
-    if open_ones and all(reason == NO_PAIR for reason in open_ones):
-        return "No place is proven faster: nothing was measured twice over, so the noise is not known."
-    few = any(reason.startswith("too few") for reason in open_ones)
-    return (
-        "No place is proven faster: the differences are no larger than those of one place with itself"
-        f"{', or rest on too few repetitions' if few else ''}."
-    )
+    if rules == {Rule.NO_REPLICATE}:
+        return "No place is proven faster: no replicate was measured, so the noise is not known."
+    blind = sum(row["outcome"] == Outcome.NO_POWER for row in rows)
+    of_all = f"{blind} of {words.count(len(rows), 'comparison')}"
+    return f"No place is proven faster.{f' {of_all} could not have shown a doubling.' if blind else ''}"
 
 
 def _range(rows: Sequence[tuple[WorkloadClass, Record]]) -> str:

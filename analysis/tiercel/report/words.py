@@ -16,7 +16,7 @@ from tiercel.pages.words import (
     percent,
     times,
 )
-from tiercel.statistics.ranking import MARGIN
+from tiercel.statistics.verdict import MARGIN
 from tiercel.units import format_bandwidth, format_rate, format_samples, format_whole
 
 #: What all pages say alike; here, so that the report has one place to ask for words.
@@ -135,7 +135,7 @@ def factors(low: float, high: float) -> str:
 
 def same_as(name: str, row: Mapping[str, Any]) -> str:
     """Return how two systems are called whose ratio surely lies within the margin (statistics.ranking)."""
-    return f"the same as {name} {within(row)}"
+    return f"equal to {name} {within(row)}"
 
 
 def within(row: Mapping[str, Any]) -> str:

@@ -2,8 +2,10 @@
 
 Dimensions: origin, storage, layer, engine, workload (``experiment/name``), nodes, processes_per_node,
 operation, twin, repetition. Configuration values that follow from the workload (transfer_size, pattern,
-api...) are coordinates along it. What no result has (samples a second where nothing is trained) is not in it,
-and neither are traced runs and setup phases; the table has them.
+api...) are coordinates along it; those that only some workloads have are variables along it, so that
+``to_dataframe().dropna()`` keeps the others' rows. A storage can be selected by ``storage`` (ext4-root) or by
+``storage_label`` (ext4 /), the name that reports show. What no result has (samples a second where nothing is
+trained) is not in it, and neither are traced runs and setup phases; the table has them.
 """
 
 from __future__ import annotations
@@ -50,20 +52,24 @@ def to_dataset(observations: pd.DataFrame) -> xr.Dataset:
     plain = {d: "int64" if pd.api.types.is_integer_dtype(table[d]) else object for d in DIMENSIONS}
     indexed = table.astype(plain).set_index(list(DIMENSIONS))
     if indexed.index.has_duplicates:
-        raise UserError("two results of one configuration and repetition: collect the results anew")
+        raise UserError("two results of one configuration and repetition: run `tiercel collect` again")
     dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
     features = table.groupby("workload").first()
     along: dict[str, tuple[str, Any]] = {}
+    partial: dict[str, tuple[str, Any]] = {}
     for name in _COORDINATES:
         feature = features[name].reindex(dataset["workload"].values)
         if name in schema.AMOUNTS:  # where it follows from the storage it is no property of the workload
             feature = feature.where(features["phase_time"].reindex(dataset["workload"].values).isna())
-        values = feature.astype("float64" if pd.api.types.is_integer_dtype(feature) else "string")
+        number = pd.api.types.is_numeric_dtype(feature) and not pd.api.types.is_bool_dtype(feature)
+        values = feature.astype("float64" if number else "string")
         filled = values if values.dtype == "float64" else values.fillna("").astype(object)
-        along[name] = ("workload", filled.to_numpy())
+        if filled.notna().any() or filled.empty:
+            (along if filled.notna().all() else partial)[name] = ("workload", filled.to_numpy())
     labels = table.groupby("storage")["storage_label"].first().reindex(dataset["storage"].values)
     along["storage_label"] = ("storage", labels.astype(object).to_numpy())
     dataset = dataset.assign_coords(along)  # at once: each time all coordinates are aligned anew
+    dataset = dataset.assign(partial).set_xindex("storage_label")
     title = f"Storage evaluation: {studies[0] if studies else 'nothing measured'}"
     return netcdf.describe(dataset, (*schema.IDENTITY, *schema.FEATURES, *numbers), title, table)
 

@@ -33,9 +33,9 @@ def workload_of(run: dict[str, Any]) -> Workload:
 
 
 def measurements_of(raw: RawRun) -> list[Measurement]:
-    """Return what the engine's files in a raw folder say; RunFailed when they are not whole."""
+    """Return what the engine's files in a raw folder say; RunFailed when they cannot be true."""
     engine, task = _read_by(raw)
-    return engine.parse(task, raw.folder)
+    return engine.measurements(task, raw.folder, [step["seconds"] for step in raw.record.get("steps", ())])
 
 
 def within(raw: RawRun) -> list[Within]:

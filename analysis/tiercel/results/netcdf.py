@@ -12,8 +12,8 @@ import xarray as xr
 from xarray.backends import H5NetCDFStore
 
 import tiercel
+from tiercel.atomic_file import drafted
 from tiercel.columns import Column
-from tiercel.whole import drafted
 
 
 def describe(dataset: xr.Dataset, columns: Iterable[Column], title: str, table: pd.DataFrame) -> xr.Dataset:

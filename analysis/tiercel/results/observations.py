@@ -140,7 +140,7 @@ def _rows(raw: RawRun) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         identity = identity_of(raw.run)
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{raw.folder / 'run.json'}: not a whole run ({error!r}): move the folder away"
+            f"{raw.folder / 'run.json'}: not a complete run ({error!r}): move the folder away"
         ) from None
     context = {column.name: raw.context.get(column.name) for column in schema.CONTEXT}
     if wrong := misfit({**identity, **context}, (*schema.IDENTITY, *schema.CONTEXT)):
@@ -197,7 +197,7 @@ def _check_origins(runs: list[dict[str, Any]], folder: Path) -> None:
         other = next(name for origin, name in first.items() if origin != "simulated")
         raise UserError(
             f"{folder}: {first['simulated']} is simulated and {other} is not: move one of them away "
-            "(simulated results have a folder of their own)"
+            "(simulated results need a separate folder)"
         )
 
 

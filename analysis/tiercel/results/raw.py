@@ -96,7 +96,7 @@ class RawStore:
         run, record = read_json(folder / "run.json"), read_json(folder / RECORD)
         if lacking := [key for key in _KEYS if key not in record]:
             raise UserError(
-                f"{folder / RECORD}: not a whole result: no {', '.join(lacking)}; "
+                f"{folder / RECORD}: not a complete result: no {', '.join(lacking)}; "
                 "move the folder away to run it again"
             )
         context = read_json(folder / "context.json") if (folder / "context.json").exists() else {}
@@ -145,6 +145,6 @@ def read_json(path: Path) -> Any:
             raise ValueError("no JSON object")
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(
-            f"{path}: not a whole result: {error}; move the folder away to run it again"
+            f"{path}: not a complete result: {error}; move the folder away to run it again"
         ) from None
     return found

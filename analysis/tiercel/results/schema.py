@@ -67,6 +67,13 @@ CONTEXT = (
     Column("free_bytes", COUNT, "B", "free space of the file system when the run began"),
     Column("memory_bytes", COUNT, "B", "memory of a node that a run may use; the least of its nodes"),
     Column("memory_limit_bytes", COUNT, "B", "limit of the job's or container's control group, if any"),
+    Column("node_memory_bytes", COUNT, "B", "memory of the node, limits aside"),
+    Column("quota_bytes", COUNT, "B", "disk quota of the user (null: none, or not known)"),
+    Column("quota_left_bytes", COUNT, "B", "what is left of it when the run began"),
+    Column(
+        "throttled", NUMBER, "1", "share of the periods in which a CPU quota was used up (null: no quota)"
+    ),
+    Column("stolen_cpu", NUMBER, "1", "share of the cores that the hypervisor gave to others during the run"),
     Column("site_memory_bytes", COUNT, "B", "memory of a node as the site file says"),
     Column("cores", COUNT, "", "cores of a node that a run may use; the least of its nodes"),
     Column("load1_before", NUMBER, "1", "one-minute load average when the run began"),

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tiercel
+from tiercel.atomic_file import drafted
 from tiercel.columns import COUNT, FLAG, NUMBER, ROWS, WORD, WORDS, Column
 from tiercel.errors import UserError, one_line
-from tiercel.whole import drafted
 
 _ARROW = {
     WORD: pa.string(),

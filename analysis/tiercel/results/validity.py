@@ -31,6 +31,14 @@ class Flag:
 COLD = 0.01
 #: Above this share of the cores in other hands a number is of a loaded machine.
 LOADED = 0.25
+#: Above this share of its scheduler periods a control group's CPU quota slows a run, not the storage.
+THROTTLED = 0.05
+#: Above this share of the cores a hypervisor took them away.
+STOLEN = 0.05
+#: Above this share of the time some task waited for a core that no other program used.
+WAITED = 0.5
+#: Below this share of a disk quota file systems write differently: XFS and Lustre stop allocating ahead.
+QUOTA_LEFT = 0.05
 #: Below this share of the memory that the site file says, a run had less than its node: the rest is the
 #: system's (kernel, daemons, a file system's own page pool).
 LESS_MEMORY = 0.75
@@ -80,8 +88,8 @@ def _cold_wanted(row: Row) -> bool:
 
 @check(
     "cache-not-cold", "invalid", "Read from the page cache",
-    "Some of the data was still in memory before the read, so this is not the storage's speed. Use a data "
-    "set larger than memory, let other nodes read (reorder: node), or read with direct: true.",
+    "Part of the data was in memory before the read, so this is not the speed of the storage. Use more "
+    "data than memory, `reorder: node` or `direct: true`.",
 )  # fmt: skip
 def _cache_not_cold(row: Row) -> bool:
     fraction = row["resident_fraction"]
@@ -92,8 +100,8 @@ def _cache_not_cold(row: Row) -> bool:
 
 @check(
     "cache-unknown", "caution", "Not proven cold",
-    "Nobody looked what was in the page cache before this read. Install iokernel beside the engine, or use "
-    "a data set larger than memory.",
+    "The state of the page cache before this read is unknown: the file system does not report it (column "
+    "resident_unknown), or iokernel is not installed. Use more data than memory, or `direct: true`.",
 )  # fmt: skip
 def _cache_unknown(row: Row) -> bool:
     unknown = row["resident_fraction"] is None and row["storage_type"] != OBJECTS
@@ -101,9 +109,9 @@ def _cache_unknown(row: Row) -> bool:
 
 
 @check(
-    "server-cache", "caution", "Perhaps from the server's memory",
-    "This machine keeps nothing of objects, but their server may, and nobody can look into its memory or "
-    "empty it from here. Use a data set larger than the memory of the servers.",
+    "server-cache", "caution", "Possibly from the server's cache",
+    "Object servers may answer from memory, and a client cannot check this. Use more data than the "
+    "servers' memory.",
 )  # fmt: skip
 def _server_cache(row: Row) -> bool:
     return _cold_wanted(row) and row["storage_type"] == OBJECTS
@@ -127,29 +135,26 @@ def behind_share(row: Row, slowest_hit: float | None = None) -> float | None:
 
 
 @check(
-    CACHE_BEHIND, "caution", "Cold on the client, not behind it",
-    "This node's memory was empty of the data, and yet single pages of it came as fast before the read as "
-    "right after they had been read: from the memory of a server, a hypervisor or whatever else lies behind "
-    "the client (or from a medium that is as fast as memory). Let the data rest (rest:), or give the study "
-    "more than that memory holds.",
+    CACHE_BEHIND, "caution", "Possibly from a server-side cache",
+    "The client's page cache was empty, but the data arrived at memory speed. Use more data than the "
+    "server can cache, or set `rest:` so that its cache expires.",
 )  # fmt: skip
 def _cache_behind(row: Row) -> bool:
     return row["behind_share"] is not None and row["behind_share"] >= SOME_BEHIND
 
 
 @check(
-    "memory-storage", "info", "The storage is memory",
-    "tmpfs has no medium behind it: no read of it is ever cold, and its numbers are the memory's. Read it "
-    "as the upper bound of this machine.",
+    "memory-storage", "info", "Storage is memory",
+    "tmpfs is memory: its reads are never cold. Use it as the upper bound of this machine.",
 )  # fmt: skip
 def _memory_storage(row: Row) -> bool:
-    return bool(row["medium"] == "memory")
+    return bool(row["medium"] == "memory" or row["memory_backed"])
 
 
 @check(
     "smaller-than-memory", "caution", "Written to memory",
-    "The data fits in the page cache and was never synced, so this is the speed of memory taking it. Sync "
-    "(fsync: phase) or write more than the nodes' memory.",
+    "The data fits in the page cache and was not synced, so this is the speed of memory. Set `fsync: "
+    "phase`, or write more than the memory of the nodes.",
 )  # fmt: skip
 def _smaller_than_memory(row: Row) -> bool:
     moved, memory, nodes = row["bytes_moved"], row["memory_bytes"], row["nodes"]
@@ -165,8 +170,8 @@ def _smaller_than_memory(row: Row) -> bool:
 
 @check(
     "short-data", "invalid", "Moved less than planned",
-    "The engine moved fewer bytes than the workload says and no time limit explains it. Look at the run's "
-    "stderr in its raw folder.",
+    "The engine moved fewer bytes than the workload requests, without a time limit. Read the stderr file "
+    "in the folder of the run.",
 )  # fmt: skip
 def _short_data(row: Row) -> bool:
     moved, expected = row["bytes_moved"], row["bytes_expected"]
@@ -175,8 +180,8 @@ def _short_data(row: Row) -> bool:
 
 @check(
     "stonewall-early", "caution", "Cut by the time limit",
-    "The stonewall ended the phase before all data was moved; caches and start-up weigh more. Raise "
-    "stonewall, or set wear_out where it is not set.",
+    "The stonewall ended the phase early, so caches and start-up have more weight. Raise `stonewall`, or "
+    "set `wear_out`.",
 )  # fmt: skip
 def _stonewall(row: Row) -> bool:
     return bool(row["stonewall_hit"])
@@ -184,7 +189,7 @@ def _stonewall(row: Row) -> bool:
 
 @check(
     "short-phase", "caution", "Too short",
-    f"The phase took less than {SHORT_S * 1000:.0f} ms, so start-up and clock resolution weigh in. Give it "
+    f"The phase took less than {SHORT_S * 1000:.0f} ms, so start-up and clock resolution matter. Use "
     "more data or items.",
 )  # fmt: skip
 def _short_phase(row: Row) -> bool:
@@ -193,20 +198,18 @@ def _short_phase(row: Row) -> bool:
 
 @check(
     "few-steps", "caution", "Too few steps",
-    "The epoch, or what lies between two checkpoints, has no more steps than its accelerator utilisation "
-    "(AU) is to leave out, so the first step counts too, which waits longest. Give it more data (scale) or "
-    "smaller batches, or leave out fewer (metric.exclude_start_steps).",
+    "Too few steps to exclude the first one from the accelerator utilisation (AU), and the first step "
+    "waits longest. Use more data (`scale`), smaller batches or a smaller `metric.exclude_start_steps`.",
 )  # fmt: skip
 def _few_steps(row: Row) -> bool:
     return bool(row.get("au_short")) and bool(row.get("computation_time"))
 
 
 @check(
-    "inodes-remembered", "caution", "Created beside what was removed",
-    "ext4 without a journal (virtual machines, containers) takes no inode again for one to six minutes after "
-    "it was freed, and looks at each of those when it creates: the files that other runs removed made this "
-    "up to forty times slower than on a disk that nothing was removed from lately. Programs that create and "
-    "remove in turn see the same, others do not. Measure on the file system that your users have.",
+    "inodes-remembered", "caution", "Slowed by earlier deletions",
+    "ext4 without a journal reuses a freed inode only after minutes and searches for free ones meanwhile. "
+    "File creation after deletions can be up to 40 times slower. Measure on the file system that your "
+    "users have.",
 )  # fmt: skip
 def _inodes_remembered(row: Row) -> bool:
     return (
@@ -218,8 +221,7 @@ def _inodes_remembered(row: Row) -> bool:
 
 @check(
     "clock-skew", "caution", "Clocks differ",
-    "The nodes' clocks differ by more than 5 % of the phase, which distorts first start and last end. Check "
-    "the time service of the nodes.",
+    "The clocks of the nodes differ by more than 5 % of the phase. Check their time service.",
 )  # fmt: skip
 def _clock_skew(row: Row) -> bool:
     skew, total = row["clock_skew"], row["total_time"]
@@ -228,30 +230,62 @@ def _clock_skew(row: Row) -> bool:
 
 @check(
     "loaded-machine", "caution", "Machine not idle",
-    f"Other programs used more than {format_share(LOADED)} of the cores during the run. Repeat it on a quiet "
-    "machine "
-    "or in an exclusive allocation.",
+    f"Other programs used more than {format_share(LOADED)} of the cores during the run. Repeat it on an idle "
+    "machine or in an exclusive allocation.",
 )  # fmt: skip
 def _loaded_machine(row: Row) -> bool:
     return row["others_cpu"] is not None and row["others_cpu"] > LOADED
 
 
 @check(
-    "less-memory", "caution", "Less memory than its node has",
-    f"The job or its container may hold less than {format_share(LESS_MEMORY)} of the memory that the site "
-    "file gives a "
-    "node, page cache included, so caches were smaller than a user's would be. Let jobs ask for all "
-    "of it, or correct memory_per_node.",
+    "cpu-throttled", "caution", "CPU quota used up",
+    "The container or job had less processor time than its processes needed, so its CPU quota limited the "
+    "numbers and not the storage. Raise the quota, or use fewer processes.",
+)  # fmt: skip
+def _cpu_throttled(row: Row) -> bool:
+    if row["throttled"] is not None:
+        return bool(row["throttled"] > THROTTLED)
+    # A quota outside the container is not seen: then tasks wait for cores that no other program uses.
+    waited, others, cores = row["psi_cpu_during"], row["others_cpu"], row["cores"]
+    if None in (waited, others, cores, row["processes_per_node"]):
+        return False
+    return bool(waited > WAITED and others <= LOADED and row["processes_per_node"] <= cores)
+
+
+@check(
+    "stolen-time", "caution", "Cores taken by the hypervisor",
+    f"The hypervisor gave more than {format_share(STOLEN)} of this virtual machine's cores to others during "
+    "the run. Repeat it on a dedicated host.",
+)  # fmt: skip
+def _stolen_time(row: Row) -> bool:
+    return row["stolen_cpu"] is not None and row["stolen_cpu"] > STOLEN
+
+
+@check(
+    "near-quota", "caution", "Disk quota nearly used up",
+    f"Less than {format_share(QUOTA_LEFT)} of the user's disk quota was left, and file systems allocate more "
+    "slowly near a quota. Free space, or ask for a larger quota.",
+)  # fmt: skip
+def _near_quota(row: Row) -> bool:
+    quota, left = row["quota_bytes"], row["quota_left_bytes"]
+    return None not in (quota, left) and left < QUOTA_LEFT * quota
+
+
+@check(
+    "less-memory", "caution", "Memory limit below the node's memory",
+    f"The job or container may use less than {format_share(LESS_MEMORY)} of the node's memory, so caches "
+    "were smaller than usual. Request all memory, or correct `memory_per_node` in the site file.",
 )  # fmt: skip
 def _less_memory(row: Row) -> bool:
-    memory, said = row["memory_bytes"], row["site_memory_bytes"]
-    return None not in (memory, said) and memory < LESS_MEMORY * said
+    # What the site file states is what users get; where it states nothing, the node's memory counts.
+    memory, node = row["memory_bytes"], row["site_memory_bytes"] or row["node_memory_bytes"]
+    return None not in (memory, node) and memory < LESS_MEMORY * node
 
 
 @check(
     "fewer-cores", "caution", "More processes than cores",
-    "The processes of a node had fewer cores than they are, and took turns. Use fewer processes, or let jobs "
-    "have all cores of their nodes, unbound (bsub -core_isolation 0, srun --cpu-bind=none).",
+    "The node had fewer cores than processes. Use fewer processes, or give jobs all cores without binding "
+    "(`bsub -core_isolation 0`, `srun --cpu-bind=none`).",
 )  # fmt: skip
 def _fewer_cores(row: Row) -> bool:
     cores, processes = row["cores"], row["processes_per_node"]
@@ -259,8 +293,9 @@ def _fewer_cores(row: Row) -> bool:
 
 
 @check(
-    "same-node", "caution", "Read where it was written",
-    "Some processes read what their own node wrote, so its cache may have served them. Use reorder: node.",
+    "same-node", "caution", "Read on the node that wrote it",
+    "Some processes read data that their own node wrote, so its cache may have served them. Use `reorder: "
+    "node`.",
 )  # fmt: skip
 def _same_node(row: Row) -> bool:
     share = row["cross_node_fraction"]
@@ -270,10 +305,9 @@ def _same_node(row: Row) -> bool:
 
 
 @check(
-    "figures-missing", "invalid", "At most this: figures are missing",
-    "The site file gives no figure of some stages on the way, so what this storage does is unknown: this is "
-    "a bound by the stages that are known (column figures_missing names the others). Give their figures in "
-    "the topology, each with its source.",
+    "figures-missing", "invalid", "Upper bound only: figures are missing",
+    "The topology in the site file has stages without figures, so this is only an upper bound. Add the "
+    "figures of the stages in column figures_missing, each with its source.",
 )  # fmt: skip
 def _figures_missing(row: Row) -> bool:
     return bool(row.get("figures_missing"))
@@ -284,9 +318,8 @@ ONE_CACHE = "cache-on-one-side"
 FLAGS[ONE_CACHE] = Flag(
     ONE_CACHE,
     "Fits in memory here, not elsewhere",
-    "The study aims at a time, so another storage was given more data than its nodes have memory, this one "
-    "less: part of a difference between them may be the cache's. Name a size instead of phase_time, or use "
-    "direct: true.",
+    "`phase_time` gave another storage more data than memory and this one less, so a cache may cause part of "
+    "the difference. Set a size instead of `phase_time`, or use `direct: true`.",
     "caution",
 )
 
@@ -294,10 +327,9 @@ FLAGS[ONE_CACHE] = Flag(
 SESSIONS = "sessions-differ"
 FLAGS[SESSIONS] = Flag(
     SESSIONS,
-    "Another session layout",
-    "The processes of this run shared a session where those of most runs beside it had one each, or the "
-    "other way round, and the kernel shares processors between sessions: part of a difference may be the "
-    "launcher's. Start all of them in the same way, and measure these again.",
+    "Different session layout",
+    "The processes of this run were grouped in sessions differently from those of most other runs, and the "
+    "kernel shares processors between sessions. Start all runs in the same way, and measure these again.",
     "caution",
 )
 
@@ -306,7 +338,7 @@ TOO_FEW = "too-few-repetitions"
 FLAGS[TOO_FEW] = Flag(
     TOO_FEW,
     "Too few repetitions",
-    "Fewer than three good repetitions, so the interval is wide or unknown. Let the study finish, look at "
-    "its failed runs, or raise its repetitions or its budget.",
+    "Fewer than three valid repetitions, so the interval is wide or unknown. Finish the study, check its "
+    "failed runs, or raise its repetitions or budget.",
     "caution",
 )

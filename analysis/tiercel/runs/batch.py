@@ -21,6 +21,7 @@ from tiercel.results.raw import RawStore
 from tiercel.runs.calibrate import amount_of, calibrate
 from tiercel.runs.estimate import seconds_of
 from tiercel.runs.execute import Equipment, Outcome, Stages, executing, recording, to_the_end
+from tiercel.runs.filesystems import recorded_file_systems
 from tiercel.runs.history import History
 from tiercel.runs.job import Allocation, look_at_job
 from tiercel.runs.lock import SiteLock
@@ -54,6 +55,7 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
             done = set(store.ids())  # whoever holds the lock alone adds to them
             wanted = any(run.id not in done and history.wanted(run) for run in batch.runs)
             job = look_at_job(project, batch, walltime) if wanted else Allocation()
+            file_systems = recorded_file_systems(results)
             later = _later_runs(project, batch, done)
             progress = Progress(*_totals(project, done))
             runs = resting_first(batch.runs)
@@ -78,9 +80,11 @@ def run_batch(project: Project, batch: Batch, results: Path, walltime: float | N
                             if not resting.leaves_room(each):
                                 resting.end(partial(settle, [*_not(done, runs[position:]), *later]))
                             progress.start(each)
-                            stages = _carry_out(
-                                project, each, equipment_of(project, each, store, lock.descriptor, job)
+                            equipment = replace(
+                                equipment_of(project, each, store, lock.descriptor, job),
+                                recorded=file_systems.get(each.configuration.stack.name),
                             )
+                            stages = _carry_out(project, each, equipment)
                             done.add(each.id)
                             if resting.began(each, stages):
                                 continue
@@ -136,7 +140,7 @@ def _carry_out(project: Project, run: Run, equipment: Equipment) -> Stages[Outco
 
 def seconds_of_a_run(project: Project) -> float:
     """Return what a run may take so that all that are certain end before the study has used twice its
-    budget, at which even they stop (runs.history). Infinite without a budget."""
+    budget. Infinite without a budget."""
     budget = project.plan.study.budget
     some = sum(certain(project, run) and not run.calibration for run in project.plan.runs)
     return math.inf if budget is None else 2 * budget / max(1, some)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.runs.device import fast_by_itself
-from tiercel.site.machine import cores, memory, memory_limit
+from tiercel.runs.quota import quota_of
+from tiercel.site.machine import cores, memory, memory_limit, throttling, whole_memory
 from tiercel.site.model import Stack
 from tiercel.site.mounts import Mount, mount_of, read_mounts
 
@@ -29,6 +30,10 @@ class Sample:
     """CPU seconds that all cores spent working since boot."""
     children_cpu: float
     """CPU seconds of this process' ended children."""
+    stolen_cpu: float | None
+    """CPU seconds since boot in which a core was ready and its hypervisor ran something else."""
+    throttling: dict[str, tuple[int, int]]
+    """Of each control group with a CPU quota: periods, and those in which the quota was used up."""
     pressure: dict[str, dict[str, float]]
     """cpu, io, memory: share of the last 10 s (avg10) and seconds in all (total) some task waited."""
 
@@ -38,7 +43,9 @@ class Sample:
         return cls(
             monotonic=time.monotonic(),
             load1=os.getloadavg()[0],
-            busy_cpu=_busy_cpu(),
+            busy_cpu=_cpu("user", "nice", "system", "irq", "softirq"),
+            stolen_cpu=_cpu("steal"),
+            throttling=throttling(),
             children_cpu=children.ru_utime + children.ru_stime,
             pressure={kind: p for kind in ("cpu", "io", "memory") if (p := _pressure(kind))},
         )
@@ -53,6 +60,7 @@ def surroundings(stack: Stack) -> dict[str, Any]:
         "machine": platform.machine(),
         "memory_bytes": memory(),
         "memory_limit_bytes": memory_limit(),
+        "node_memory_bytes": whole_memory(),
         "cores": cores(),
         "autogroup": _flag("/proc/sys/kernel/sched_autogroup_enabled"),
     }
@@ -67,8 +75,11 @@ def _of_storage(stack: Stack) -> dict[str, Any]:
     existing = next(p for p in (folder, *folder.parents) if p.exists())
     mount = mount_of(existing, read_mounts())
     space = os.statvfs(existing)
+    quota, left = quota_of(existing)
     return {
         "mount_options": mount.options if mount else "",
+        "quota_bytes": quota,
+        "quota_left_bytes": left,
         "journal": journal(mount),
         "fast_medium": fast_by_itself(mount),
         "free_bytes": space.f_bavail * space.f_frsize,
@@ -97,6 +108,17 @@ def between(before: Sample, after: Sample) -> dict[str, Any]:
         others = (after.busy_cpu - before.busy_cpu) - (after.children_cpu - before.children_cpu)
         # Whole ticks of 10 ms on one side, exact times on the other: never below zero.
         result["others_cpu"] = max(0.0, others / seconds / os.sysconf("SC_NPROCESSORS_ONLN"))
+    if before.stolen_cpu is not None and after.stolen_cpu is not None:
+        cores = os.sysconf("SC_NPROCESSORS_ONLN")
+        result["stolen_cpu"] = max(0.0, after.stolen_cpu - before.stolen_cpu) / seconds / cores
+    periods = [
+        (
+            (throttled - before.throttling.get(group, (0, 0))[1]),
+            count - before.throttling.get(group, (0, 0))[0],
+        )
+        for group, (count, throttled) in after.throttling.items()
+    ]
+    result["throttled"] = max((part / count for part, count in periods if count > 0), default=None)
     for kind, pressure in after.pressure.items():
         if kind in before.pressure:
             result[f"psi_{kind}_before"] = before.pressure[kind]["avg10"] / 100
@@ -105,13 +127,17 @@ def between(before: Sample, after: Sample) -> dict[str, Any]:
     return result
 
 
-def _busy_cpu() -> float | None:
+def _cpu(*kinds: str) -> float | None:
+    """Return the CPU seconds of these kinds that all cores have spent since boot."""
     try:
         first = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     except OSError:
         return None
-    user, nice, system, _idle, _iowait, irq, softirq, *_ = (int(n) for n in first[1:])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    spent = dict(zip(names, map(int, first[1:]), strict=False))
+    if not spent.keys() >= set(kinds):
+        return None
+    return sum(spent[kind] for kind in kinds) / os.sysconf("SC_CLK_TCK")
 
 
 def _pressure(kind: str) -> dict[str, float] | None:

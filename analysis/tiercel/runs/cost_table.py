@@ -40,8 +40,8 @@ def print_cost(project: Project, results: Path, as_json: bool = False) -> None:
         table.add_column(heading, justify="left" if heading == "rests on" else "right")
     for row in rows:
         assumed = row.runs - row.judged
-        parts = [f"{row.judged} runs judged by their likes"] * bool(row.judged)
-        parts += [f"{assumed} assumed"] * bool(assumed)
+        parts = [f"{row.judged} runs: similar runs"] * bool(row.judged)
+        parts += [f"{assumed}: assumptions"] * bool(assumed)
         table.add_row(
             str(row.nodes), str(row.jobs), str(row.runs), _range(row.least_seconds, row.seconds),
             f"{row.core_hours:,.1f}", ", ".join(parts) or "done",
@@ -52,13 +52,15 @@ def print_cost(project: Project, results: Path, as_json: bool = False) -> None:
     console.print(
         f"{_range(sum(row.least_seconds for row in rows), seconds)} and "
         f"{'at most ' * assumed}{total:,.1f} core-hours ({plan.site.cores} cores a node) for "
-        "what is certain to run, without waiting in queues; further repetitions follow "
-        f"{'what is undecided' if plan.study.decide is not None else 'the spread'}."
+        "the planned runs, without queue time. Extra repetitions depend on "
+        f"{'undecided comparisons' if plan.study.decide is not None else 'the noise'}."
     )
     if assumed:
-        console.print(f"Assumed where nothing was measured: {assumptions()}.", markup=False)
+        console.print(f"Assumptions for runs without measurements: {assumptions()}.", markup=False)
     if limit is not None:
-        state = "used up: no further run begins" if over_budget(project, history) else "then it stops cleanly"
+        state = (
+            "used up: no more runs start" if over_budget(project, history) else "the study stops at the limit"
+        )
         console.print(f"limits.core_hours: {used:,.1f} of {limit:,.1f} used; {state}.")
 
 

@@ -25,9 +25,10 @@ from tiercel.results.raw import RECORD, RawStore, clean, write_json
 from tiercel.runs.context import Sample, between, surroundings
 from tiercel.runs.datasets import dataset_of
 from tiercel.runs.places import Nodes, scratch_of
-from tiercel.runs.scratch import space_problem
+from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.runs.tracing import tracing_environment
 from tiercel.s3.endpoint import Location
+from tiercel.site.filesystem import FileSystem
 from tiercel.site.model import Site
 from tiercel.study.plan import Amount, Run
 
@@ -66,6 +67,8 @@ class Equipment:
     """The layers that the plan's stacks name."""
     nodes_answer: Callable[[], bool] = lambda: True
     """Asked when a run failed: a node that died is no result, and the run is to go again."""
+    recorded: FileSystem | None = None
+    """What the run's storage was when the evaluation began."""
     around: Mapping[str, Any] = field(default_factory=dict)
     """What is known of the job's nodes (runs.job): it wins over what this process sees of its own."""
 
@@ -183,9 +186,11 @@ def _measuring(
     problem = None if nodes else space_problem(stack, _footprint(run))
     if problem:
         raise RunFailed(problem)
-    with scratch_of(stack, run.id, nodes, _footprint_of_node(run)) as scratch:
+    with scratch_of(stack, run.id, nodes, _footprint_of_node(run), equipment.recorded) as scratch:
         around = {**_said(equipment), **_aimed_at(run), **({} if nodes else surroundings(stack))}
         around |= equipment.around
+        if isinstance(scratch, Scratch) and scratch.file_system is not None:
+            around["file_system"] = scratch.file_system.row()
         before = Sample.take()
         try:
             place = scratch.data
@@ -209,7 +214,7 @@ def _measuring(
             here = {} if _on_service(equipment) else between(before, Sample.take())
             write_json(folder / "context.json", {**around, **here})
             clean(folder)
-    return equipment.engine.parse(task, folder)
+    return equipment.engine.measurements(task, folder, [step["seconds"] for step in steps])
 
 
 def _aimed_at(run: Run) -> dict[str, Any]:

@@ -96,9 +96,9 @@ class History:
     def wanted(self, run: Run) -> bool:
         """Return whether a planned run is still to be done.
 
-        Within the minimum it is, unless the configuration keeps failing or the study has used twice
-        its budget. Beyond it, while some measured operation's interval is too wide and budget is left. What a
-        further look asks for is wanted until that look's own minutes are used.
+        Within the minimum it is, unless the configuration keeps failing: a budget does not cut what
+        comparisons need. Beyond it, while some measured operation's interval is too wide and budget is left.
+        What a follow-up asks for is wanted until its own minutes are used.
         """
         configuration = run.configuration
         bounds = self._study.repetitions_of(configuration.experiment)
@@ -112,10 +112,6 @@ class History:
             return True
         if run.look:
             return self._left_of_look.get(run.look, math.inf) > 0
-        if run.repetition == 0:
-            return True
-        if budget is not None and self.engine_time >= 2 * budget:
-            return False
         if run.repetition < bounds.minimum:
             return True
         if run.twin == "b" or (budget is not None and self.engine_time >= budget):

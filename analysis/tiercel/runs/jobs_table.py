@@ -35,7 +35,7 @@ def print_jobs(project: Project, root: Path, results: Path) -> None:
     scheduler = scheduler_of(site)
     if scheduler is None:
         raise UserError(
-            f"site {site.site}: has no scheduler: its runs go on this machine, and no job is submitted"
+            f"site {site.site}: has no scheduler: its runs start on this machine, and no job is submitted"
         )
     check_profile(site.site, root)
     profile = read_yaml(root / profile_of(site.site, root) / "config.yaml")

@@ -16,7 +16,7 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.launchers.answers import say
 from tiercel.runs.context import surroundings
 from tiercel.runs.objects import check_storage
-from tiercel.runs.scratch import Scratch, leftovers, remove_run_folder, space_problem
+from tiercel.runs.scratch import Scratch, check_scratch, leftovers, remove_run_folder, space_problem
 from tiercel.site.model import Stack, Storage
 
 
@@ -29,9 +29,10 @@ def answer(action: str, stack: Stack, run_id: str, footprint: int) -> dict[str, 
     host = platform.node()
     try:
         if action == "remove":
+            now = check_scratch(stack).row()
             with suppress(FileNotFoundError):
-                Scratch(stack, run_id).__exit__()
-            return {"host": host}
+                remove_run_folder(Scratch(stack, run_id).data.parent)
+            return {"host": host, "file_system": now}
         check_storage(stack)
         problem = space_problem(stack, footprint)
         if problem:
@@ -40,7 +41,9 @@ def answer(action: str, stack: Stack, run_id: str, footprint: int) -> dict[str, 
             tidy(stack)
         found = {"host": host, "around": surroundings(stack)}
         if action == "make":
-            found["data"] = str(Scratch(stack, run_id).__enter__().data)
+            scratch = Scratch(stack, run_id).__enter__()
+            assert scratch.file_system is not None
+            found |= {"data": str(scratch.data), "file_system": scratch.file_system.row()}
     except (UserError, RunFailed) as error:
         return {"host": host, "error": str(error)}
     return found

@@ -49,12 +49,12 @@ def remove_run_prefix(place: Location) -> int:
     The marker goes last, so that what is interrupted stays ours.
     """
     if not place.prefix.rpartition("/")[2].startswith(RUN_PREFIX):
-        raise UserError(f"{place}: is not a run's prefix, so it is left alone")
+        raise UserError(f"{place}: is not the prefix of a run and is not removed")
     client = Client(place.endpoint, place.bucket)
     marker = (place / MARKER).prefix
     keys = [found.key for found in client.list(f"{place.prefix}/")]
     if keys and marker not in keys:
-        raise UserError(f"{place}: carries no {MARKER} marker, so it is left alone; remove it")
+        raise UserError(f"{place}: has no {MARKER} marker and is not removed: remove it yourself")
     data = (place / "data").prefix + "/"
     for key in keys:
         if key.startswith(data):
@@ -98,7 +98,7 @@ def check_objects(stack: Stack) -> None:
         client.put(key, [_PROBE])
         try:
             if client.read(key) != _PROBE:
-                raise UserError(f"storage {stack.name}: {place}: gives back other bytes than were written")
+                raise UserError(f"storage {stack.name}: {place}: returns other bytes than were written")
             if [found.size for found in client.list(key)] != [len(_PROBE)]:
                 raise UserError(f"storage {stack.name}: {place}: does not list what was written")
         finally:

@@ -18,6 +18,7 @@ from tiercel.launchers import Launcher
 from tiercel.launchers.answers import answers_in
 from tiercel.runs.objects import ObjectScratch
 from tiercel.runs.scratch import Scratch
+from tiercel.site.filesystem import FileSystem
 from tiercel.site.model import Stack
 
 #: For one process on each node to start Python and answer; thousands of nodes read it from one file system.
@@ -85,6 +86,7 @@ class NodeScratch:
     def __init__(self, stack: Stack, run_id: str, nodes: Nodes, footprint: int) -> None:
         self._stack, self._run_id, self._nodes, self._footprint = stack, run_id, nodes, footprint
         self.data = Path()
+        self._made: dict[str, FileSystem] = {}
 
     def __enter__(self) -> NodeScratch:
         answers = self._nodes.ask("make", self._stack, self._run_id, self._footprint)
@@ -96,19 +98,28 @@ class NodeScratch:
                 "scratch must be the same path on every node"
             )
         self.data = Path(folders[0])
+        self._made = {answer["host"]: FileSystem(**answer["file_system"]) for answer in answers}
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._nodes.ask("remove", self._stack, self._run_id)
+        for answer in self._nodes.ask("remove", self._stack, self._run_id):
+            made = self._made.get(answer["host"])
+            moved = made.moved_to(FileSystem(**answer["file_system"])) if made else ""
+            if moved:
+                raise RunFailed(
+                    f"node {answer['host']}: the file system changed during the run: "
+                    f"storage {self._stack.name}: {moved}"
+                )
 
 
 def scratch_of(
-    stack: Stack, run_id: str, nodes: Nodes | None, footprint: int
+    stack: Stack, run_id: str, nodes: Nodes | None, footprint: int, recorded: FileSystem | None = None
 ) -> Scratch | NodeScratch | ObjectScratch:
     """Return the run's folder: on `nodes` where the storage is another one on each, else here.
 
-    `footprint` is what the run writes on one node, in bytes.
+    `footprint` is what the run writes on one node, in bytes; `recorded`, what a shared storage was when the
+    evaluation began.
     """
     if stack.storage.objects:
         return ObjectScratch(stack, run_id)
-    return Scratch(stack, run_id) if nodes is None else NodeScratch(stack, run_id, nodes, footprint)
+    return Scratch(stack, run_id, recorded) if nodes is None else NodeScratch(stack, run_id, nodes, footprint)

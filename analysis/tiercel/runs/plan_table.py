@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import TextIO
@@ -14,8 +15,13 @@ from rich.text import Text
 from tiercel.errors import one_line
 from tiercel.runs.planning import Project, certain
 from tiercel.site.facts import standing_of
+from tiercel.statistics.decide import smallest_detectable
+from tiercel.statistics.verdict import MINIMUM
 from tiercel.study.plan import Configuration
-from tiercel.units import format_duration
+from tiercel.units import format_duration, format_share
+
+#: The variation between repetitions for which the plan says what it can detect.
+NOISE = 0.1
 
 
 def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> None:
@@ -59,15 +65,36 @@ def print_plan(project: Project, root: Path, stream: TextIO | None = None) -> No
         console.print(said, markup=False)
     calibrations = sum(run.calibration for run in plan.runs)
     if calibrations:
-        console.print(f"{calibrations} of the runs find out how much the others do (phase_time).")
+        console.print(
+            f"{calibrations} calibration runs choose the amount of data for the others (phase_time)."
+        )
     certain_runs, all_runs = sum(least.values()), sum(most.values())
-    spread = f", {all_runs} at most (repetitions follow the spread)" if all_runs > certain_runs else ""
+    spread = f", at most {all_runs} (noisy results get more repetitions)" if all_runs > certain_runs else ""
     console.print(f"{certain_runs} runs{spread}.")
+    console.print(_detectable(project))
     if plan.study.decide is not None:
         time = format_duration(plan.study.decide)
-        console.print(
-            f"Then at most {time} of further repetitions, where they decide what is undecided (decide)."
-        )
+        console.print(f"Then at most {time} of extra repetitions for undecided comparisons (decide).")
+
+
+def _detectable(project: Project) -> str:
+    """Say the smallest difference between two stacks that the plan can detect."""
+    study = project.plan.study
+    workloads: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for c in project.plan.configurations:
+        workloads.setdefault((c.experiment, c.name), set()).add((c.nodes, c.processes_per_node))
+    family = max(len(workloads), 1)
+    found = [
+        smallest_detectable(NOISE, study.repetitions_of(name).minimum, len(scales), family)
+        for (name, _), scales in workloads.items()
+    ]
+    blind = sum(math.isinf(ratio) for ratio in found)
+    if blind == len(found):
+        return f"Detects no difference: fewer than {MINIMUM} repetitions decide nothing."
+    rest = f"; nothing in {blind} of {family} workloads (fewer than {MINIMUM} repetitions)" if blind else ""
+    worst = max(ratio for ratio in found if math.isfinite(ratio))
+    noise = f"{format_share(NOISE)} noise between repetitions"
+    return f"Smallest difference that this study detects: {worst:.2f}x at {noise}{rest}."
 
 
 def _folded(

@@ -84,7 +84,7 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
         if installation:
             adapters[name], found[name] = adapter, installation
         elif name in study.engines:
-            raise UserError(f"engine {name}: not installed: neither beside Python nor on PATH")
+            raise UserError(f"engine {name}: not installed: neither next to Python nor on PATH")
     if any(study.traced(name) for name in study.experiments) and preload_library() is None:
         notes.append("no traces: DFTracer is not installed for this machine and Python")
         study = _untraced(study)

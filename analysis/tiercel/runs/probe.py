@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.runs.batch import OutOfTime, run_batch
+from tiercel.runs.filesystems import record_file_systems
 from tiercel.runs.job import RESERVE_S
 from tiercel.runs.planning import Project, certain, check_site
 from tiercel.study.assumptions import GOOD, assumed_seconds
@@ -30,6 +31,7 @@ def probe(project: Project, results: Path, seconds: float = PROBING_S) -> None:
             f"site {site.site}: cannot be probed from here: its runs go to nodes of its scheduler"
         )
     check_site(project)
+    record_file_systems(project.plan, results)
     shortest: dict[tuple[str, str], Run] = {}
     for run in project.plan.runs:
         c = run.configuration

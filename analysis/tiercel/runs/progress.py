@@ -101,10 +101,10 @@ def result_of(outcome: Outcome) -> str:
     if outcome.status == "failed":
         return f"FAILED: {outcome.reason}"
     if outcome.amount is not None:
-        return f"{outcome.amount.amount:,} blocks or items for each process ({outcome.amount.bound})"
+        return f"chose {outcome.amount.amount:,} blocks or items per process ({outcome.amount.bound})"
     measured = [m for m in outcome.measurements if m.role == "measured"]
     if not measured:
-        return "no number"
+        return "no result"
     first = measured[0]
     if first.bandwidth is not None:
         return format_bandwidth(first.bandwidth)

@@ -46,13 +46,13 @@ def replaced(left: Sequence[Run], store: RawStore, names: Collection[str]) -> tu
 
 
 def sentence(found: Sequence[Replaced]) -> str:
-    """Return ``12 of them were measured before: engine_version was 1 and is 2``; empty for none."""
+    """Return ``12 of these runs replace earlier ones ...: engine_version was 1 and is 2``; empty for none."""
     if not found:
         return ""
     reasons = "; ".join(each.reason for each in found[:_SHOWN])
     more = f"; and {len(found) - _SHOWN} other reasons" if len(found) > _SHOWN else ""
     runs = sum(each.runs for each in found)
-    return f"{runs} of these were measured before, with something else: {reasons}{more}"
+    return f"{runs} of these runs replace earlier ones, because the setup changed: {reasons}{more}"
 
 
 def _reason(run: Run, store: RawStore, names: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _reason(run: Run, store: RawStore, names: Sequence[str]) -> str:
         f"{name} was {_plain(old)} and is {_plain(new)}"
         for name, old, new in _differences(row, _now(run, row))
     ]
-    return ", ".join(said) or "what tells one run from another was defined otherwise"
+    return ", ".join(said) or "the definition of a run changed"
 
 
 def _now(run: Run, before: Mapping[str, Any]) -> dict[str, Any]:

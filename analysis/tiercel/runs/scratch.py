@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError
+from tiercel.runs.quota import quota_of
+from tiercel.site.filesystem import FileSystem, file_system_of
 from tiercel.site.machine import free_memory
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
@@ -25,37 +27,81 @@ MARKER = ".tiercel-run"
 
 
 class Scratch:
-    """A run's own folder, as a context manager; `data` is the empty folder for the engine."""
+    """A run's own folder, as a context manager; `data` is the empty folder for the engine.
 
-    def __init__(self, stack: Stack, run_id: str) -> None:
-        self._root = stack.storage.scratch_path()
-        self._folder = self._root / f"{RUN_PREFIX}{run_id}"
+    It lies on the file system that the site names, until the end: RunFailed where that is unmounted, replaced
+    or mounted read-only meanwhile. `recorded`: what it was when the evaluation began.
+    """
+
+    def __init__(self, stack: Stack, run_id: str, recorded: FileSystem | None = None) -> None:
+        self._stack, self._recorded = stack, recorded
+        self._folder = stack.storage.scratch_path() / f"{RUN_PREFIX}{run_id}"
         self.data = self._folder / "data"
+        self.file_system: FileSystem | None = None
 
     def __enter__(self) -> Scratch:
         try:
+            self.file_system = check_scratch(self._stack, self._recorded)
+        except UserError as error:
+            raise RunFailed(str(error)) from None
+        try:
             if self._folder.exists():  # an attempt that was killed left it
                 remove_run_folder(self._folder)
-            self._folder.mkdir(parents=True)
+            _make(self._folder, self.file_system)
             (self._folder / MARKER).touch()
             self.data.mkdir()
         except OSError as error:
             raise RunFailed(f"{self._folder}: {error.strerror}") from None
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        remove_run_folder(self._folder)
+    def __exit__(self, kind: type[BaseException] | None = None, *exc: object) -> None:
+        assert self.file_system is not None
+        try:
+            moved = self.file_system.moved_to(check_scratch(self._stack, self._recorded))
+            problem = f"storage {self._stack.name}: {moved}" if moved else ""
+        except UserError as error:
+            problem = str(error)
+        try:
+            if self._folder.exists():
+                remove_run_folder(self._folder)
+        except UserError:
+            if not problem:
+                raise
+        if problem and (kind is None or issubclass(kind, RunFailed)):
+            raise RunFailed(f"the file system changed during the run: {problem}")
+
+
+def _make(folder: Path, file_system: FileSystem) -> None:
+    """Make a folder and those above it that are missing, on this file system and on no other.
+
+    Each is made in the one above it, which stays open: a mount that vanishes in between does not make it a
+    folder of the parent file system. OSError as making them; RunFailed where what exists is elsewhere.
+    """
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    above = os.open(missing[-1].parent if missing else folder, flags)
+    try:
+        if os.fstat(above).st_dev != file_system.device:
+            raise RunFailed(f"{folder}: is no longer on {file_system.point}")
+        for each in reversed(missing):
+            os.mkdir(each.name, dir_fd=above)
+            outer, above = above, os.open(each.name, flags | os.O_NOFOLLOW, dir_fd=above)
+            os.close(outer)
+    finally:
+        os.close(above)
 
 
 def remove_run_folder(folder: Path) -> None:
     """Remove a run's folder; UserError for one without our marker."""
     if not folder.name.startswith(RUN_PREFIX) or folder.is_symlink():
-        raise UserError(f"{folder}: is not a run's folder, so it is left alone")
+        raise UserError(f"{folder}: is not the folder of a run and is not removed")
     if not (folder / MARKER).exists():
         try:  # killed between mkdir and the marker: then it is empty
             folder.rmdir()
         except OSError:
-            raise UserError(f"{folder}: carries no {MARKER} marker, so it is left alone; remove it") from None
+            raise UserError(
+                f"{folder}: has no {MARKER} marker and is not removed: remove it yourself"
+            ) from None
         return
     for _ in range(_TRIES):
         try:
@@ -87,10 +133,11 @@ def leftovers(stack: Stack) -> list[Path]:
     return sorted(p for p in root.glob(f"{RUN_PREFIX}*") if p.is_dir() and not p.is_symlink())
 
 
-def check_scratch(stack: Stack) -> None:
-    """Raise UserError unless the scratch folder lies on the mount that the site names and is writable.
+def check_scratch(stack: Stack, recorded: FileSystem | None = None) -> FileSystem:
+    """Return the file system of the scratch folder; UserError unless it is the one that the site names.
 
-    Without this check a mount that is absent today means measuring the root disk under its name.
+    Without this check an absent mount means measuring the root disk under its name. It must be writable.
+    If one was `recorded` when the evaluation began, it must be that one.
     """
     storage, root = stack.storage, stack.storage.scratch_path()
     where = f"storage {stack.name}: scratch {root}"
@@ -106,6 +153,16 @@ def check_scratch(stack: Stack) -> None:
         raise UserError(f"{where}: {storage.mount} is mounted read-only")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"{where}: no permission to write in {existing}")
+    try:
+        found_now = file_system_of(existing, mount)
+    except OSError as error:
+        raise UserError(f"{where}: {existing}: {error.strerror}") from None
+    if recorded is not None and (differs := found_now.differs_from(recorded)):
+        raise UserError(
+            f"storage {stack.name}: {wanted} is not the file system that it was when the evaluation began: "
+            f"{differs}. Mount that one again, or start another evaluation."
+        )
+    return found_now
 
 
 def space_problem(stack: Stack, footprint: int) -> str | None:
@@ -118,6 +175,12 @@ def space_problem(stack: Stack, footprint: int) -> str | None:
     free = space.f_bavail * space.f_frsize
     capacity = space.f_blocks * space.f_frsize
     used = capacity - space.f_bfree * space.f_frsize
+    _quota, left = quota_of(existing)
+    if left is not None and footprint > left:
+        return (
+            f"storage {stack.name}: {format_size(left)} of your disk quota is left and a run needs "
+            f"{format_size(footprint)}"
+        )
     if footprint > free:
         return f"storage {stack.name} has {format_size(free)} free and a run needs {format_size(footprint)}"
     if used + footprint > storage.fill_limit * capacity:

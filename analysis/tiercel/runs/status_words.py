@@ -21,13 +21,13 @@ _PAUSE_S, _SHARE = 1.0, 0.1
 
 #: A study's state, wherever it is told: here and in the report. `{}` is the command that goes on.
 _STATES = {
-    "not begun": "nothing has been measured with it as it is now: `{}` begins",
-    "measuring": "it is being measured",
-    "waiting": "its jobs wait for the scheduler",
-    "stopped": "nobody measures now: `{}` goes on",
-    "done": "all planned runs have ended",
+    "not begun": "not started: run `{}`",
+    "measuring": "running",
+    "waiting": "its jobs wait in the queue of the scheduler",
+    "stopped": "stopped: run `{}` to resume",
+    "done": "finished",
 }
-_NEARLY = "all runs that were certain have ended; further repetitions, or the report, are being made"
+_NEARLY = "all planned runs are done; extra repetitions or the report are in progress"
 
 
 def state_of(status: Status, command: str) -> str:
@@ -43,7 +43,7 @@ def words_of(status: Status, site: str, study: str) -> list[str]:
     counts = [f"{count(status.done, 'run')} done"]
     counts += [f"{failed} failed"] if failed else []
     if status.left:
-        counts.append(f"{status.left} to come (about {format_duration(status.seconds_left)} of measuring)")
+        counts.append(f"{status.left} remaining (about {format_duration(status.seconds_left)})")
     counts += [f"{len(status.damaged)} damaged"] if status.damaged else []
     state = state_of(status, f"tiercel evaluate --site {site} --study {study}")
     lines = [f"site {site}, study {study}: {state}", ", ".join(counts)]
@@ -54,10 +54,10 @@ def words_of(status: Status, site: str, study: str) -> list[str]:
         lines.append(f"now: {each.words}, for {format_duration(each.seconds)}")
     for failure in status.failures[:_SHOWN]:
         times = "once" if len(failure.runs) == 1 else f"{len(failure.runs)} times"
-        lines.append(f"failed, {times}: {plain(failure.reason)} (first: {failure.runs[0]})")
+        lines.append(f"failed {times}: {plain(failure.reason)} (first run: {failure.runs[0]})")
     lines += map(plain, status.damaged[:_SHOWN])
     more = len(status.failures) - _SHOWN
-    return [*lines, f"and {more} other reasons (--json has all)"] if more > 0 else lines
+    return [*lines, f"and {more} other reasons (use --json for all)"] if more > 0 else lines
 
 
 def follow(look: Callable[[], Status], site: str, study: str) -> None:

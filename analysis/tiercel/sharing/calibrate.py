@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import Field
 
+from tiercel.atomic_file import read_text
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.quantities import Size
 from tiercel.sharing.scenario import LinkModel, Operation, ServerModel
 from tiercel.sharing.simulator import run_simulator
-from tiercel.whole import read_text
 
 
 class Measurement(Document):

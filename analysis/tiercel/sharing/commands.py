@@ -18,9 +18,7 @@ from tiercel.sharing import commands_experiment, commands_policy, commands_simul
 if TYPE_CHECKING:
     from rich.console import Console
 
-app = typer.Typer(
-    help="Share storage fairly among jobs: server, clients, measurements.", no_args_is_help=True
-)
+app = typer.Typer(help="Share storage fairly among jobs.", no_args_is_help=True)
 commands_policy.register(app)
 commands_simulate.register(app)
 commands_experiment.register(app)
@@ -31,7 +29,6 @@ def register(to: typer.Typer) -> None:
     to.add_typer(app, name="share", rich_help_panel=panels.IMPROVE)
 
 
-Data = Annotated[Path, typer.Option("--data", help="Data folder, on the storage that is shared.")]
 Socket = Annotated[Path, typer.Option("--socket", help="The server's Unix socket.")]
 Policy = Annotated[str, typer.Option("--policy", "-p", help="fifo, size-fair, user-then-size-fair, ...")]
 Scheduler = Annotated[str, typer.Option("--scheduler", help="stride, token, gift, tbf, fifo, ...")]
@@ -44,9 +41,9 @@ User = Annotated[int | None, typer.Option("--user", min=0, help="Account the job
 Group = Annotated[int | None, typer.Option("--group", min=0, help="Account the job to this group id.")]
 Rate = Annotated[
     str | None,
-    typer.Option("--rate", help="What the storage gives in a second, as 400MiB: no more is served."),
+    typer.Option("--rate", help="Bandwidth limit of the storage per second: 400MiB."),
 ]
-Prefix = Annotated[str, typer.Option("--prefix", help="Path below which the command sees the files.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Path under which the command sees the files.")]
 
 
 def _check(policy: str, scheduler: str) -> list[str]:
@@ -58,80 +55,31 @@ def _check(policy: str, scheduler: str) -> list[str]:
     return ["--policy", policy, "--scheduler", scheduler]
 
 
-@app.command()
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="`tiercel share serve -- --help` lists the options.",
+)
 def serve(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="Data folder, on the storage that is shared.")
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help="fifo, size-fair, ... (default: user-fair).")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="token, gift, tbf, ... (default: stride).")
-    ] = None,
-    socket: Annotated[
-        Path | None,
-        typer.Option("--socket", help="Unix socket (default: in the runtime folder; the server says it)."),
-    ] = None,
-    listen: Annotated[str | None, typer.Option(help="Also serve over TCP on HOST:PORT.")] = None,
-    cleartext: Annotated[
-        bool, typer.Option("--cleartext", help="Serve beyond this machine without encryption.")
-    ] = False,
-    mount: Annotated[Path | None, typer.Option(help="Also mount the files here by FUSE.")] = None,
-    exchange: Annotated[
-        str | None, typer.Option(help="Receive other servers' job tables on HOST:PORT.")
-    ] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Another server's --exchange (repeat).")] = None,
-    lambda_: Annotated[int | None, typer.Option("--lambda", help="Milliseconds between tables.")] = None,
-    key: Annotated[Path | None, typer.Option(help="File with the key that the servers share.")] = None,
-    parallel: Annotated[int | None, typer.Option(min=1, help="Requests served at a time.")] = None,
-    rate: Rate = None,
-    slurm: Annotated[
-        str | None, typer.Option(help="Command that says a Slurm job's nodes; {job} is its number.")
-    ] = None,
-    jobs: Annotated[
-        str | None, typer.Option(help="Who may make jobs: administrator (default) or users.")
-    ] = None,
-    stripe: Annotated[
-        str | None, typer.Option(help="Size of a stripe of new files, over the client's servers, as 4MiB.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="File with more of the server's options, which `share reload` reads anew."),
-    ] = None,
-    log: Annotated[
-        str | None, typer.Option(help="Who joined, who was refused, what changed: JSON lines (- is stderr).")
-    ] = None,
-    metrics: Annotated[str | None, typer.Option(help="Answer Prometheus on HOST:PORT.")] = None,
+    options: Annotated[
+        list[str], typer.Argument(help="Options of fairshare-server, as --data DIR --policy size-fair.")
+    ],
 ) -> None:
-    """Run a server until it is interrupted."""
+    """Run a server until it is interrupted. Takes fairshare-server's options, or --config FILE (TOML)."""
     from tiercel.layers.fairshare.programs import required_programs
 
-    argv = [str(required_programs().server)]
-    if data is None and config is None:
-        raise UserError("--data DIR is missing (or --config FILE, which may name it)")
-    _check(policy or "user-fair", scheduler or "stride")
-    for name, value in (("config", config), ("data", data), ("policy", policy), ("scheduler", scheduler),
-                        ("log", log), ("metrics", metrics), ("socket", socket), ("listen", listen),
-                        ("mount", mount), ("parallel", parallel),
-                        ("exchange", exchange), ("lambda", lambda_), ("key", key),
-                        ("stripe", size_of("--stripe", stripe)), ("slurm", slurm), ("jobs", jobs),
-                        ("rate", size_of("--rate", rate))):  # fmt: skip
-        if value is not None:
-            argv += [f"--{name}", str(value)]
-    for address in peer or []:
-        argv += ["--peer", address]
-    argv += ["--cleartext"] if cleartext else []
-    os.execv(argv[0], argv)
+    server = str(required_programs().server)
+    os.execv(server, [server, *options])
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
-        str | None, typer.Option("--socket", help="A server that runs: its path, or tcp:HOST:PORT.")
+        str | None, typer.Option("--socket", help="Socket path or tcp:HOST:PORT of a running server.")
     ] = None,
-    data: Annotated[Path | None, typer.Option("--data", help="Data folder of an own server.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Start a private server for this data folder.")
+    ] = None,
     policy: Policy = "user-fair",
     scheduler: Scheduler = "stride",
     job: JobName = None,
@@ -146,15 +94,20 @@ def run(
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say how the files are mounted.")] = False,
 ) -> None:
-    """Run a command that sees a server's files below --prefix, as one job. Exits as the command does."""
+    """Run a command as a job of a server. Its files are under --prefix. Returns its exit code.
+
+    Example: tiercel share run --socket /run/fairshare.sock -- ./simulation
+    """
     from tiercel.layers.fairshare.protocol import Job, tcp_address
     from tiercel.programs import as_started
     from tiercel.sharing.run import Request, run_program
 
     if socket and rate:
-        raise UserError("--rate is of a server of its own: give it to the one behind --socket when it starts")
+        raise UserError("--rate applies to a private server only: pass it to `share serve` instead")
     if socket and data:
-        raise UserError("--socket names a server that runs, --data one of its own: give one of them")
+        raise UserError(
+            "--socket and --data exclude each other: --socket uses a running server, --data starts one"
+        )
     arguments = _check(policy, scheduler)
     if rate:
         arguments += ["--rate", str(size_of("--rate", rate))]
@@ -179,7 +132,7 @@ def run(
 
 @app.command()
 def status(socket: Socket, as_json: Json = False) -> None:
-    """Show a server's jobs, what they are entitled to and what they have moved."""
+    """Show the jobs of a server with their entitled and actual shares."""
     from rich.console import Console
     from rich.table import Table
 
@@ -205,7 +158,7 @@ def status(socket: Socket, as_json: Json = False) -> None:
 
 @app.command()
 def reload(socket: Socket) -> None:
-    """Let a server read its options anew: policy, scheduler, rate, who makes jobs. Its clients stay."""
+    """Make a server read its options again. Clients stay connected."""
     from tiercel.layers.fairshare.protocol import Connection
 
     with Connection(socket) as connection:
@@ -214,16 +167,14 @@ def reload(socket: Socket) -> None:
 
 @app.command()
 def drop(
-    job: Annotated[str, typer.Argument(help="Name of the job, as `share status` shows it.")],
+    job: Annotated[str, typer.Argument(help="Name of the job, from `share status`.")],
     socket: Socket,
-    user: Annotated[
-        int | None, typer.Option("--user", min=0, help="Only this user's job of that name.")
-    ] = None,
+    user: Annotated[int | None, typer.Option("--user", min=0, help="Only the job of this user id.")] = None,
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0, max=1e6, help="For so long it is not let in again.")
+        float, typer.Option("--minutes", min=0, max=1e6, help="Minutes until the job may connect again.")
     ] = 10.0,
 ) -> None:
-    """End a job's connections, and keep it out for a while: its programs get EACCES."""
+    """Disconnect a job and block it for a while. Its programs get EACCES."""
     from tiercel.layers.fairshare.protocol import Connection
 
     with Connection(socket) as connection:
@@ -242,10 +193,10 @@ def doctor(
         list[Path] | None,
         typer.Option("--socket", help="A server's socket (default: all in the runtime folders)."),
     ] = None,
-    data: Annotated[Path | None, typer.Option("--data", help="Data folder to look at.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="Data folder to check.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what keeps a server or its clients from working on this machine. Exits with 1 if something does."""
+    """Check whether servers and clients can work on this machine. The exit code is 1 if not."""
     from dataclasses import asdict
 
     from rich.console import Console
@@ -272,7 +223,7 @@ def ticket(
         str | None, typer.Option("--for", help="UID:GID who may present it (default: you).")
     ] = None,
 ) -> None:  # fmt: skip
-    """Print a ticket for a job (FAIRSHARE_TICKET): a scheduler's prolog calls this. It is a secret."""
+    """Print the secret ticket of a job (FAIRSHARE_TICKET), for the prolog of a scheduler."""
     from tiercel.layers.fairshare.protocol import Connection, Job
 
     with Connection(socket) as connection:
@@ -290,7 +241,7 @@ def _holder(text: str | None) -> tuple[int, int] | None:
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Short rounds, some two minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use short rounds (about two minutes).")] = False,
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder under test (default: in memory).")
     ] = None,
@@ -298,16 +249,18 @@ def bench(
     parallel: Annotated[int, typer.Option(min=1, help="Requests served at a time.")] = 1,
     servers: Annotated[
         list[int] | None,
-        typer.Option(min=1, max=64, help="Also measure so many servers, for `share calibrate` (repeat)."),
+        typer.Option(
+            min=1, max=64, help="Also measure this number of servers, for `share calibrate` (repeat)."
+        ),
     ] = None,
     rate: Rate = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what the layer costs, and shares against what the policy entitles to."""
+    """Measure the overhead of the layer, and compare the shares with the policy."""
     from tiercel.sharing.bench import bench as measure
 
     if rate and not servers:
-        raise UserError("--rate is for the servers that --servers asks for")
+        raise UserError("--rate needs --servers: it limits the servers of that option")
     document = measure(
         rounds or (2 if quick else 5), 1.5 if quick else 5.0, data, parallel, servers or (),
         size_of("--rate", rate) or 0,

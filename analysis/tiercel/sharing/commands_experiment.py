@@ -25,28 +25,28 @@ def register(app: typer.Typer) -> None:
 
 def experiment(
     command: Annotated[
-        list[str], typer.Argument(help="The command, after --; {folder} in it is its folder on the storage.")
+        list[str], typer.Argument(help="Command, after --. {folder} stands for its folder on the storage.")
     ],
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", "-p", help="May be repeated. [default: fifo, job-fair, size-fair]"),
+        typer.Option("--policy", "-p", help="Policy to test (repeat). [default: fifo, job-fair, size-fair]"),
     ] = None,
-    size: Annotated[int, typer.Option("--size", min=1, help="Nodes that the command counts as.")] = 4,
+    size: Annotated[int, typer.Option("--size", min=1, help="Node count of the command.")] = 4,
     processes: Annotated[int, typer.Option(min=1, help="Processes of the background job.")] = 2,
     prepare: Annotated[
-        str | None, typer.Option(help="Command that makes its input, before each run; {folder} as above.")
+        str | None, typer.Option(help="Command that prepares the input before each run.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder on the storage under test (default: temporary).")
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate", help="What the storage gives in a second, as 400MiB.")
+        str | None, typer.Option("--rate", help="Bandwidth limit of the storage per second: 400MiB.")
     ] = None,
-    repetitions: Annotated[int, typer.Option(min=1, help="Of each policy, by turns.")] = 3,
-    longest: Annotated[str, typer.Option(help="The command must end within it.")] = "5min",
+    repetitions: Annotated[int, typer.Option(min=1, help="Repetitions of each policy, interleaved.")] = 3,
+    longest: Annotated[str, typer.Option(help="Time limit of the command.")] = "5min",
     as_json: Json = False,
 ) -> None:
-    """Measure what a background job costs a command, under each policy (ThemisIO paper, section 5.5)."""
+    """Measure how a background job slows a command under each policy (ThemisIO paper, section 5.5)."""
     from tiercel.documents import parse
     from tiercel.layers.fairshare.policies import check_policy
     from tiercel.programs import own_program
@@ -62,8 +62,8 @@ def experiment(
     before = split_words("--prepare", prepare)
     if not any("{folder}" in word for word in (*command, *before)):
         raise UserError(
-            "share experiment: no word of the command is or has {folder}, the folder whose files are shared: "
-            "put it where the command is told its files"
+            "share experiment: no argument of the command contains {folder}, the shared folder: "
+            "use {folder} as the path of its files"
         )
     for first in (command[0], *before[:1]):
         if "{folder}" not in first:
@@ -105,11 +105,13 @@ def _show(found: dict[str, Any]) -> None:
         )  # fmt: skip
     Console().print(table)
     if not any(row["operations"] for row in found["policies"]):
-        print("It did nothing below {folder}: give its files that path, or this says nothing of them.")
+        print("Note: the command did no I/O under {folder}. Use {folder} as the path of its files.")
     elif not any(row["bytes"] for row in found["policies"]):
-        print("It read and wrote nothing below {folder}: shares are of bytes, so they say nothing of it.")
-    print("Medians. allowed: what its share lets it lose, without the processor time that the background job")
-    print("takes. --rate says what a storage gives that is slower than the processors.")
+        print("Note: the command moved no bytes under {folder}. Shares count bytes only.")
+    print(
+        "Medians. allowed: the slowdown that its share permits, without the CPU time of the background job."
+    )
+    print("Use --rate to emulate a storage that is slower than the processors.")
 
 
 def _percent(value: float | None) -> str:

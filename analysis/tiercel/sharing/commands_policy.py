@@ -34,15 +34,15 @@ def register(app: typer.Typer) -> None:
 
 
 def policy(
-    name: Annotated[str, typer.Argument(metavar="POLICY", help="A policy, as user-then-size-fair.")],
+    name: Annotated[str, typer.Argument(metavar="POLICY", help="Policy, for example user-then-size-fair.")],
     file: File = None,
     job: Jobs = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw the tree of parts: .png, .svg, .pdf.")
+        Path | None, typer.Option("--figure", help="Draw the tree of shares: .png, .svg or .pdf.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a policy promises each job: tree of parts, matrices, segments of a token's draw.
+    """Show the share of each job under a policy.
 
     Without jobs: the paper's of 4 and 1 nodes.
     """
@@ -57,14 +57,16 @@ def policy(
     tops = promised_parts(document, scenario)
     if figure:
         if not tops:
-            raise UserError(f"--figure: {document['policy']} promises nobody anything, so there is no tree")
+            raise UserError(
+                f"--figure: {document['policy']} guarantees no shares, so there is no tree to draw"
+            )
         _draw(tops, document["policy"], figure)
     if as_json:
         print_json(document)
         return
     console = Console()
     if not tops:
-        console.print("fifo: nobody is promised anything; who has more requests waiting gets more.")
+        console.print("fifo guarantees no shares: a job with more waiting requests gets more bandwidth.")
         return
     console.print(_tree(document["policy"], tops))
     console.print(_jobs(document["jobs"]))

@@ -24,31 +24,36 @@ if TYPE_CHECKING:
 
 Servers = Annotated[int, typer.Option("--servers", min=1, help="Number of servers.")]
 Policies = Annotated[
-    list[str], typer.Option("--policy", "-p", help="A policy, as user-then-size-fair (may be repeated).")
+    list[str], typer.Option("--policy", "-p", help="Policy, for example user-then-size-fair (repeat).")
 ]
 Schedulers = Annotated[
     list[str],
     typer.Option(
         "--scheduler",
-        help="stride, token, gift, gift-published, tbf, tbf-published or fifo (may be repeated).",
+        help="stride, token, gift, gift-published, tbf, tbf-published or fifo (repeat).",
     ),
 ]
 File = Annotated[Path | None, typer.Option("--jobs", help="YAML file with jobs, server and link.")]
 Jobs = Annotated[
     list[str] | None,
-    typer.Option("--job", help="A job, as name=a,user=ana,nodes=4,start=3s (may be repeated)."),
+    typer.Option("--job", help="Job, for example name=a,user=ana,nodes=4,start=3s (repeat)."),
 ]
 Time = Annotated[str | None, typer.Option(help="Simulated time: 10s (3s with more than 16 servers).")]
 Interval = Annotated[
-    str | None, typer.Option(help="Throughput is counted in intervals of this length: 1s, or a tenth of all.")
+    str | None,
+    typer.Option(
+        help="Length of the intervals that throughput is counted in: 1s, or a tenth of the duration."
+    ),
 ]
 Lambda = Annotated[
-    str | None, typer.Option("--lambda", help="Time between exchanges of job tables, as 500ms; none without.")
+    str | None,
+    typer.Option("--lambda", help="Time between exchanges of job tables: 500ms. Default: no exchange."),
 ]
 PerRequest = Annotated[
-    bool, typer.Option("--per-request", help="Charge every request the same, as the published ThemisIO.")
+    bool,
+    typer.Option("--per-request", help="Charge every request the same cost, as in the published ThemisIO."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Where the random numbers start.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Draw throughput over time: .png, .svg, .pdf.")]
 
 
@@ -72,7 +77,7 @@ def simulate(
     figure: Figure = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate sharing policies and schedulers, by default on the paper's jobs of 4 and 1 nodes."""
+    """Simulate sharing policies and schedulers. Default: the paper's jobs of 4 and 1 nodes."""
     from rich.console import Console
 
     from tiercel.sharing.simulate import simulate_document
@@ -107,12 +112,12 @@ def simulate(
 def calibrate(
     measurements: Annotated[
         Path | None,
-        typer.Argument(help="YAML or JSON with throughputs measured on few servers; the paper's without."),
+        typer.Argument(help="YAML or JSON file with measured throughputs. Default: those of the paper."),
     ] = None,
-    predict: Annotated[list[int], typer.Option(min=1, help="Servers to predict (may be repeated).")] = [128],  # noqa: B006
+    predict: Annotated[list[int], typer.Option(min=1, help="Number of servers to predict (repeat).")] = [128],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Fit the simulator to throughputs measured on few servers, and predict many."""
+    """Fit the simulator to measurements on few servers, and predict many servers."""
     from rich.console import Console
     from rich.table import Table
 

@@ -171,4 +171,4 @@ def _data(data: Path) -> Iterator[Check]:
         os.getxattr(data, "user.fairshare.absent")
     except OSError as error:
         if error.errno == errno.EOPNOTSUPP:
-            yield Check(WARN, what, "its file system has no user attributes: no xattrs")
+            yield Check(WARN, what, "its file system has no user attributes: no extended attributes")

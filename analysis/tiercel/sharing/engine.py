@@ -93,7 +93,7 @@ class Sharing(Engine):
         except FileNotFoundError:
             raise RunFailed(f"{RESULT} is missing: the jobs wrote no result") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunFailed(f"{RESULT} is not a whole result: {error}") from None
+            raise RunFailed(f"{RESULT} is not a complete result: {error}") from None
         rows.append(
             Measurement(
                 operation="all-jobs",

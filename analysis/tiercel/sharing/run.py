@@ -70,7 +70,7 @@ def run_program(request: Request) -> int:
 
 
 def _mounted(request: Request) -> bool:
-    """Whether the server that runs has its mount at the prefix; UserError where it does not answer."""
+    """Whether the running server has its mount at the prefix; UserError where it does not answer."""
     if request.socket is None:
         return False
     if isinstance(request.socket, Path):
@@ -78,7 +78,7 @@ def _mounted(request: Request) -> bool:
             return bool(connection.status().get("mount") == request.prefix)
     if request.job:
         raise UserError(
-            f"--socket {request.socket}: over TCP a ticket says what the job is, no option of this command"
+            f"--socket {request.socket}: over TCP the ticket describes the job: remove the options for it"
         )
     if not (ticket := os.environ.get("FAIRSHARE_TICKET")):
         raise UserError(

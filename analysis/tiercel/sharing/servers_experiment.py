@@ -82,7 +82,7 @@ def global_shares(workload: SharingServersWorkload) -> dict[str, float]:
     found = simulate_document(scenario, servers=workload.servers, policy=workload.policy, duration=0.01)
     shares = {job["name"]: job["entitled"] for job in found["phases"][-1]["jobs"]}
     if any(share is None for share in shares.values()):
-        raise UserError(f"policy {workload.policy}: promises nobody a share, so there is no time to fairness")
+        raise UserError(f"policy {workload.policy}: guarantees no shares, so there is no time to fairness")
     return shares
 
 

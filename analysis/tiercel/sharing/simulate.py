@@ -28,7 +28,6 @@ def simulate(
     interval: float | None = None,
     lambda_: float | None = None,
     per_request: bool = False,
-    tuning: dict[str, float] | None = None,
     seed: int = 1,
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Simulate one policy under one scheduler.
@@ -36,7 +35,7 @@ def simulate(
     Without a `scenario`: the paper's pair of jobs of 4 and 1 nodes a server. `duration`, `interval` and
     `lambda_` in seconds; `lambda_` None: servers do not exchange their job tables. `per_request`
     charges every request the same, as the published ThemisIO does, instead of bytes and a charge for
-    each operation. `tuning`: the simulator's own ``credit``, ``anticipation_s``, ``epoch_s``, ``rate``, ...
+    each operation.
 
     Returns throughput in bytes/s by ``time`` (s) and ``job`` with origin, policy and scheduler (one row
     each), and a document with what is true of the whole: ``throughput``, ``jobs``, ``phases`` (entitled and
@@ -44,7 +43,7 @@ def simulate(
     """
     document = simulate_document(
         scenario, servers=servers, policy=policy, scheduler=scheduler, duration=duration, interval=interval,
-        lambda_=lambda_, per_request=per_request, tuning=tuning, seed=seed,
+        lambda_=lambda_, per_request=per_request, seed=seed,
     )  # fmt: skip
     frame = series_frame(document)
     del document["series"]
@@ -76,7 +75,6 @@ def simulate_document(
     interval: float | None = None,
     lambda_: float | None = None,
     per_request: bool = False,
-    tuning: dict[str, float] | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
     """As :func:`simulate`, as the one document that the simulator wrote, with its ``series``."""
@@ -94,7 +92,6 @@ def simulate_document(
             "policy": policy,
             "scheduler": scheduler,
             "lambda_s": lambda_,
-            "tuning": tuning or {},
             **({"cost": "request"} if per_request else {}),
             **to_simulator(scenario or four_to_one(servers), servers),
         },

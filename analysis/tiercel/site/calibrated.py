@@ -6,11 +6,11 @@ of its kind with a figure: what somebody wrote down wins.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import yaml
 
+from tiercel.atomic_file import write_text
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.project import provided
@@ -48,11 +48,9 @@ def write_calibration(found: Calibration, root: Path) -> Path:
             for key in [key for key in stage if key.endswith("bandwidth")]:
                 stage[key] = f"{stage[key]:.0f}B/s"
     text = _HEAD.format(site=found.site) + yaml.safe_dump(content, sort_keys=False, width=110)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        write_text(path, text)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
     return path

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 import threading
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tiercel.errors import one_line
 from tiercel.privacy import private
 from tiercel.site.model import Storage
 from tiercel.site.mounts import Mount, mount_of, read_mounts
@@ -39,9 +42,10 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
 
     One storage per file system, however often it is mounted; one in memory (they are all the
     same memory). Names are made from type and mount point, so that they stay the same
-    when another file system is mounted.
+    when another file system is mounted (`storage_names`).
     """
     table = read_mounts() if mounts is None else mounts
+    names = storage_names(table)
     found = Discovery()
     excluded, held = set(exclude), os.environ.get(_HELD)
     devices: dict[int, str] = {}
@@ -50,7 +54,7 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
         if point in excluded:
             found.skipped[point] = "excluded by the site file"
             continue
-        if held is not None and storage_name(mount) not in held.split(","):
+        if held is not None and names[mount.point] not in held.split(","):
             found.skipped[point] = "mounted since the evaluation began"
             continue
         reason, storage, device = _consider(mount, table)
@@ -62,7 +66,7 @@ def discover(exclude: Iterable[str] = (), mounts: list[Mount] | None = None) -> 
             found.skipped[point] = "memory, as the tmpfs already chosen"
         else:
             devices[device] = point
-            found.storages[storage_name(mount)] = storage
+            found.storages[names[mount.point]] = storage
     return found
 
 
@@ -86,12 +90,43 @@ def holding(names: Iterable[str]) -> Iterator[None]:
             del os.environ[_HELD]
 
 
-def storage_name(mount: Mount) -> str:
-    """Return a stable name such as ``ext4-root`` or ``tmpfs-dev-shm``."""
-    # A home that is mounted for its user alone is called home: names are seen by everybody.
-    point = private().text(str(mount.point))
-    slug = re.sub(r"[^a-z0-9]+", "-", point.lower()).strip("-") or "root"
-    return f"{mount.type}-{slug}"[:60].strip("-")
+def storage_names(mounts: Iterable[Mount]) -> dict[Path, str]:
+    """Return the name of each storage by its mount point, such as ``ext4-root`` or ``tmpfs-dev-shm``.
+
+    Of several mount points that give one name, the first in the mount table has it; the others get four
+    digits of a hash of their mount point behind it. A later mount renames none.
+    """
+    names: dict[Path, str] = {}
+    for mount in mounts:
+        if not mount.medium or mount.system:
+            continue
+        # A home that is mounted for its user alone is called home: names are seen by everybody.
+        point = private().text(str(mount.point))
+        name = f"{_plain(mount.type)}-{_plain(point) or 'root'}"[:60].strip("-")
+        if name in names.values():
+            digits = hashlib.sha256(os.fsencode(mount.point)).hexdigest()[:4]
+            name = f"{name[:55].strip('-')}-{digits}"
+        names[mount.point] = name
+    return names
+
+
+def _plain(text: str) -> str:
+    """Return `text` in lower-case ASCII letters, digits and dashes, for a name.
+
+    Accents are dropped. A letter of another alphabet is spelt by the last word of its Unicode name: ``Ω``
+    (GREEK CAPITAL LETTER OMEGA) is ``omega``, ``タ`` (KATAKANA LETTER TA) is ``ta``.
+    """
+    spelt = "".join(_spelt(letter) for letter in unicodedata.normalize("NFKC", text).lower())
+    return re.sub(r"[^a-z0-9]+", "-", spelt).strip("-")
+
+
+def _spelt(letter: str) -> str:
+    base = unicodedata.normalize("NFKD", letter)[:1]
+    if base.isascii() or unicodedata.category(letter)[0] not in "LN":
+        return base if base.isascii() else "-"
+    if unicodedata.category(letter) == "Lm":  # a mark that changes the letter before it
+        return ""
+    return re.split(r"[ -]", unicodedata.name(letter, "").lower())[-1]
 
 
 def _in_order_of_interest(mounts: list[Mount]) -> list[Mount]:
@@ -114,10 +149,15 @@ def _consider(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, in
     """Return (why not, storage or None, device number)."""
     if mount.read_only:
         return "mounted read-only", None, 0
+    if not _is_text(mount.point):
+        return "its path is not UTF-8, so no file of a site or a study can name it", None, 0
     answer: dict[str, tuple[str, Storage | None, int]] = {}
 
     def look() -> None:
-        answer["it"] = _look(mount, table)
+        try:
+            answer["it"] = _look(mount, table)
+        except Exception as error:  # one odd mount must not hide the others
+            answer["it"] = (f"cannot be examined: {type(error).__name__}: {one_line(str(error))}", None, 0)
 
     # A thread, not a signal: a call on a dead server cannot be interrupted, only left behind.
     thread = threading.Thread(target=look, daemon=True)
@@ -147,14 +187,22 @@ def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
             mount=str(mount.point),
             scratch=str(folder / f"tiercel-{os.getuid()}").replace("$", "$$"),
             medium=mount.medium or "disk",
-            label=private().text(f"{mount.type} {mount.point}"),
-            source=mount.source,
-            options=mount.options,
+            label=one_line(private().text(f"{mount.type} {mount.point}")),
+            source=one_line(mount.source),
+            options=one_line(mount.options),
             capacity=capacity,
             shared=mount.medium == "network",
         ),
         status.st_dev,
     )
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _writable_folder(mount: Mount, table: list[Mount]) -> Path | None:

@@ -6,7 +6,6 @@ It holds no names of hosts, users or accounts, so that it can be committed with 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
+from tiercel.atomic_file import write_text
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.privacy import private
@@ -140,11 +140,9 @@ def write_facts(measured: Measured, root: Path) -> Path:
     path = facts_path(measured.site, root)
     content = measured.model_dump(exclude_defaults=True)
     text = _HEAD.format(site=measured.site) + yaml.safe_dump(content, sort_keys=False, width=110)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)  # a site of tiercel's own, in somebody's project
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        write_text(path, text)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
     return path

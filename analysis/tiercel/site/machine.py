@@ -33,9 +33,13 @@ def cores() -> int:
 
 def memory() -> int:
     """Return bytes of memory: the node's, or this process' limit where that is less."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = memory_limit()
-    return total if limit is None else min(total, limit)
+    return whole_memory() if limit is None else min(whole_memory(), limit)
+
+
+def whole_memory() -> int:
+    """Return the bytes of memory of the node."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def memory_limit(process: Path = Path("/proc/self")) -> int | None:
@@ -64,24 +68,40 @@ def free_memory(process: Path = Path("/proc/self"), proc: Path = Path("/proc")) 
     return min((each for each in left if each is not None), default=None)
 
 
-def _groups(process: Path) -> list[tuple[Path, str]]:
-    """Return the folders of the groups that may limit the process' memory, with the types of their mounts."""
+def throttling(process: Path = Path("/proc/self")) -> dict[str, tuple[int, int]]:
+    """Return (periods, throttled periods) of each control group whose CPU quota limits this process.
+
+    Empty without a quota. Groups outside a container are not seen.
+    """
+    found = {}
+    for group, _kind in _groups(process, "cpu"):
+        try:
+            rows = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+            if int(rows["nr_periods"]):
+                found[str(group)] = int(rows["nr_periods"]), int(rows["nr_throttled"])
+        except (OSError, ValueError, KeyError):  # without the controller there are no periods
+            continue
+    return found
+
+
+def _groups(process: Path, controller: str = "memory") -> list[tuple[Path, str]]:
+    """Return the folders of the groups that may limit the process, with the types of their mounts."""
     try:
-        groups = (process / "cgroup").read_text(errors="surrogateescape")
-        mounts = parse_mountinfo((process / "mountinfo").read_text(errors="surrogateescape"))
+        groups = os.fsdecode((process / "cgroup").read_bytes())
+        mounts = parse_mountinfo(os.fsdecode((process / "mountinfo").read_bytes()))
     except OSError:  # a kernel without control groups
         return []
-    return list(_folders(groups, mounts))
+    return list(_folders(groups, mounts, controller))
 
 
-def _folders(groups: str, mounts: list[Mount]) -> Iterator[tuple[Path, str]]:
-    for line in groups.splitlines():
+def _folders(groups: str, mounts: list[Mount], controller: str) -> Iterator[tuple[Path, str]]:
+    for line in filter(None, groups.split("\n")):
         _number, controllers, group = line.split(":", 2)
         kind = "cgroup" if controllers else "cgroup2"
-        if controllers and "memory" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
         for mount in mounts:
-            if mount.type == kind and (kind == "cgroup2" or "memory" in mount.options.split(",")):
+            if mount.type == kind and (kind == "cgroup2" or controller in mount.options.split(",")):
                 for folder in _upwards(group, mount.root):
                     yield mount.point / folder, kind
 

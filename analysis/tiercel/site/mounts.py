@@ -5,10 +5,13 @@ Source: /proc/self/mountinfo, format in proc(5).
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+
+from tiercel.pagecache import upper_in_memory
 
 Medium = Literal["disk", "memory", "network"]
 
@@ -33,14 +36,16 @@ class Mount:
     source: str
     options: str
     root: str
+    in_memory: bool = False
+    """An overlay whose upper layer is memory: what is written there is never on a disk."""
 
     @property
     def medium(self) -> Medium | None:
         """What holds the data, or None for a file system that is no place for data (proc, cgroup...)."""
+        if self.type in _MEMORY or self.in_memory:
+            return "memory"
         if self.type in _DISK:
             return "disk"
-        if self.type in _MEMORY:
-            return "memory"
         return "network" if self.type in _NETWORK else None
 
     @property
@@ -55,7 +60,7 @@ class Mount:
 def parse_mountinfo(text: str) -> list[Mount]:
     """Return the visible mounts in `text`: of several on one mount point only the last (the topmost)."""
     visible: dict[str, Mount] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):  # other characters that end a line may be part of a name
         left, separator, right = line.partition(" - ")
         before, after = left.split(" "), right.split(" ")
         if not separator or len(before) < 6 or len(after) < 2:
@@ -78,7 +83,11 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 def read_mounts() -> list[Mount]:
     """Return the visible mounts of this process."""
-    return parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    text = os.fsdecode(Path("/proc/self/mountinfo").read_bytes())
+    return [
+        replace(m, in_memory=bool(upper_in_memory(m.options))) if m.type == "overlay" else m
+        for m in parse_mountinfo(text)
+    ]
 
 
 def mount_of(path: Path, mounts: list[Mount]) -> Mount | None:

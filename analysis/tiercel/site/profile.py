@@ -34,7 +34,7 @@ def check_profile(site: str, root: Path) -> None:
             pattern = provided(root, "site-configs/local/config.yaml")
             raise UserError(
                 f"{own_folder}/config.yaml: is not there: a Snakemake profile, as `tiercel site new` writes "
-                f"it beside site.yaml; without a scheduler: "
+                f"it next to site.yaml; without a scheduler: "
                 f"`cp {pattern} {own_folder}/ && ln -sfn {own_folder} {site}`"
             )
         raise UserError(
@@ -62,7 +62,7 @@ def check_profile(site: str, root: Path) -> None:
         if own.parent.parent != root:  # the profile calls its scripts from the project's folder
             raise UserError(f"site {site}: its scripts must lie in a project: `tiercel init --site {site}`")
         script = _file(command[0], path.parent, root)
-        if script.resolve().parent != own.resolve():
+        if script.parent.resolve() != own.resolve():
             raise UserError(
                 f"{path}: cluster-generic-{key}-cmd: must be the site's own, site-configs/{site}/{key}"
             )
@@ -76,8 +76,8 @@ def _check_executor(profile: Path, executor: object, scheduler: object) -> None:
     here = executor in (None, "local")
     if name and here:
         raise UserError(
-            f"{profile}: executor: is missing: runs would go on this machine, not in jobs of {name}, which "
-            f"site.yaml names: write `executor: {'slurm' if name == 'slurm' else 'cluster-generic'}`"
+            f"{profile}: executor: is missing: runs would start on this machine instead of in {name} jobs: "
+            f"write `executor: {'slurm' if name == 'slurm' else 'cluster-generic'}`"
         )
     if not name and not here:
         raise UserError(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
+from tiercel.atomic_file import write_text
 from tiercel.documents import Document, parse, read_yaml
 from tiercel.errors import UserError
 from tiercel.project import results_folder
@@ -46,12 +46,10 @@ def write_supposition(site: str, changes: Sequence[str], root: Path) -> str:
     """Keep what is supposed and return the name of its site; UserError where it cannot be written."""
     name = supposed_name(site, changes)
     path = results_folder(root, name) / FILE
-    aside = path.with_name(f".{FILE}.{os.getpid()}")
     content = {"site": real_name(site), "set": list(changes)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        aside.replace(path)
+        write_text(path, yaml.safe_dump(content, sort_keys=False))
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from None
     return name

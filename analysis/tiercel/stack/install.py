@@ -37,7 +37,7 @@ def install(
         raise UserError(
             f"stack of {environment.site}: spack install ended with {status} after {len(progress.done)} of "
             f"{total} packages: {progress.errors[0] if progress.errors else 'no reason given'} "
-            f"(all of it: {environment.log}); the same command goes on where it stopped"
+            f"(all of it: {environment.log}); run the same command again to resume"
         )
     folders = program_folders(environment, lock)
     if not folders[0].is_dir():

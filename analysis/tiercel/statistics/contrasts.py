@@ -2,207 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from tiercel.statistics import placements
-from tiercel.statistics.comparison import VERDICT_COLUMNS, Comparison, compare_placed, judge
-from tiercel.statistics.kinds import Key, Kind, changed, kind, table
-from tiercel.statistics.noise import Floor
-from tiercel.statistics.rounds import met, planned, unflattened
-from tiercel.statistics.select import FACTORS, STACK, metric_of, scales
-from tiercel.statistics.wander import STEADY, Wander
+from tiercel.statistics.cells import Cells, describe, studies, without
+from tiercel.statistics.decide import verdicts
+from tiercel.statistics.model import Ints, contrast, single_scale
+from tiercel.statistics.select import FACTORS, SCALE, STACK
+from tiercel.statistics.tables import VERDICT_COLUMNS, facts_of, layout_columns, of_contrast
 
 _SAME = ("origin", "site", "study", "engine", "engine_version", "launcher", *STACK)
 CONTRAST_COLUMNS = (
-    *_SAME,
-    "operation",
-    "factor",
-    "level_a",
-    "level_b",
-    "experiment_a",
-    "workload_a",
-    "experiment_b",
-    "workload_b",
-    "metric",
-    "scales",
-    *VERDICT_COLUMNS,
-    "runs",
-)
+    *_SAME, "operation", "factor", "level_a", "level_b", "experiment_a", "workload_a", "experiment_b",
+    "workload_b", "metric", "scales", *VERDICT_COLUMNS, "runs",
+)  # fmt: skip
 SCALING_COLUMNS = (
-    *_SAME,
-    "experiment",
-    "workload",
-    "operation",
-    "metric",
-    "over",
-    "smallest",
-    "largest",
-    "growth",
-    "efficiency",
-    *VERDICT_COLUMNS,
-    "runs",
-)
+    *_SAME, "experiment", "workload", "operation", "metric", "over", "smallest", "largest", "growth",
+    "efficiency", *VERDICT_COLUMNS, "runs",
+)  # fmt: skip
 
 
-def contrasts(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def contrasts(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
     """Return workload against workload on one stack, where they differ in exactly one factor.
 
     a is the workload with the factor (random, fsync after each write), b the plain one. The ratio is over
-    all scales that both have. All contrasts of one factor and operation are a family for Hochberg's
-    correction.
+    all scales that both have. All contrasts of one factor and operation are a family. Follow-up rounds do
+    not count: they were not asked for these questions.
     """
-    excluded = tuple(excluded)
-    spread_of = placements.lookup(
-        placements.spreads(observations, excluded) if spread_table is None else spread_table
-    )
-    found: list[_Contrast] = []
-    for factor in FACTORS:
-        rows = planned(observations, excluded, factor)
-        rows = rows[rows[factor].notna()]
-        rows = rows.assign(access=rows["access"].fillna(""), _level=rows[factor].map(str))
-        same = ["operation", *_SAME, "access", "features"]
-        for key, group in rows.groupby(same, dropna=False, sort=True):
-            words = dict(zip(("operation", *_SAME), key, strict=False)) | {"factor": factor}
-            parts = [p for _, p in group.groupby(["_level", "experiment", "workload"], sort=True)]
-            for one, other in combinations(parts, 2):
-                each = _contrast(words, one, other, spread_of)
-                if each:
-                    found.append(each)
-    made = [
-        (each.words, _placed(each.pairs, each.words["metric"], each.spread, change))
-        for each, change in zip(found, _changes(found), strict=True)
-    ]
-    return _judged(made, ("factor", "operation"), CONTRAST_COLUMNS)
+    found: list[dict[str, Any]] = []
+    for cells in studies(_planned(observations), excluded):
+        first, second, factors = _pairs(cells)
+        if not len(first):
+            continue
+        there = cells.there
+        shared = there[first] & there[second]
+        made = contrast(cells.made, first, second, None, shared)
+        operations = cells.table["operation"].map(str).to_numpy()[first]
+        families = list(zip(factors, operations, strict=True))
+        judged = verdicts(made, facts_of(cells, first, second, shared), families)
+        for i, verdict in enumerate(judged):
+            a, b = int(first[i]), int(second[i])
+            at = [int(s) for s in np.flatnonzero(shared[i])]
+            words = describe(cells.table, a, (*_SAME, "operation", "metric"))
+            for side, cell in (("a", a), ("b", b)):
+                words[f"level_{side}"] = str(cells.table[factors[i]].iat[cell])
+                words |= {
+                    f"{k}_{side}": v
+                    for k, v in describe(cells.table, cell, ("experiment", "workload")).items()
+                }
+            words |= {"factor": factors[i], "scales": len(at), "runs": cells.runs((a, b), at)}
+            words["separated"] = _apart(cells, a, b, at)
+            found.append(words | layout_columns(cells, a, b) | of_contrast(made, i) | verdict.columns())
+    order = list(FACTORS)
+    table = pd.DataFrame(found, columns=list(CONTRAST_COLUMNS))
+    return table.sort_values("factor", key=lambda f: f.map(order.index), kind="stable", ignore_index=True)
 
 
-def scaling(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), spread_table: pd.DataFrame | None = None
-) -> pd.DataFrame:
+def scaling(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
     """Return the largest scale against the smallest for each stack and workload.
 
     `growth` is how many times more processes there are, `efficiency` the gain over the growth. Over nodes
     where these vary, else over the processes of a node.
     """
-    excluded = tuple(excluded)
-    rows = planned(observations, excluded)
-    spread_of = placements.lookup(
-        placements.spreads(observations, excluded) if spread_table is None else spread_table
-    )
-    found: list[tuple[dict[str, Any], Comparison]] = []
-    keys = ["experiment", "workload", "operation", *_SAME]
-    for key, group in rows.groupby(keys, dropna=False, sort=True):
-        words: dict[str, Any] = dict(zip(keys, key, strict=True))
-        over = "nodes" if group["nodes"].nunique() > 1 else "processes_per_node"
-        by_scale = scales(group)
-        smallest, largest = next(iter(by_scale)), list(by_scale)[-1]
-        growth = largest[0] * largest[1] / max(1, smallest[0] * smallest[1])
-        if growth <= 1:
+    found: list[dict[str, Any]] = []
+    for cells in studies(_planned(observations), excluded):
+        there = cells.there
+        ends = [(c, np.flatnonzero(row)) for c, row in enumerate(there)]
+        grown = [(c, int(at[0]), int(at[-1])) for c, at in ends if len(at) > 1]
+        grown = [(c, s, t) for c, s, t in grown if np.prod(cells.scales[t]) > np.prod(cells.scales[s])]
+        if not grown:
             continue
-        metric = metric_of(group)
-        a, b = met(by_scale[largest], by_scale[smallest])
-        made = _placed([(a, b)], metric, spread_of(words))
-        position = 0 if over == "nodes" else 1
-        words |= {
-            "metric": metric,
-            "over": over,
-            "smallest": smallest[position],
-            "largest": largest[position],
-            "growth": growth,
-            "efficiency": made.ratio / growth,
-            "runs": [*a["run"], *b["run"]],
-        }
-        found.append((words, made))
-    return _judged(found, ("experiment", "workload", "operation"), SCALING_COLUMNS)
+        cell, small, large = (np.array(each, dtype=int) for each in zip(*grown, strict=True))
+        both = single_scale(cells.made, np.concatenate([cell, cell]), np.concatenate([large, small]))
+        places = np.arange(len(cell))
+        made = contrast(both, places, places + len(cell))
+        facts = facts_of(cells, cell, cell, np.zeros((len(cell), len(cells.scales)), dtype=bool))
+        columns = cells.table[["experiment", "workload", "operation"]].map(str)
+        families = [tuple(row) for row in columns.to_numpy()[cell]]
+        for i, verdict in enumerate(verdicts(made, facts, families)):
+            c, s, t = grown[i]
+            least, most = cells.scales[s], cells.scales[t]
+            over = int(least[0] == most[0])
+            growth = float(np.prod(most)) / max(1.0, float(np.prod(least)))
+            words = describe(cells.table, c, (*_SAME, "experiment", "workload", "operation", "metric"))
+            words |= {"over": SCALE[over], "smallest": least[over], "largest": most[over],
+                      "growth": growth, "efficiency": verdict.ratio / growth,
+                      "runs": cells.runs([c], [t, s]), "separated": False}  # fmt: skip
+            found.append(words | layout_columns(cells, c, c) | of_contrast(made, i) | verdict.columns())
+    return pd.DataFrame(found, columns=list(SCALING_COLUMNS))
 
 
-@dataclass(frozen=True)
-class _Contrast:
-    """Two workloads on one stack, at the scales that both have."""
-
-    words: dict[str, Any]
-    pairs: list[tuple[pd.DataFrame, pd.DataFrame]]
-    spread: Floor
+def _planned(observations: pd.DataFrame) -> pd.DataFrame:
+    return observations[observations["look"].fillna(0) == 0] if "look" in observations else observations
 
 
-def _changes(found: Sequence[_Contrast]) -> list[Wander]:
-    """Return by how much the two workloads of each contrast changed against each other over the study.
-
-    What slows down a whole stack slows down both. What others do hits one kind of I/O, at all of its scales
-    (:mod:`tiercel.statistics.kinds`): that is tested over all contrasts on a stack.
-    """
-    stacks: dict[tuple[Any, ...], dict[Key, Kind]] = {}
-    keys: list[tuple[tuple[Any, ...], Key]] = []
-    for each in found:
-        words = each.words
-        stack = tuple(str(words[name]) for name in _SAME)
-        pair = tuple(str(words[f"{name}_{side}"]) for name in ("experiment", "workload") for side in "ab")
-        key = (pair, str(words["operation"]), str(words["factor"]))
-        keys.append((stack, key))
-        sides = [table(pd.concat([pair[side] for pair in each.pairs])) for side in (0, 1)]
-        made = kind(*(side.to_numpy(dtype=float) for side in sides[0].align(sides[1], join="inner")))
-        if made is not None:
-            stacks.setdefault(stack, {})[key] = made
-    by_stack = {stack: changed(kinds) for stack, kinds in stacks.items()}
-    return [by_stack.get(stack, {}).get(key, STEADY) for stack, key in keys]
-
-
-def _contrast(
-    words: dict[str, Any],
-    one: pd.DataFrame,
-    other: pd.DataFrame,
-    spread_of: Callable[[Mapping[str, Any]], Floor],
-) -> _Contrast | None:
-    """Return two workloads by the order of their levels; None for equal ones, no common scale."""
-    levels = [side["_level"].iloc[0] for side in (one, other)]
-    if levels[0] == levels[1]:
-        return None
-    # The plain one is held against; of two that are not plain (fsync at the end, or of each write) the first.
-    a, b = (one, other) if levels[1] == FACTORS[words["factor"]] else (other, one)
-    at_a, at_b = scales(a), scales(b)
-    shared = [scale for scale in at_a if scale in at_b]
-    if not shared:
-        return None
-    metric = metric_of(a)
-    sides = {
-        f"{name}_{side}": part[column].iloc[0]
-        for name, column in (("level", "_level"), ("experiment", "experiment"), ("workload", "workload"))
-        for side, part in (("a", a), ("b", b))
-    }
-    spread = placements.together(
-        *(
-            spread_of(words | {name: part[name].iloc[0] for name in ("experiment", "workload")})
-            for part in (a, b)
-        )
-    )
-    pairs = [met(at_a[scale], at_b[scale]) for scale in shared]
-    runs = [run for pair in pairs for side in pair for run in side["run"]]
-    told = words | sides | {"metric": metric, "scales": len(shared), "runs": runs}
-    return _Contrast(told, pairs, spread)
+def _pairs(cells: Cells) -> tuple[Ints, Ints, list[str]]:
+    """Return the cells that differ in one factor, and in which. Cells are grouped by all that they share."""
+    table = cells.table
+    found: list[tuple[int, int, str]] = []
+    for factor, plain in FACTORS.items():
+        known = table[table[factor].notna()].assign(_access=table["access"].fillna(""))
+        if known.empty:
+            continue
+        known = known.assign(_rest=without(known, factor), _level=known[factor].map(str))
+        known = known[
+            known.groupby(["operation", *_SAME, "_access", "_rest"], dropna=False)["_level"].transform(
+                "nunique"
+            )
+            > 1
+        ]
+        for _, group in known.groupby(["operation", *_SAME, "_access", "_rest"], dropna=False, sort=True):
+            ordered = group.sort_values(["_level", "experiment", "workload"], kind="stable")
+            levels = dict(zip(ordered.index, ordered["_level"], strict=True))
+            for one, other in combinations(levels, 2):
+                if levels[one] != levels[other]:
+                    # The plain one is held against; of two that are not plain the first.
+                    pair = (one, other) if levels[other] == plain else (other, one)
+                    found.append((*pair, factor))
+    there = cells.there
+    found = [(a, b, factor) for a, b, factor in found if (there[a] & there[b]).any()]
+    sides = np.array([each[:2] for each in found], dtype=int).reshape(-1, 2)
+    return sides[:, 0], sides[:, 1], [factor for *_, factor in found]
 
 
-def _placed(
-    pairs: list[tuple[pd.DataFrame, pd.DataFrame]], metric: str, spread: Floor, change: Wander = STEADY
-) -> Comparison:
-    measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in pairs]
-    return compare_placed([(a[metric], b[metric]) for a, b in pairs], spread, measured, change)
-
-
-def _judged(
-    found: list[tuple[dict[str, Any], Comparison]], family: tuple[str, ...], columns: tuple[str, ...]
-) -> pd.DataFrame:
-    """Return the table with verdicts corrected within each family: the rows that share these columns."""
-    families: dict[tuple[Any, ...], list[int]] = {}
-    for i, (words, _) in enumerate(found):
-        families.setdefault(tuple(words[name] for name in family), []).append(i)
-    rows: list[dict[str, Any]] = [{}] * len(found)
-    for members in families.values():
-        for i, made in zip(members, judge([found[i][1] for i in members]), strict=True):
-            rows[i] = found[i][0] | made.columns()
-    return pd.DataFrame(rows, columns=list(columns))
+def _apart(cells: Cells, a: int, b: int, at: list[int]) -> bool:
+    """Return whether all values of one side are above those of the other, at each scale."""
+    pairs = [(cells.measured(a, s), cells.measured(b, s)) for s in at]
+    return any(all(len(x) and len(y) and x.min() > y.max() for x, y in each)
+               for each in (pairs, [(y, x) for x, y in pairs]))  # fmt: skip

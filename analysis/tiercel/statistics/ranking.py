@@ -19,21 +19,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tiercel.statistics.verdict import Outcome as VerdictOutcome
+from tiercel.statistics.verdict import Verdict
+
 Record = dict[str, Any]
 Outcome = Literal["higher", "lower", "same", "undecided"]
 #: What a user should do. use: best of those that keep files, or the same as it; fastest: memory that is ahead
 #: of it; no gain: memory that is not; only: there is no other; nothing: it has no comparison.
 Advice = Literal["use", "avoid", "undecided", "fastest", "no gain", "only", "nothing"]
-
-#: Two systems whose ratio surely lies between its inverse and this are called the same, unless their study
-#: says otherwise (`margin:`; column `margin`).
-MARGIN = 1.1
-#: Repetitions on each side from which "the same" may be said: the interval of fewer values is too short
-#: (tests/statistics/test_ranking.py simulates how often it is then said wrongly).
-SAME_FROM = 5
-#: How the reason begins where one of two systems was measured after the other: neither a difference nor "the
-#: same" is told from what changed between.
-NOT_IN_TURN = "not measured in turn"
 
 
 def reverse(row: Record) -> Record:
@@ -44,14 +37,7 @@ def reverse(row: Record) -> Record:
         swapped[name], swapped[other] = row[other], row[name]
     if "farthest" in row:
         swapped["farthest"] = 1 / row["farthest"]
-    opposite = {"higher": "lower", "lower": "higher"}
-    return swapped | {
-        "ratio": 1 / row["ratio"],
-        "low": 1 / row["high"],
-        "high": 1 / row["low"],
-        "effect": -row["effect"],
-        "verdict": opposite.get(row["verdict"], row["verdict"]),
-    }
+    return swapped | Verdict.of(row).reversed().columns()
 
 
 def toward(row: Record, stack: str) -> Record:
@@ -65,19 +51,9 @@ def both(row: Mapping[str, Any]) -> set[str]:
 
 
 def same(row: Mapping[str, Any]) -> bool:
-    """Return whether a comparison shows two systems to be the same within its margin.
-
-    The whole 95 % interval of the ratio lies within the margin (two one-sided tests, D. J. Schuirmann,
-    Journal of Pharmacokinetics and Biopharmaceutics 15, 1987), and none of its scales surely differs from the
-    others and lies beyond it.
-    """
-    farthest, margin = row.get("farthest", math.nan), row.get("margin", MARGIN)
-    if farthest > margin or farthest < 1 / margin:
-        return False
-    if str(row.get("reason", "")).startswith(NOT_IN_TURN):
-        return False
-    enough = min(row["n_a"], row["n_b"]) >= SAME_FROM
-    return bool(enough and row["low"] >= 1 / margin and row["high"] <= margin)
+    """Return whether a comparison shows two systems to be the same within its margin: the whole 95 % interval
+    lies within it (two one-sided tests, D. J. Schuirmann, 1987)."""
+    return bool(row["outcome"] == VerdictOutcome.SAME)
 
 
 def outcome(rows: Iterable[Mapping[str, Any]]) -> Outcome:

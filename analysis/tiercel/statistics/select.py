@@ -70,7 +70,7 @@ _NUMBERS = (
 _DATA = ("read", "write")
 #: What jobs that compete got, each and together.
 _JOBS = ("job-", "all-jobs")
-_TRAINING = ("train", "train-later", "evaluate")
+TRAINING = ("train", "train-later", "evaluate")
 
 
 def usable(
@@ -78,12 +78,12 @@ def usable(
     excluded: Iterable[str] = (),
     *,
     twins: bool = False,
-    without: str = "",
+    features: bool = False,
 ) -> pd.DataFrame:
     """Return what counts: measured phases of untraced runs, without rows that carry an `excluded` flag.
 
     The second halves of A/A pairs are left out unless `twins`. Only the columns that the statistics need are
-    returned, and `features`: a word that is equal for equal workload features (but for one, `without`).
+    returned, and `features`: a word that is equal for equal workload features (and the features, if wanted).
     """
     for name, absent in (
         ("look", 0),
@@ -100,7 +100,8 @@ def usable(
     if banned:
         keep &= ~observations["flags"].map(lambda flags: bool(banned & set(flag_list(flags))))
     kept = observations[keep.astype(bool)]
-    chosen = kept[list(_NEEDED)].assign(features=feature_key(kept, without))
+    names = dict.fromkeys((*_NEEDED, *(FEATURE_NAMES if features else ())))
+    chosen = kept[list(names)].assign(features=feature_key(kept))
     # Plain objects and numbers: selections from them are several times faster than from pandas' own types.
     plain = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys((*SCALE, "processes"), "int64")
     return chosen.astype({name: plain.get(str(name), "object") for name in chosen})
@@ -120,20 +121,24 @@ def metric_of(group: pd.DataFrame) -> str:
     Jobs that compete have both where a server counts them, and on plain storage bandwidth alone.
     """
     operation = str(group["operation"].iloc[0])
-    if operation in _TRAINING and bool(group["samples_per_second"].notna().any()):
+    if operation in TRAINING and bool(group["samples_per_second"].notna().any()):
         return "samples_per_second"
-    data = operation in _DATA or operation.startswith(_JOBS)
-    if (data or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
+    if (is_data(operation) or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
         return "bandwidth"
     return "operation_rate"
 
 
-def feature_key(observations: pd.DataFrame, without: str = "") -> pd.Series[str]:
-    """Return one word for each row that is equal for equal workload features (but for one, `without`).
+def is_data(operation: str) -> bool:
+    """Return whether an operation moves data, so that its bandwidth counts."""
+    return operation in _DATA or operation.startswith(_JOBS)
+
+
+def feature_key(observations: pd.DataFrame) -> pd.Series[str]:
+    """Return one word for each row that is equal for equal workload features.
 
     A study that was edited leaves rows of the old workload under the same name: they differ here.
     """
-    present = [observations[name] for name in FEATURE_NAMES if name != without]
+    present = [observations[name] for name in FEATURE_NAMES]
     words = ["|".join(map(str, row)) for row in zip(*present, strict=True)]
     return pd.Series(words, index=observations.index, dtype="str")
 

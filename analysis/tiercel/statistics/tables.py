@@ -7,46 +7,33 @@ phases that only prepare, traced runs, and (but for the noise floor) the twins.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tiercel.statistics import placements
-from tiercel.statistics.comparison import (
-    ALPHA,
-    VERDICT_COLUMNS,
-    Comparison,
-    compare_placed,
-    compare_scales,
-    judge,
-)
-from tiercel.statistics.effort import repetitions_needed
-from tiercel.statistics.kinds import kinds_changed
-from tiercel.statistics.looks import share
-from tiercel.statistics.noise import Floor, floors, lookup, widest
-from tiercel.statistics.ranking import MARGIN, same
-from tiercel.statistics.rounds import compared, later, met, unflattened
-from tiercel.statistics.select import (
-    GROUP,
-    SAME,
-    SCALE,
-    STACK,
-    flag_list,
-    metric_of,
-    newest,
-    same_amount,
-    scales,
-    usable,
-)
+from tiercel.statistics.cells import Cells, describe, studies
+from tiercel.statistics.decide import Facts, share, verdicts
+from tiercel.statistics.model import ALPHA, FREEDOM, Contrast, Ints, contrast
+from tiercel.statistics.select import GROUP, SAME, SCALE, STACK, flag_list, metric_of, usable
 from tiercel.statistics.summary import finite, summarize
-from tiercel.statistics.wander import Wander, wanders
+from tiercel.statistics.verdict import MARGIN, Outcome, Rule, Verdict
 
 #: Engines of tiercel itself; the others are upstream programs.
 EMBEDDED = ("iokernel", "dlkernel")
+
+#: Columns that every table of comparisons has.
+VERDICT_COLUMNS = (
+    "n_a", "n_b", "ratio", "low", "high", "p_value", "p_corrected", "outcome", "rule", "family", "detectable",
+    "extent", "needed", "margin", "verdict", "reason", "floor_low", "floor_high", "floor_source", "separated",
+    "farthest",
+)  # fmt: skip
+#: What a layout variance belongs to. Not the scale: only one scale of a workload has a replicate.
+LAYOUT_KEYS = ("origin", "site", "study", "experiment", "workload", "operation", "storage", "layer", "engine")
+_WIDTH = 1.959964
 
 _DESCRIBES = (
     "site",
@@ -103,34 +90,12 @@ COMPARISON_COLUMNS = (
     "amount_a",
     "amount_b",
     *VERDICT_COLUMNS,
-    "needed",
-    "margin",
     "runs",
 )
 AGREEMENT_COLUMNS = (
-    "origin",
-    "site",
-    "study",
-    "experiment",
-    "workload",
-    "operation",
-    *STACK,
-    *SCALE,
-    "engine_a",
-    "engine_b",
-    "metric",
-    "median_a",
-    "median_b",
-    "n_a",
-    "n_b",
-    "ratio",
-    "low",
-    "high",
-    "p_value",
-    "floor_low",
-    "floor_high",
-    "within_floor",
-)
+    "origin", "site", "study", "experiment", "workload", "operation", *STACK, *SCALE, "engine_a", "engine_b",
+    "metric", "median_a", "median_b", *VERDICT_COLUMNS, "within_floor",
+)  # fmt: skip
 
 
 def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
@@ -192,239 +157,247 @@ def outliers(values: Iterable[float | None]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A comparison and the columns that say what was compared."""
+class _Pairs:
+    """Pairs of cells, and which scales of each pair are compared."""
 
-    words: dict[str, Any]
-    comparison: Comparison
-    needed: int | None = None
-    """How many more repetitions on each side, at each scale, would decide it; None where they would not."""
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What is compared, the same at every look."""
-        return tuple(
-            str(v) for name, v in self.words.items() if not name.startswith("median") and name != "runs"
-        )
-
-    def decided(self, then: Comparison, since: Comparison | None) -> _Row:
-        """Return the row with what an earlier look claimed.
-
-        Undecided where all rounds together, or by the rank test those `since`, lie on the other side:
-        something has changed between.
-        """
-        opposite = since is not None and since.p_value < ALPHA and (since.ratio > 1) != (then.ratio > 1)
-        if opposite or (self.comparison.ratio > 1) != (then.ratio > 1):
-            reason = f"an earlier look claimed {then.verdict}, and what was measured since says the opposite"
-            return _Row(self.words, replace(self.comparison, verdict="undecided", reason=reason))
-        kept = replace(self.comparison, verdict=then.verdict, reason="", p_corrected=then.p_corrected)
-        return _Row(self.words, kept)
-
-    def columns(self) -> dict[str, Any]:
-        needed = math.nan if self.needed is None else float(self.needed)
-        return self.words | self.comparison.columns() | {"needed": needed}
+    first: Ints
+    second: Ints
+    scales: Any
+    whole: list[bool]
+    """Whether a pair is over all scales that both have."""
+    several: list[bool]
 
 
 def comparisons(
-    observations: pd.DataFrame,
-    excluded: Iterable[str] = (),
-    spread_table: pd.DataFrame | None = None,
-    margin: float = MARGIN,
+    observations: pd.DataFrame, excluded: Iterable[str] = (), margin: float = MARGIN
 ) -> pd.DataFrame:
     """Return stack against stack for each workload and operation: storages, and layers on a storage.
 
-    Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks
-    have (only where there are several). For Hochberg's correction all answers of a study by one engine are a
-    family: those over all scales, with those of workloads that have a single one; the scales of the others
-    are a second family. A study that was measured further is judged at each look by what was there then.
-    `needed`: how many more repetitions on each side, at each scale, would decide an answer (NaN: it is
-    decided, or they would not). Observations with an `excluded` flag do not count; `spread_table` saves
-    making the spreads (:mod:`tiercel.statistics.placements`) again. Within `margin` two are the same
-    (`ranking.same`).
+    Rows of scope `scale` compare at one scale; rows of scope `all` over all scales that both stacks have
+    (only where there are several). All answers of a study by one engine are a family; the single scales of
+    workloads that have several are another. A study with follow-up rounds is judged after each of them, and
+    what one of them claimed stays claimed, unless later rounds show the opposite. Observations with an
+    `excluded` flag do not count. Within `margin` two are the same.
     """
     excluded = tuple(excluded)
-    rows = compared(observations, excluded, twins=True)
-    spread_of = placements.lookup(
-        placements.spreads(observations, excluded) if spread_table is None else spread_table
-    )
-    claimed: dict[tuple[Any, ...], tuple[int, Comparison]] = {}
-    found: list[_Row] = []
-    looks = sorted({0, *map(int, rows["look"])})
-    for look in looks:
-        then = rows, spread_of
-        if look != looks[-1]:  # what rounds had in common, too, is what was seen of it then
-            measured = observations[observations["look"].fillna(0) <= look]
-            then = (
-                compared(measured, excluded, twins=True),
-                placements.lookup(placements.spreads(measured, excluded)),
-            )
-        found = _at_look(*then, look, margin)
-        for row in found:
-            if row.comparison.verdict != "undecided":
-                claimed.setdefault(row.key, (look, row.comparison))
-    # What one look claimed stays claimed, with the p that it had then.
+    seen = usable(observations, excluded, twins=True)["look"]
+    follow_ups = sorted({0, *map(int, seen)})
+    claimed: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
+    rows: list[tuple[dict[str, Any], Verdict]] = []
+    for number in follow_ups:
+        then = observations
+        if number != follow_ups[-1]:
+            then = observations[observations["look"].fillna(0) <= number]
+        rows = _compared(then, excluded, number, margin)
+        for words, verdict in rows:
+            if verdict.outcome in (Outcome.BETTER, Outcome.WORSE):
+                claimed.setdefault(_key(words), (number, verdict))
     since = {
-        (look, row.key): row.comparison
-        for look in {look for look, _ in claimed.values()} - {looks[-1]}
-        for row in _at_look(rows[rows["look"] > look], spread_of, looks[-1], margin)
+        (number, _key(words)): (words, verdict)
+        for number in {number for number, _ in claimed.values()} - {follow_ups[-1]}
+        for words, verdict in _compared(observations[observations["look"] > number], excluded, number, margin)
     }
-
-    def final(row: _Row) -> _Row:
-        if row.key not in claimed:
-            return row
-        look, then = claimed[row.key]
-        return row.decided(then, since.get((look, row.key)))
-
-    table = [final(row).columns() | {"margin": margin} for row in found]
+    table = [words | _final(words, verdict, claimed, since).columns() for words, verdict in rows]
     return pd.DataFrame(table, columns=list(COMPARISON_COLUMNS))
 
 
-def _at_look(
-    rows: pd.DataFrame, spread_of: Callable[[Mapping[str, Any]], Floor], look: int, margin: float
-) -> list[_Row]:
-    """Return the comparisons of all that was measured up to one look, judged by what it may claim."""
-    found: list[_Row] = []
-    # The halves of A/A pairs ran in the same round: what it did to a storage shows in both.
-    firsts = rows[rows["twin"] == "a"]
-    changes = wanders(rows), kinds_changed(firsts)
-    rows = firsts
-    families: dict[tuple[Any, ...], list[int]] = {}
-
-    def note(row: _Row, *family: Any) -> None:
-        families.setdefault(family, []).append(len(found))
-        found.append(row)
-
-    for key, group in rows.groupby([*SAME, "features"], dropna=False, sort=True):
-        words = dict(zip(SAME, key, strict=False))
-        of = words | {"features": key[-1]}
-        study = tuple(words[name] for name in ("origin", "site", "study", "engine"))
-        for one, other in _pairs(group):
-            at_scales = _paired_scales(one, other)
-            if not at_scales:
-                continue
-            spread = placements.together(*(spread_of(words | _stack(side)) for side in (one, other)))
-            # Both see a change of the whole storage: the larger one, not their sum.
-            changed = max(
-                (change(of, _stack(one), _stack(other)) for change in changes), key=lambda w: w.variance
-            )
-            names = words | _sides(one, other) | {"metric": metric_of(group)}
-            several = len(at_scales) > 1
-            for scale, a, b in at_scales:
-                at: dict[str, Any] = dict(zip(SCALE, scale, strict=True)) | {"scope": "scale"}
-                note(
-                    _compared(names | at, [(a, b)], spread, changed), *study, "a part" if several else "whole"
-                )
-            if several:
-                at = {"nodes": pd.NA, "processes_per_node": pd.NA, "scope": "all"}
-                note(
-                    _compared(names | at, [(a, b) for _, a, b in at_scales], spread, changed), *study, "whole"
-                )
-    for family, members in families.items():
-        judged = judge([found[i].comparison for i in members], share(look))
-        left = [
-            made.verdict == "undecided" and not same(made.columns() | {"margin": margin}) for made in judged
-        ]
-        for place, made, undecided in zip(members, judged, left, strict=True):
-            needed = None
-            if undecided and family[-1] == "whole" and not made.later:
-                needed = repetitions_needed(made.parts, sum(left), share(look + 1), margin)
-            found[place] = _Row(found[place].words, made, needed)
-    return found
+def _final(
+    words: dict[str, Any],
+    verdict: Verdict,
+    claimed: dict[tuple[Any, ...], tuple[int, Verdict]],
+    since: dict[tuple[int, tuple[Any, ...]], tuple[dict[str, Any], Verdict]],
+) -> Verdict:
+    """Return the verdict with what an earlier round claimed."""
+    key = _key(words)
+    if key not in claimed:
+        return verdict
+    number, then = claimed[key]
+    later = since.get((number, key))
+    opposite = later and later[0]["p_value"] < ALPHA and (later[1].ratio > 1) != (then.ratio > 1)
+    if opposite or (verdict.ratio > 1) != (then.ratio > 1):
+        return verdict.became(Outcome.NOT_DECIDED, Rule.CONTRADICTED)
+    return verdict.became(then.outcome, then.rule, then.p)
 
 
-def agreement(
-    observations: pd.DataFrame, excluded: Iterable[str] = (), floor_table: pd.DataFrame | None = None
-) -> pd.DataFrame:
-    """Return the embedded engine against each upstream engine, on the same workload, scale and stack.
-
-    `within_floor`: the ratio itself lies in the A/A noise floor of the two engines.
-    """
-    excluded = tuple(excluded)
-    rows = usable(observations, excluded)
-    names = set(rows["engine"].astype(str))
-    if not names & set(EMBEDDED) or not names - set(EMBEDDED):
-        return pd.DataFrame([], columns=list(AGREEMENT_COLUMNS))
-    floor_of = lookup(floors(observations, excluded) if floor_table is None else floor_table)
-    same = ["origin", "site", "study", "experiment", "workload", "operation", *STACK, *SCALE]
-    found = []
-    for key, group in rows.groupby([*same, "features"], dropna=False, sort=True):
-        words = dict(zip(same, key, strict=False))
-        engines = {str(name): newest(part) for name, part in group.groupby("engine")}
-        for a in sorted(set(engines) & set(EMBEDDED)):
-            for b in sorted(set(engines) - set(EMBEDDED)):
-                floor = widest(floor_of(words | {"engine": engine}) for engine in (a, b))
-                pair = (engines[a], engines[b])
-                metric = metric_of(group)
-                values = (pair[0][metric], pair[1][metric])
-                row = words | {"metric": metric} | _medians([pair], [values])
-                row |= compare_scales([values], floor).columns() | {"engine_a": a, "engine_b": b}
-                row["within_floor"] = floor.known and bool(floor.low <= row["ratio"] <= floor.high)
-                found.append(row)
-    return pd.DataFrame(found, columns=list(AGREEMENT_COLUMNS))
+def _key(words: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what is compared, the same at every follow-up."""
+    return tuple(str(words[name]) for name in (*SAME, "scope", *SCALE, *_SIDES, "metric"))
 
 
-def _pairs(group: pd.DataFrame) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Return the pairs of stacks that differ in the storage or in the layer, not in both."""
-    stacks = [part for _, part in group.groupby(list(STACK), dropna=False, sort=True)]
-    return [
-        (a, b)
-        for a, b in combinations(stacks, 2)
-        if (a["storage"].iloc[0] == b["storage"].iloc[0]) != (a["layer"].iloc[0] == b["layer"].iloc[0])
-    ]
-
-
-def _stack(part: pd.DataFrame) -> dict[str, object]:
-    return {name: part[name].iloc[0] for name in STACK}
-
-
-def _sides(a: pd.DataFrame, b: pd.DataFrame) -> dict[str, object]:
-    return {f"{name}_{side}": part[name].iloc[0] for name in STACK for side, part in (("a", a), ("b", b))}
-
-
-def _paired_scales(
-    a: pd.DataFrame, b: pd.DataFrame
-) -> list[tuple[tuple[int, int], pd.DataFrame, pd.DataFrame]]:
-    mine, theirs = scales(a), scales(b)
-    both = [
-        (key, *met(mine[key], theirs[key])) for key in mine
-        if key in theirs and same_amount(mine[key], theirs[key])
-    ]  # fmt: skip
-    # Of a study that goes on, or after failures, each side may have rounds that the other lacks alone.
-    return [(key, one, other) for key, one, other in both if len(one) and len(other)]
+_SIDES = tuple(f"{name}_{side}" for name in STACK for side in "ab")
 
 
 def _compared(
-    words: dict[str, Any], strata: list[tuple[pd.DataFrame, pd.DataFrame]], spread: Floor, changed: Wander
-) -> _Row:
-    metric = words["metric"]
-    words = words | amounts(strata)
-    measured = [(unflattened(a, metric), unflattened(b, metric)) for a, b in strata]
-    made = compare_placed([(a[metric], b[metric]) for a, b in strata], spread, measured, changed)
-    made = replace(made, later=max(later(a, b) for a, b in strata))
-    return _Row(words | _medians(strata, measured), made)
+    observations: pd.DataFrame, excluded: tuple[str, ...], follow_up: int, margin: float
+) -> list[tuple[dict[str, Any], Verdict]]:
+    """Return the comparisons of all that was measured up to a follow-up, judged by what it may claim."""
+    rows: list[tuple[dict[str, Any], Verdict]] = []
+    for cells in studies(observations, excluded):
+        pairs = _pairs(cells)
+        if not len(pairs.first):
+            continue
+        made = contrast(
+            cells.made, pairs.first, pairs.second, cells.drift(pairs.first, pairs.second), pairs.scales
+        )
+        engines = cells.table["engine"].map(str).to_numpy()[pairs.first]
+        families = [
+            (engine, whole or not several)
+            for engine, whole, several in zip(engines, pairs.whole, pairs.several, strict=True)
+        ]
+        facts = facts_of(cells, pairs.first, pairs.second, pairs.scales)
+        found = verdicts(made, facts, families, share(follow_up), margin)
+        rows += [(_words(cells, pairs, made, i), verdict) for i, verdict in enumerate(found)]
+    return rows
 
 
-def amounts(strata: list[tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, float]:
-    """Return how much each process did on both sides of a comparison (B, or items), where that differs at
-    some scale; of several scales at the first of these. NaN where both did the same."""
-    for pair in strata:
-        done = [(part["bytes_per_process"].iloc[0], part["items_per_process"].iloc[0]) for part in pair]
-        if str(done[0]) != str(done[1]):
-            a, b = (
-                float(size) if pd.notna(size) else float(items) if pd.notna(items) else math.nan
-                for size, items in done
-            )
-            return {"amount_a": a, "amount_b": b}
+def _pairs(cells: Cells) -> _Pairs:
+    """Return the pairs of stacks of each workload that differ in the storage or in the layer, not in both:
+    over all scales with equal work on both, and at each of these."""
+    first, second, scales, whole, several = [], [], [], [], []
+    stack = cells.table[list(STACK)].map(str).to_numpy()
+    there = cells.there | cells.zero
+    for _, group in cells.table.groupby("group", sort=True):
+        for a, b in combinations(group.index, 2):
+            if (stack[a, 0] == stack[b, 0]) == (stack[a, 1] == stack[b, 1]):
+                continue
+            shared = there[a] & there[b] & (cells.amount[a] == cells.amount[b])
+            single = [np.eye(len(shared), dtype=bool)[i] for i in np.flatnonzero(shared)]
+            every = [*single, shared] if len(single) > 1 else single
+            for i, mask in enumerate(every):
+                first.append(a)
+                second.append(b)
+                scales.append(mask)
+                whole.append(i == len(single))
+                several.append(len(single) > 1)
+    mask = np.array(scales).reshape(len(first), len(cells.scales))
+    return _Pairs(np.array(first, dtype=int), np.array(second, dtype=int), mask, whole, several)
+
+
+def facts_of(cells: Cells, first: Ints, second: Ints, scales: Any) -> Facts:
+    """Return what is known of pairs of cells besides their rates."""
+    zero = ((cells.zero[first] | cells.zero[second]) & scales).any(axis=-1)
+    counts = np.isfinite(cells.values[:, :, 0]).sum(axis=-1)
+    begin, end = cells.began
+    # Only a stack that came to the study later has rounds of its own, under the same numbers.
+    gap = np.fmax(begin[second] - end[first], begin[first] - end[second])
+    turns = np.minimum(counts[first], counts[second]) >= 2
+    later = np.where(scales & turns, np.nan_to_num(gap, nan=0.0), 0.0)
+    return Facts(zero.astype(float), np.maximum(later.max(axis=-1, initial=0.0), 0.0))
+
+
+def _words(cells: Cells, pairs: _Pairs, made: Contrast, i: int) -> dict[str, Any]:
+    """Return the columns of a comparison that its verdict does not have."""
+    a, b = int(pairs.first[i]), int(pairs.second[i])
+    at = [int(s) for s in np.flatnonzero(pairs.scales[i])]
+    one = not pairs.whole[i]
+    words: dict[str, Any] = describe(cells.table, a, SAME)
+    words |= {
+        f"{name}_{side}": cells.table[name].iat[cell]
+        for name in STACK
+        for side, cell in zip("ab", (a, b), strict=True)
+    }
+    words |= {"scope": "scale" if one else "all", "metric": cells.table["metric"].iat[a]}
+    words |= dict(zip(SCALE, cells.scales[at[0]] if one else (pd.NA, pd.NA), strict=True))
+    medians = [
+        float(np.median(v)) if one and len(v) else math.nan
+        for v in (cells.measured(c, at[0]) for c in (a, b))
+    ]
+    words |= {"median_a": medians[0], "median_b": medians[1]}
+    words |= _amounts(cells, a, b, at)
+    sides = [[cells.measured(c, s) for s in at] for c in (a, b)]
+    words["separated"] = _separated(sides[0], sides[1]) or _separated(sides[1], sides[0])
+    words["runs"] = cells.runs((a, b), at)
+    return words | layout_columns(cells, a, b) | of_contrast(made, i)
+
+
+def of_contrast(made: Contrast, i: int) -> dict[str, Any]:
+    """Return columns that say more of a contrast than its verdict."""
+    return {"p_value": float(made.p[i]), "farthest": float(np.exp(made.farthest[i]))}
+
+
+def layout_columns(cells: Cells, a: int, b: int) -> dict[str, Any]:
+    """Return between which ratios 95 % of those of two layout sessions lie."""
+    both = float(cells.made.layout[a] + cells.made.layout[b])
+    high = math.exp(_WIDTH * math.sqrt(both)) if math.isfinite(both) else math.inf
+    source = "none" if math.isinf(high) else _source(cells, a)
+    return {"floor_low": 1 / high, "floor_high": high, "floor_source": source}
+
+
+def _source(cells: Cells, cell: int) -> str:
+    """Return which replicate pairs a cell's layout variance is of, at the narrowest: own, storage, study."""
+    logs = cells.made.logs
+    pairs = (np.isfinite(logs[:, :, 0] - logs[:, :, 1]).sum(axis=-1) >= 2).any(axis=-1)
+    if pairs[cell]:
+        return "own"
+    if pairs[cells.stacks == cells.stacks[cell]].any():
+        return "storage"
+    return "study" if pairs.any() else "none"
+
+
+def _separated(ones: list[Any], others: list[Any]) -> bool:
+    """Return whether every value of one side is above every value of the other, at each scale."""
+    return all(len(a) and len(b) and a.min() > b.max() for a, b in zip(ones, others, strict=True))
+
+
+def _amounts(cells: Cells, a: int, b: int, at: list[int]) -> dict[str, float]:
+    """Return how much each process did on both sides, at the first scale where that differs; else NaN."""
+    for scale in at:
+        done = cells.amounts.get((a, scale), math.nan), cells.amounts.get((b, scale), math.nan)
+        if done[0] != done[1] and not all(map(math.isnan, done)):
+            return {"amount_a": done[0], "amount_b": done[1]}
     return {"amount_a": math.nan, "amount_b": math.nan}
 
 
-def _medians(
-    strata: list[tuple[pd.DataFrame, pd.DataFrame]], measured: Sequence[tuple[Iterable[Any], Iterable[Any]]]
-) -> dict[str, Any]:
-    """Return the medians of a comparison at one scale, and the runs of any."""
-    a, b = (summarize(side).median for side in measured[0]) if len(strata) == 1 else (np.nan, np.nan)
-    return {
-        "median_a": a,
-        "median_b": b,
-        "runs": [run for pair in strata for side in pair for run in side["run"]],
-    }
+def layouts(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.DataFrame:
+    """Return one row for each storage, layer, engine and operation: the ratios between which 95 % of those of
+    two layout sessions lie (`low`, `high`), the freedom of that variance (`n`), and of what pairs it is.
+
+    `source`: own, storage or study, the narrowest level that has a pair; none: no replicate was measured.
+    """
+    found: list[dict[str, Any]] = []
+    for cells in studies(observations, excluded):
+        known = int(min(cells.made.layout_freedom.max(initial=0.0), FREEDOM))
+        for cell in range(len(cells.table)):
+            made = layout_columns(cells, cell, cell)
+            words = {name.removeprefix("floor_"): value for name, value in made.items()}
+            found.append(describe(cells.table, cell, LAYOUT_KEYS) | words | {"n": known})
+    table = pd.DataFrame(found, columns=[*LAYOUT_KEYS, "low", "high", "n", "source"])
+    return table.drop_duplicates(list(LAYOUT_KEYS), ignore_index=True)
+
+
+def agreement(
+    observations: pd.DataFrame, excluded: Iterable[str] = (), margin: float = MARGIN
+) -> pd.DataFrame:
+    """Return the embedded engine against each upstream engine, on the same workload, scale and stack.
+
+    They agree if the whole interval of the ratio lies within the margin (an equivalence test).
+    """
+    found: list[dict[str, Any]] = []
+    for cells in studies(observations, excluded):
+        names = [n for n in SAME if n not in ("engine", "engine_version", "launcher")]
+        keys = cells.table.groupby([*names, "features", *STACK], dropna=False, sort=True)
+        engine = cells.table["engine"].map(str).to_numpy()
+        there = cells.there
+        trio = [
+            (a, b, s) for _, group in keys for a in group.index if engine[a] in EMBEDDED
+            for b in group.index if engine[b] not in EMBEDDED for s in np.flatnonzero(there[a] & there[b])
+        ]  # fmt: skip
+        if not trio:
+            continue
+        first, second, at = (np.array(each, dtype=int) for each in zip(*trio, strict=True))
+        scales = np.eye(len(cells.scales), dtype=bool)[at]
+        made = contrast(cells.made, first, second, None, scales)
+        judged = verdicts(made, facts_of(cells, first, second, scales), [0] * len(trio), 1.0, margin)
+        for i, ((a, b, s), verdict) in enumerate(zip(trio, judged, strict=True)):
+            medians = {
+                f"median_{side}": summarize(cells.measured(c, int(s))).median
+                for side, c in (("a", a), ("b", b))
+            }
+            found.append(
+                describe(cells.table, a, [*names, *STACK, "metric"])
+                | dict(zip(SCALE, cells.scales[s], strict=True))
+                | {"engine_a": engine[a], "engine_b": engine[b]} | medians
+                | layout_columns(cells, a, b) | of_contrast(made, i) | verdict.columns()
+                | {"within_floor": verdict.outcome is Outcome.SAME, "separated": False}
+            )  # fmt: skip
+    return pd.DataFrame(found, columns=list(AGREEMENT_COLUMNS))

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
-from tiercel.whole import drafted
 
 #: No configuration gets more repetitions in a look: a damaged file must not make a plan of billions.
 _MOST = 100_000

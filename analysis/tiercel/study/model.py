@@ -46,7 +46,7 @@ class Repetitions(Document):
     """How often a configuration runs: on until its interval is tight enough, within these bounds; the minimum
     where looks decide on more (`decide:`)."""
 
-    minimum: int = Field(default=3, ge=1, description="so many at least")
+    minimum: int = Field(default=4, ge=1, description="so many at least; fewer than four decide nothing")
     # Beyond a thousand no interval gets tighter that anybody waits for; a plan has a row for each.
     maximum: int = Field(default=10, ge=1, le=1000, description="so many at most")
     target: float = Field(

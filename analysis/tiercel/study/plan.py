@@ -234,7 +234,7 @@ class Plan:
 def _newer(workload: Workload) -> set[str]:
     """Return the keys that a workload does not use and that were not there when others were measured: those
     keep their names."""
-    later = ("again", "data_folder", "rest", "another_client")
+    later = ("again", "data_folder", "rest", "another_client", "compressibility", "dedup", "refill")
     return {name for name in later if getattr(workload, name, None) is None}
 
 
@@ -277,9 +277,9 @@ def order_runs(
         least = max((bounds.minimum for bounds in all_bounds), default=0)
         if looks[0].first < least:
             raise UserError(
-                f"study {study.study} asks for {least} repetitions at least, and its further looks began "
-                f"after {looks[0].first}: remove their files (looks/{study.study}.*.json of the results): "
-                "their runs stay, and are planned no more"
+                f"study {study.study}: needs at least {least} repetitions, but its follow-up rounds began "
+                f"after {looks[0].first}: remove looks/{study.study}.*.json from the results. Their runs "
+                "are kept and are no longer planned"
             )
         rounds = min(rounds, looks[0].first)
     for number in range(rounds):

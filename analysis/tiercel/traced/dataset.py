@@ -38,7 +38,7 @@ def to_dataset(traces: pd.DataFrame) -> xr.Dataset:
     plain = {d: "int64" if d in ("nodes", "processes_per_node") else object for d in DIMENSIONS}
     indexed = table.astype(plain).set_index(list(DIMENSIONS))
     if indexed.index.has_duplicates:
-        raise UserError("two traced runs of one configuration: collect the results anew")
+        raise UserError("two traced runs of one configuration: run `tiercel trace collect` again")
     dataset = indexed[[c.name for c in numbers]].astype("float64").to_xarray()
     for dimension, name in _NAMES.items():
         words = table.groupby(dimension)[name].first().reindex(dataset[dimension].values)

@@ -20,16 +20,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
 from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
 from tiercel.traces.analysis.counters import refuse_counters
+from tiercel.traces.kept import cache_folder, digest
+from tiercel.traces.plausible import doubts
 from tiercel.traces.readers import readers
 from tiercel.traces.schema import LATER, NAMES, UNITS
 from tiercel.traces.sources import Sources, find_sources
-from tiercel.whole import drafted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -329,7 +331,7 @@ def open_trace(
         readers.get(format)
     if format is None and _is_parquet(path):
         return _from_parquet(path, memory, client)
-    folder = store.cache_folder(cache)
+    folder = cache_folder(cache)
     kept: tempfile.TemporaryDirectory[str] | None = None
     notes: tuple[str, ...] = ()
     if not store.writable(folder):
@@ -377,11 +379,11 @@ def _span(report: Mapping[str, Any]) -> tuple[float, float]:
 def _entry(path: Path, format: str | None, folder: Path, client: Any) -> store.Entry:
     """Return the cache entry of the trace at `path`, made now if it is not there."""
     # A tar is known by itself, so that a second load does not unpack it.
-    name = store.digest(f"tar {format}", (path,)) if _is_tar_name(path) and path.is_file() else None
+    name = digest(f"tar {format}", (path,)) if _is_tar_name(path) and path.is_file() else None
     if name and (entry := store.find(folder, name)):
         return entry
     with find_sources(path, format) as sources:
-        name = name or store.digest(sources.reader, sources.kept)
+        name = name or digest(sources.reader, sources.kept)
         if entry := store.find(folder, name):
             return entry
         with store.new_entry(folder, name) as draft:
@@ -401,7 +403,7 @@ def _read(sources: Sources, folder: Path, client: Any) -> None:
     if client is not None and hasattr(reader, "read_parts"):
         found = reader.read_parts(sources.files, folder, client)
         if found is not None:
-            store.write_report(folder, *found)
+            _report(sources, folder, *found)
             return
     writer = store.ParquetWriter(folder / "events.parquet")
     try:
@@ -410,7 +412,26 @@ def _read(sources: Sources, folder: Path, client: Any) -> None:
         raise UserError(f"{sources.files[0]}: {error}") from None
     writer.close(report.renames)
     warnings = [*report.warnings, *writer.unbelieved()]
-    store.write_report(folder, [writer.extent()], warnings, report.metadata)
+    _report(sources, folder, [writer.extent()], warnings, report.metadata)
+
+
+def _report(
+    sources: Sources, folder: Path, extents: Sequence[store.Extent], warnings: Sequence[str],
+    metadata: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Write what is known of a trace beside its events, and whether it can be true."""
+    warnings = [*warnings, *_skipped(sources.skipped)]
+    store.write_report(folder, extents, warnings, metadata)
+    frame = _frame(store.Entry(folder), sources.kept[0], (), None, None, None)
+    store.write_report(folder, extents, [*warnings, *doubts(frame)], metadata)
+
+
+def _skipped(files: Sequence[Path]) -> list[str]:
+    if not files:
+        return []
+    names = ", ".join(file.name for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    return [f"{len(files)} files of the folder are no part of the trace: {names}{more}"]
 
 
 def _is_parquet(path: Path) -> bool:
@@ -440,7 +461,8 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
     ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
     start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
     start, end = _span({"start": start, "end": end, "metadata": metadata})
-    return replace(frame, _start=start, _end=end)
+    frame = replace(frame, _start=start, _end=end)
+    return replace(frame, warnings=tuple(dict.fromkeys([*warnings, *doubts(frame)])))
 
 
 def _to_parquet(frame: IOFrame, path: Path) -> Path:

@@ -16,6 +16,8 @@ from tiercel.traces.readers import readers
 
 #: No trace folder that we know holds more files; a wrong path such as / should not be searched for minutes.
 _MANY = 200_000
+#: Endings of what tools put beside traces: their indexes.
+_BESIDE = {".zindex", ".idx", ".pfi", ".sqlite"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Sources:
     reader: str
     files: tuple[Path, ...]
     kept: tuple[Path, ...]
+    skipped: tuple[Path, ...] = ()
+    """Files of the same folder that are no trace of this format."""
 
 
 @contextlib.contextmanager
@@ -42,11 +46,11 @@ def find_sources(path: Path, wanted: str | None) -> Iterator[Sources]:
     if not stat.S_ISDIR(mode) and _is_tar(path):
         with tempfile.TemporaryDirectory(prefix="tiercel-trace-") as name:
             _unpack(path, Path(name))
-            reader, files = _search(Path(name), wanted, shown=path)
-            yield Sources(reader, files, (path,))
+            reader, files, skipped = _search(Path(name), wanted, shown=path)
+            yield Sources(reader, files, (path,), skipped)
         return
-    reader, files = _search(path, wanted, shown=path)
-    yield Sources(reader, files, _within(files))
+    reader, files, skipped = _search(path, wanted, shown=path)
+    yield Sources(reader, files, _within(files), skipped)
 
 
 def _is_tar(path: Path) -> bool:
@@ -90,17 +94,19 @@ def _unpack_one(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
             shutil.copyfileobj(source, file)
 
 
-def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Path, ...]]:
+def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
+    """Return the format, the files of the trace, and those that are none."""
     names = [wanted] if wanted else readers.names()
     known = {name: readers.get(name)() for name in names}
     for name, reader in known.items():
         if reader.recognises(path):  # one file, or a format whose trace is a folder
-            return name, (path,)
+            return name, (path,), ()
     if not path.is_dir():
         if wanted:  # the user says what it is: the reader has the word
-            return wanted, (path,)
+            return wanted, (path,), ()
         raise UserError(f"{shown}: not a trace: none of {_titles(names)}")
     found: dict[str, list[Path]] = {name: [] for name in names}
+    skipped: list[Path] = []
     for number, file in enumerate(sorted(path.rglob("*"))):
         if number > _MANY:
             raise UserError(f"{shown}: more than {_MANY} files: name the trace's own folder")
@@ -108,6 +114,9 @@ def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Pat
             if (file.is_file() or file.is_dir()) and reader.recognises(file):
                 found[name].append(file)
                 break
+        else:
+            if file.is_file() and file.suffix not in _BESIDE and not file.name.startswith("."):
+                skipped.append(file)
     there = {name: files for name, files in found.items() if files}
     if not there:
         raise UserError(f"{shown}: no trace in this folder: none of {_titles(names)}")
@@ -115,7 +124,9 @@ def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Pat
         listed = ", ".join(f"{len(files)} {name}" for name, files in there.items())
         raise UserError(f"{shown}: several trace formats ({listed}): name one with --format")
     (name, files) = there.popitem()
-    return name, tuple(files)
+    # What lies in a trace that is a folder is a part of it.
+    left = tuple(file for file in skipped if not any(source in file.parents for source in files))
+    return name, tuple(files), left
 
 
 def _within(files: tuple[Path, ...]) -> tuple[Path, ...]:

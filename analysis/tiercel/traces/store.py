@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tiercel.traces.calls import api_of
+from tiercel.traces.kept import forget_answers
 from tiercel.traces.pseudo import is_pseudo
 from tiercel.traces.schema import EVENTS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
-#: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 11
 _ROW_GROUP = 1 << 19
 #: No call lasts longer (s: 30 years), none moves more (B: 64 PiB); such numbers are damage.
 _LONGEST, _LARGEST = 1e9, 1 << 56
+#: What can be, by column: least and most.
+_BELIEVED = (
+    ("time", -_LONGEST * 10, _LONGEST * 10), ("duration", 0.0, _LONGEST), ("size", 0, _LARGEST),
+    ("offset", 0, 1 << 62),
+)  # fmt: skip
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {
     field.name: pa.dictionary(pa.int32(), pa.string())
@@ -121,7 +125,7 @@ class ParquetWriter:
         self._waiting_rows = 0
         self._ranks: dict[tuple[Any, Any], int] = {}
         self.rows = 0
-        self.absurd = 0
+        self._lost: Counter[str] = Counter()
         self.start = np.inf
         self.end = -np.inf
 
@@ -150,28 +154,40 @@ class ParquetWriter:
         times = arrays["time"].to_numpy(zero_copy_only=False)
         self.start = min(self.start, float(times.min()))
         if "duration" in arrays:
-            self.end = max(self.end, float((times + arrays["duration"].to_numpy(zero_copy_only=False)).max()))
+            lasted = arrays["duration"].fill_null(0.0).to_numpy(zero_copy_only=False)
+            self.end = max(self.end, float((times + lasted).max()))
         self._waiting.append(batch)
         self._waiting_rows += length
         if self._waiting_rows >= _ROW_GROUP:
             self._flush()
 
     def _believable(self, arrays: dict[str, pa.Array], length: int) -> tuple[dict[str, pa.Array], int]:
-        """Leave out rows whose numbers cannot be: one of them would be the length, or the bytes, of a job."""
-        sound = np.ones(length, dtype=bool)
-        for name, most in (("time", _LONGEST * 10), ("duration", _LONGEST), ("size", _LARGEST)):
-            if name in arrays:
-                values = arrays[name].fill_null(0).to_numpy(zero_copy_only=False)
-                sound &= np.abs(values.astype(np.float64)) <= most
-        if sound.all():
-            return arrays, length
-        self.absurd += int(length - sound.sum())
-        mask = pa.array(sound)
-        return {name: values.filter(mask) for name, values in arrays.items()}, int(sound.sum())
+        """Take out numbers that cannot be: one of them would be the length, or the bytes, of a job. An event
+        without a time is left out."""
+        for name, least, most in _BELIEVED:
+            if name not in arrays:
+                continue
+            values = arrays[name].to_numpy(zero_copy_only=False).astype(np.float64)
+            there = ~np.asarray(arrays[name].is_null())
+            bad = there & ~((values >= least) & (values <= most))  # NaN is not
+            if bad.any():
+                self._lost[name] += int(bad.sum()) if name != "time" else 0
+                arrays[name] = pc.if_else(pa.array(bad), pa.scalar(None, arrays[name].type), arrays[name])
+        timed = arrays["time"].is_valid()
+        if gone := arrays["time"].null_count:
+            self._lost["time"] += gone
+            arrays = {name: values.filter(timed) for name, values in arrays.items()}
+        return arrays, len(arrays["time"])
 
     def unbelieved(self) -> list[str]:
-        """Return a warning about the rows that were left out, if any."""
-        return [f"{self.absurd} events lost: their times or sizes cannot be"] if self.absurd else []
+        """Return a sentence for each kind of number that could not be."""
+        said = []
+        if lost := self._lost["time"]:
+            said.append(f"{lost} events are left out: their times cannot be")
+        for name in ("duration", "size", "offset"):
+            if lost := self._lost[name]:
+                said.append(f"{lost} {name}s cannot be (negative or out of reason): they are missing")
+        return said
 
     def keep(self, name: str, table: pa.Table) -> None:
         """Write a table of counters beside the events."""
@@ -305,25 +321,6 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
-def cache_folder(cache: Path | str | None) -> Path:
-    """Return where traces read before are kept: `cache`, else under the user's cache folder."""
-    if cache is not None:
-        return Path(cache)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "tiercel" / "traces"
-
-
-def digest(reader: str, sources: Iterable[Path]) -> str:
-    """Return the name of the cache entry of `sources` as they are now."""
-    hashed = hashlib.sha256(f"{VERSION} {reader}".encode())
-    for source in sorted(sources):
-        status = source.stat()
-        hashed.update(
-            f"\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}".encode(errors="surrogateescape")
-        )
-    return hashed.hexdigest()[:32]
-
-
 #: For so long after it was last asked for a trace that was read before is kept, seconds; a draft of a reader
 #: that was killed goes after a day.
 KEPT_S, ABANDONED_S = 30 * 86400.0, 86400.0
@@ -382,6 +379,7 @@ def new_entry(folder: Path, name: str) -> Any:
 def forget(folder: Path, now: float | None = None) -> None:
     """Remove entries that nobody asked for in `KEPT_S`, and what killed readers left; nothing else."""
     now = time.time() if now is None else now
+    forget_answers(folder, KEPT_S, now)
     for path in folder.iterdir():
         draft = path.name.startswith(_DRAFT)
         with contextlib.suppress(OSError):

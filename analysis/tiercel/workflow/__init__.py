@@ -3,8 +3,10 @@
 from tiercel.workflow.account import name_user
 from tiercel.workflow.begin import begin, prepare_scheduler, start_over
 from tiercel.workflow.errors import speak_up
+from tiercel.workflow.keys import check_keys
 from tiercel.workflow.plan import WorkflowPlan, workflow_plan
 
 __all__ = [
-    "WorkflowPlan", "begin", "name_user", "prepare_scheduler", "speak_up", "start_over", "workflow_plan",
+    "WorkflowPlan", "begin", "check_keys", "name_user", "prepare_scheduler", "speak_up", "start_over",
+    "workflow_plan",
 ]  # fmt: skip

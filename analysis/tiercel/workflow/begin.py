@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tiercel.project import project_root, results_folder
 from tiercel.runs.controller import take_over
+from tiercel.runs.filesystems import record_file_systems
 from tiercel.runs.planning import check_site
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
@@ -35,6 +36,7 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
         return True  # planned without the engines that there are now
     check_site(plan.project)
     check_writable(root, plan.site, plan.study)
+    record_file_systems(plan.project.plan, results_folder(root, plan.site))
     site = plan.project.plan.site
     taken = take_over(site, root, results_folder(root, plan.site))
     if scheduler := scheduler_of(site):

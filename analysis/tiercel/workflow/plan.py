@@ -8,7 +8,6 @@ starts for jobs, on this machine or on nodes, read it there. Nothing else happen
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
 from tiercel.project import results_folder, unwritable
 from tiercel.results.raw import RawStore
@@ -112,11 +112,9 @@ def workflow_plan(site: str, study: str, root: Path, make: bool) -> WorkflowPlan
     if not make and kept.exists():
         return _read(kept)
     found = _make(site, study, root)
-    aside = kept.with_name(f"{kept.name}.{os.getpid()}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(json.dumps(_kept(found)))
-        aside.replace(kept)
+        write_text(kept, json.dumps(_kept(found)))
     except OSError as error:
         error.filename = str(kept)  # of what could be opened, and not written, it has none
         raise UserError(f"{kept}: {error.strerror}{unwritable(error)}") from None

@@ -9,6 +9,7 @@ from benchmarks.advise.programs import (
     images,
     loading,
     molecules,
+    newer,
     sequences,
 )
 from benchmarks.advise.programs.base import Program, programs
@@ -23,6 +24,7 @@ __all__ = [
     "images",
     "loading",
     "molecules",
+    "newer",
     "programs",
     "sequences",
 ]

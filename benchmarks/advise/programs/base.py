@@ -26,6 +26,8 @@ class Program(ABC):
 
     title: str
     """What it does, for the table."""
+    new: bool = False
+    """This benchmark did not use it before advice by trials."""
     warm: bool = False
     """Its inputs were used just before, so they are in the page cache; else they are evicted from it."""
 

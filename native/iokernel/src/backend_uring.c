@@ -144,9 +144,9 @@ static void start(struct ring *r, struct transfer *t, struct slot *s, uint64_t i
     s->offset = order_next(&t->order);
     s->done = s->pending = 0;
     s->transferred = s->synced = 0;
-    if (t->pattern && t->access == ACCESS_WRITE)
-        pattern_fill(s->buffer, t->length, s->offset, t->owner, t->seed);
-    else if (t->pattern)
+    if (t->access == ACCESS_WRITE)
+        data_prepare(&t->data, s->buffer, t->length, s->offset);
+    else if (t->check)
         pattern_spoil(s->buffer, t->length);
     s->started = clock_ns();
     queue_transfer(r, t, s, index);
@@ -187,8 +187,8 @@ static bool settle(struct ring *r, struct transfer *t, struct slot *s, uint64_t 
     timeseries_add(&t->series, now, t->length);
     t->bytes += t->length;
     t->operations++;
-    if (t->pattern && t->access == ACCESS_READ)
-        t->mismatches += !pattern_matches(s->buffer, t->length, s->offset, t->owner, t->seed);
+    if (t->check && t->access == ACCESS_READ)
+        t->mismatches += !pattern_matches(s->buffer, t->length, s->offset, t->data.owner, t->data.seed);
     return true;
 }
 

@@ -51,7 +51,7 @@ static void clean(const struct job *job, int rank)
 /* Collective: has -T run out? Rank 0 decides. */
 static bool out_of_time(struct data_run *run)
 {
-    int64_t over = run->deadline > 0 && clock_epoch() >= run->deadline;
+    int64_t over = run->deadline > 0 && clock_ns() >= run->deadline;
     comm_bcast(&run->comm, &over, sizeof over, 0);
     if (over)
         run->job->board->deadline_reached = true;
@@ -88,12 +88,18 @@ static void repetitions(struct data_run *run)
     }
 }
 
+/* More than what file systems compress at a time: 128 KiB. */
+#define SMALL_BUFFER (INT64_C(256) << 10)
+
 /* The transfer buffers, page-aligned for O_DIRECT and touched once before anything is timed. */
 static void allocate(struct data_run *run)
 {
     const struct data_options *o = run->o;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t size = (size_t)(o->backend->buffers ? o->backend->buffers(o) : 1) * (size_t)o->transfer;
+    if (size < SMALL_BUFFER && !o->backend->buffers)
+        size = SMALL_BUFFER;
+    run->buffer_bytes = (int64_t)size;
     void *memory = NULL;
     int error = posix_memalign(&memory, page < 4096 ? 4096 : page, size);
     run->buffer = memory;
@@ -102,7 +108,8 @@ static void allocate(struct data_run *run)
         failure_note(&run->failure, "allocate", NULL, ENOMEM, "no memory for buffers of %zu bytes", size);
         return;
     }
-    pattern_fill(run->buffer, (int64_t)size, 0, run->comm.rank, run->data_seed);
+    struct data_source data = data_source_of(o, run->comm.rank, run->data_seed);
+    data_fill(&data, run->buffer, (int64_t)size);
     for (int i = 0; i < run->comm.size; i++)
         run->written[i] = -1;
 }
@@ -116,10 +123,10 @@ static int body(struct job *job, const struct comm *comm)
         goto end;
     }
     run.order_seed = run.o->order_seed;
-    run.data_seed = run.o->data_seed >= 0 ? run.o->data_seed : (int64_t)time(NULL);
+    run.data_seed = run.o->data_seed >= 0 ? run.o->data_seed : data_salt();
     comm_bcast(&run.comm, &run.data_seed, sizeof run.data_seed, 0);
     if (run.o->deadline_minutes)
-        run.deadline = clock_epoch() + 60.0 * (double)run.o->deadline_minutes;
+        run.deadline = clock_ns() + 60 * NS_PER_S * run.o->deadline_minutes;
     if (run.comm.rank == 0) {
         job->board->nodes = run.layout.nodes;
         job->board->tasks_on_node0 = run.layout.tasks_on_node0;
@@ -197,7 +204,10 @@ static void json_parameters(const struct job *job, struct json *j)
     json_bool(j, "randomSeedGiven", o->order_seed >= 0);
     json_int(j, "dataSeed", b->data_seed);
     json_bool(j, "dataSeedGiven", o->data_seed >= 0);
-    json_string(j, "dataPattern", data_patterned(o) ? "offset" : "constant");
+    static const char *const modes[] = {"incompressible", "random", "timestamp", "checkable"};
+    json_string(j, "dataPattern", modes[data_source_of(o, 0, 0).mode]);
+    json_double(j, "compressibility", o->compressible);
+    json_double(j, "dedup", o->repeated);
     json_int(j, "queueDepth", o->queue_depth);
     json_int(j, "fsyncsPerWrite", o->sync_each);
     json_string(j, "reorder", reorders[o->reorder]);

@@ -23,12 +23,13 @@ struct data_run {
     struct layout layout;
     struct failure failure;
     char *buffer;
+    int64_t buffer_bytes;
     int64_t data_seed;
     int64_t order_seed;    /* -1 until the first shuffle when no seed was given */
     int64_t *written;      /* operations of each task in a write that a stonewall ended early; -1: it wrote all */
     bool written_random;   /* the order of that write */
     enum last_access last;
-    double deadline;       /* epoch seconds, -T; 0 for none */
+    int64_t deadline;      /* monotonic ns after which no phase starts (-T); 0 for none */
 };
 
 /* The moments of a phase, in the order in which they happen; starts are even. */

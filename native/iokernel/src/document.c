@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,14 +124,40 @@ static void document(const struct job *job, FILE *out)
     fputc('\n', out);
 }
 
-/* "<summary file>.<process id>.tmp", in the folder of the summary file. */
-static char *temporary_name(const char *path)
+/*
+ * Where the summary goes. A regular file appears complete or not at all: a draft beside it takes its place. A
+ * link is followed, so that its target changes and not the link. A device or a pipe must stay what it is, so
+ * it is opened and written.
+ */
+struct destination {
+    char *path;  /* what is created or opened */
+    char *final; /* the name that a draft is given at the end; NULL for what is written in place */
+};
+
+static void destination_free(struct destination *d)
 {
-    size_t size = strlen(path) + 32;
-    char *name = malloc(size);
-    if (name)
-        snprintf(name, size, "%s.%ld.tmp", path, (long)getpid());
-    return name;
+    free(d->path);
+    free(d->final);
+}
+
+static bool destination_of(const char *path, struct destination *d)
+{
+    struct stat st;
+    *d = (struct destination){0};
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        d->path = strdup(path);
+        return d->path != NULL;
+    }
+    char *target = realpath(path, NULL);
+    bool dangling = !target && lstat(path, &st) == 0;
+    d->final = target ? target : dangling ? NULL : strdup(path);
+    size_t size = strlen(d->final ? d->final : path) + 32;
+    d->path = malloc(size);
+    if (d->path && d->final)
+        snprintf(d->path, size, "%s.%ld.tmp", d->final, (long)getpid());
+    else if (d->path)
+        strcpy(d->path, path);
+    return d->path && (d->final || dangling);
 }
 
 int document_write(const struct job *job)
@@ -142,22 +169,22 @@ int document_write(const struct job *job)
         fprintf(stderr, "iokernel: cannot write the results to standard output: %s\n", strerror(errno));
         return EXIT_FAILED;
     }
-    char *name = temporary_name(job->summary_file);
-    FILE *out = name ? fopen(name, "w") : NULL;
+    struct destination to;
+    FILE *out = destination_of(job->summary_file, &to) ? fopen(to.path, "w") : NULL;
     int error = out ? 0 : errno;
     if (out) {
         document(job, out);
-        bool good = fflush(out) == 0 && !ferror(out) && fsync(fileno(out)) == 0;
+        bool good = fflush(out) == 0 && !ferror(out) && (fsync(fileno(out)) == 0 || !to.final);
         if (!good)
             error = errno ? errno : EIO;
         if (fclose(out) != 0 && !error)
             error = errno;
-        if (!error && rename(name, job->summary_file) != 0)
+        if (to.final && !error && rename(to.path, to.final) != 0)
             error = errno;
-        if (error)
-            unlink(name);
+        if (to.final && error)
+            unlink(to.path);
     }
-    free(name);
+    destination_free(&to);
     if (error)
         usage_error(true, job->summary_file, "cannot write the results: %s", strerror(error));
     return error ? EXIT_FAILED : EXIT_DONE;
@@ -167,15 +194,24 @@ int document_check(const struct job *job, int report)
 {
     if (!job->summary_file)
         return EXIT_DONE;
-    char *name = temporary_name(job->summary_file);
-    FILE *out = name ? fopen(name, "w") : NULL;
-    int error = errno;
-    if (out) {
-        fclose(out);
-        unlink(name);
+    struct destination to;
+    struct stat st;
+    bool good = destination_of(job->summary_file, &to);
+    if (good && to.final) {
+        FILE *out = fopen(to.path, "w");
+        good = out != NULL;
+        if (out) {
+            fclose(out);
+            unlink(to.path);
+        }
+    } else if (good && stat(to.path, &st) == 0) { /* opening a pipe would wait for its reader */
+        good = !S_ISDIR(st.st_mode) && access(to.path, W_OK) == 0;
+        if (S_ISDIR(st.st_mode))
+            errno = EISDIR;
     }
-    free(name);
-    if (out)
+    int error = errno;
+    destination_free(&to);
+    if (good)
         return EXIT_DONE;
     return usage_error(report, "summaryFile", "%s cannot be created: %s", job->summary_file, strerror(error));
 }

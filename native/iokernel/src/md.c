@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "md_run.h"
 #include "md_tree.h"
+#include "pattern.h"
 
 static int row_capacity(const struct job *job)
 {
@@ -220,7 +221,7 @@ static int body(struct job *job, const struct comm *comm)
         goto end;
 
     run.random_seed = o->random_seed > 0 ? o->random_seed : (int64_t)time(NULL) & INT32_MAX;
-    run.data_seed = o->data_seed >= 0 ? o->data_seed : (int64_t)time(NULL);
+    run.data_seed = o->data_seed >= 0 ? o->data_seed : data_salt();
     comm_bcast(&run.comm, &run.random_seed, sizeof run.random_seed, 0);
     comm_bcast(&run.comm, &run.data_seed, sizeof run.data_seed, 0);
     /* with several nodes filled one after the other, a stride counts nodes */

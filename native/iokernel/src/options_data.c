@@ -28,6 +28,8 @@ enum {
     OPTION_PER_RANK,
     OPTION_FILL,
     OPTION_TASK_OFFSET,
+    OPTION_COMPRESSIBLE,
+    OPTION_REPEATED,
 };
 
 static const struct option long_options[] = {
@@ -49,6 +51,8 @@ static const struct option long_options[] = {
     {"per-rank", no_argument, NULL, OPTION_PER_RANK},
     {"max-bytes-fill", required_argument, NULL, OPTION_FILL},
     {"task-offset", required_argument, NULL, OPTION_TASK_OFFSET},
+    {"compressibility", required_argument, NULL, OPTION_COMPRESSIBLE},
+    {"dedup", required_argument, NULL, OPTION_REPEATED},
     {0},
 };
 
@@ -74,6 +78,21 @@ static int parse_phases(struct data_options *o, const char *text, bool report)
             return EXIT_DONE;
         at += length + 1;
     }
+}
+
+static int parse_mode(struct data_options *o, const char *text, bool report)
+{
+    static const struct {
+        const char *name;
+        enum data_mode mode;
+    } modes[] = {{"incompressible", DATA_STAMPED}, {"offset", DATA_STAMPED}, {"random", DATA_RANDOM},
+                 {"timestamp", DATA_CONSTANT}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcasecmp(text, modes[i].name) == 0 || (strlen(text) == 1 && text[0] == modes[i].name[0])) {
+            o->data_mode = modes[i].mode;
+            return EXIT_DONE;
+        }
+    return usage_error(report, "-l", "'%s' is none of incompressible, offset, random and timestamp", text);
 }
 
 static int directive(void *options, const char *key, const char *value, bool report)
@@ -157,6 +176,15 @@ static int apply(struct job *job, struct data_options *o, int code, const char *
         if (!number_parse(plain, &o->fill_limit) || o->fill_limit > 1)
             return usage_error(report, "--max-bytes-fill", "'%s' is not a share from 0 to 1", value);
         return EXIT_DONE;
+    case 'l': return parse_mode(o, plain, report);
+    case OPTION_COMPRESSIBLE:
+        if (!number_parse(plain, &o->compressible) || o->compressible > 1)
+            return usage_error(report, "--compressibility", "'%s' is not a share from 0 to 1", value);
+        return EXIT_DONE;
+    case OPTION_REPEATED:
+        if (!number_parse(plain, &o->repeated) || o->repeated > 1)
+            return usage_error(report, "--dedup", "'%s' is not a share from 0 to 1", value);
+        return EXIT_DONE;
     case OPTION_PHASES: return parse_phases(o, plain, report);
     case 'O': return directives(job, value, report, directive);
     case 'f': return usage_error(report, "-f", "scripts are not read; give one test per call, see --phases");
@@ -239,6 +267,10 @@ static int validate(const struct data_options *o, bool report)
         return usage_error(report, "--prepare-only", "prepares a read and writes nothing; give -r or --phases r");
     if (o->check_read && !writes && o->data_seed < 0)
         return usage_error(report, "-R", "needs the data seed (-G) that the file was written with");
+    bool checkable = data_source_of(o, 0, 0).mode == DATA_CHECKABLE;
+    if (checkable && (o->compressible > 0 || o->repeated > 0))
+        return usage_error(report, o->compressible > 0 ? "--compressibility" : "--dedup",
+                           "data that are checked (-G, -W, -R) are neither compressible nor repeated");
     if (o->sync_each && !writes)
         return usage_error(report, "-Y", "there is no write phase");
     if (o->evict && !reads)
@@ -264,7 +296,7 @@ int data_parse(struct job *job, bool report)
     opterr = 0;
     optind = 1;
     while (status == EXIT_DONE &&
-           (code = getopt_long(job->argc, job->argv, "+:a:b:BcCd:D:eEf:FgG:i:kn:N:o:O:pQ:rRs:t:T:uvVwWX:YzZ",
+           (code = getopt_long(job->argc, job->argv, "+:a:b:BcCd:D:eEf:FgG:i:kl:n:N:o:O:pQ:rRs:t:T:uvVwWX:YzZ",
                                long_options, NULL)) != -1) {
         if (code == '?' || code == ':')
             return unknown_option(job->argv, optind, code, report);
@@ -310,9 +342,11 @@ int data_parse(struct job *job, bool report)
     return EXIT_DONE;
 }
 
-bool data_patterned(const struct data_options *o)
+struct data_source data_source_of(const struct data_options *o, int64_t owner, int64_t seed)
 {
-    return o->check_write || o->check_read || o->data_seed >= 0;
+    bool checkable = o->check_write || o->check_read || o->data_seed >= 0;
+    return (struct data_source){.mode = checkable ? DATA_CHECKABLE : o->data_mode, .owner = owner, .seed = seed,
+                                .compressible = o->compressible, .repeated = o->repeated};
 }
 
 int64_t data_bytes_per_task(const struct data_options *o)

@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "order.h"
+#include "pattern.h"
 
 struct job;
 
@@ -38,6 +39,8 @@ struct data_options {
     int64_t deadline_minutes;       /* -T, 0 for none */
     int64_t order_seed;             /* --random-offset-seed, -1 when not given */
     int64_t data_seed;              /* -G, -1 when not given */
+    enum data_mode data_mode;       /* -l */
+    double compressible, repeated;  /* --compressibility --dedup, shares from 0 */
     enum reorder reorder;           /* -C -Z -ZZ */
     int64_t reorder_seed;           /* -X */
     int64_t node_offset;            /* -Q */
@@ -57,8 +60,8 @@ struct data_options {
 /* Reads the arguments of a job into a struct data_options; see struct personality. */
 int data_parse(struct job *job, bool report);
 
-/* True when each write carries data that a read can check. */
-bool data_patterned(const struct data_options *o);
+/* What the writes of a file carry. */
+struct data_source data_source_of(const struct data_options *o, int64_t owner, int64_t seed);
 
 /* Bytes that each task moves in a phase when nothing cuts it short (a mean, for shuffled shared files). */
 int64_t data_bytes_per_task(const struct data_options *o);

@@ -259,10 +259,12 @@ static void prepare_transfer(struct phase *p, struct file *file)
     t->sync_each = o->sync_each && p->access == ACCESS_WRITE;
     t->lockstep = o->backend != &backend_posix && o->backend != &backend_uring && !o->file_per_process &&
                   (o->collective || t->sync_each || o->sync_phase);
-    t->pattern = p->access == ACCESS_WRITE ? data_patterned(o) : o->check_read;
-    t->owner = o->file_per_process ? p->target : 0;
-    t->seed = run->data_seed;
+    t->check = p->access == ACCESS_READ && o->check_read;
+    t->data = data_source_of(o, o->file_per_process ? p->target : 0, run->data_seed);
+    if (t->data.mode != DATA_CHECKABLE) /* data of its own for each phase, and for the file of each task */
+        t->data.seed += (int64_t)p->repetition * PHASES_MOST + p->index;
     t->buffer = run->buffer;
+    t->room = run->buffer_bytes;
     t->failure = &run->failure;
     histogram_clear(&t->latency);
     histogram_clear(&t->sync_latency);
@@ -292,7 +294,7 @@ static void check_written(struct phase *written)
         failure_note(&run->failure, "verify", NULL, ENOMEM, NULL);
     choose_seed(p);
     prepare_transfer(p, &file);
-    p->transfer.pattern = true;
+    p->transfer.check = true;
     if (p->path)
         timed(p);
     written->record.mismatches += p->record.mismatches;

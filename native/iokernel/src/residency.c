@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -24,19 +25,6 @@ struct cache_state {
 
 #define EVICT_ROUNDS 8
 #define MINCORE_WINDOW (INT64_C(1) << 30)
-
-/* file system magics, statfs(2) */
-enum {
-    MAGIC_TMPFS = 0x01021994,
-    MAGIC_RAMFS = (int)0x858458f6,
-    MAGIC_HUGETLBFS = (int)0x958458f6,
-    MAGIC_EXT = 0xef53,
-    MAGIC_XFS = 0x58465342,
-    MAGIC_BTRFS = (int)0x9123683e,
-    MAGIC_F2FS = (int)0xf2f52010,
-    MAGIC_OVERLAY = 0x794c7630,
-    MAGIC_ZFS = 0x2fc12fc1,
-};
 
 static long cachestat_call(int fd, struct cache_range *range, struct cache_state *state)
 {
@@ -84,34 +72,48 @@ static int64_t by_mincore(int fd, int64_t size)
 static void measure_open(int fd, struct residency *r)
 {
     struct stat st;
-    struct statfs fs;
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     r->regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     r->file = r->regular ? st.st_size : 0;
     r->resident = 0;
     r->dirty = -1;
     r->method = "none";
-    if (fstatfs(fd, &fs) == 0)
-        r->memory_backed = (int)fs.f_type == MAGIC_TMPFS || (int)fs.f_type == MAGIC_RAMFS ||
-                           (int)fs.f_type == MAGIC_HUGETLBFS;
+    r->caching = filesystem_caching(fd);
     struct cache_range range = {0};
     struct cache_state state;
-    if (cachestat_call(fd, &range, &state) == 0) {
+    bool stacked = r->caching == CACHING_BELOW || r->caching == CACHING_MEMORY; /* perhaps an overlay */
+    if (!stacked && cachestat_call(fd, &range, &state) == 0) {
         int64_t page = sysconf(_SC_PAGESIZE);
         r->method = "cachestat";
         r->resident = at_most((int64_t)state.cached * page, r->file);
         r->dirty = at_most((int64_t)(state.dirty + state.writeback) * page, r->file);
-        return;
+    } else {
+        /* since Linux 5.2 mincore reports every page as resident to a caller that may not write the file */
+        r->foreign = r->regular && st.st_uid != geteuid() && access(self, W_OK) != 0;
+        int64_t resident = r->foreign ? -1 : by_mincore(fd, r->file);
+        if (resident >= 0) {
+            r->method = "mincore";
+            r->resident = resident;
+        }
     }
-    int64_t resident = by_mincore(fd, r->file);
-    if (resident >= 0) {
-        r->method = "mincore";
-        r->resident = resident;
-    }
+    if (filesystem_untold(r->caching))
+        r->method = "none";
+}
+
+const char *residency_unknown(const struct residency *r)
+{
+    if (r->method && strcmp(r->method, "none") != 0)
+        return NULL;
+    const char *reason = filesystem_untold(r->caching);
+    return reason       ? reason
+           : r->foreign ? "the kernel tells only those who may write a file how much of it is in memory"
+                        : "this kernel does not tell how much of a file is in memory";
 }
 
 int residency_measure(const char *path, struct residency *r)
 {
-    *r = (struct residency){.dirty = -1, .method = "none"};
+    *r = (struct residency){.dirty = -1, .method = "none", .caching = CACHING_UNKNOWN};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
@@ -133,31 +135,10 @@ int residency_evict(const char *path)
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         struct residency r = {0};
         measure_open(fd, &r);
-        if (r.resident == 0 || r.memory_backed)
+        if (r.resident == 0 || r.caching == CACHING_MEMORY)
             break;
         sleep_ns(1000000 << round);
     }
     close(fd);
     return error;
-}
-
-bool residency_node_local(const char *path)
-{
-    struct statfs fs;
-    if (statfs(path, &fs) != 0)
-        return false;
-    switch ((int)fs.f_type) {
-    case MAGIC_TMPFS:
-    case MAGIC_RAMFS:
-    case MAGIC_HUGETLBFS:
-    case MAGIC_EXT:
-    case MAGIC_XFS:
-    case MAGIC_BTRFS:
-    case MAGIC_F2FS:
-    case MAGIC_OVERLAY:
-    case MAGIC_ZFS:
-        return true;
-    default:
-        return false;
-    }
 }

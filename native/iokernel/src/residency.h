@@ -7,14 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "filesystem.h"
+
 struct residency {
-    int64_t file;        /* bytes of the file */
-    int64_t resident;    /* of these in the page cache; pages count whole, up to the size of the file */
-    int64_t dirty;       /* of these not yet written back; -1 when the method cannot tell */
-    const char *method;  /* "cachestat" (Linux 6.5), "mincore", or "none" when neither works */
-    bool regular;        /* a regular file: anything else has no size */
-    bool memory_backed;  /* the file system is memory: tmpfs, ramfs or hugetlbfs */
+    int64_t file;         /* bytes of the file */
+    int64_t resident;     /* of these in the page cache; pages count whole, up to the size of the file */
+    int64_t dirty;        /* of these not yet written back; -1 when the method cannot tell */
+    const char *method;   /* "cachestat" (Linux 6.5), "mincore", or "none" where neither tells */
+    bool regular;         /* a regular file: anything else has no size */
+    bool foreign;         /* this process may not write the file, so mincore tells it nothing */
+    enum caching caching; /* where this node keeps the data */
 };
+
+/* Why it is unknown what this node's memory held of a file; NULL where it is known. */
+const char *residency_unknown(const struct residency *r);
 
 bool residency_has_cachestat(void);
 
@@ -28,8 +34,5 @@ int residency_measure(const char *path, struct residency *r);
  * Returns 0 or an errno.
  */
 int residency_evict(const char *path);
-
-/* True when the path is on a file system whose space belongs to this node alone. */
-bool residency_node_local(const char *path);
 
 #endif

@@ -64,6 +64,7 @@ static void json_residency(const struct data_run *run, const struct whole *w, st
     static const char *const methods[] = {"none", "mincore", "cachestat"};
     int64_t file = 0, resident = 0, dirty = 0, method = 2;
     bool memory = false;
+    const char *unknown = NULL;
     for (int i = 0; i < run->comm.size; i++) {
         const struct cache_record *c = &w->caches[i];
         if (!c->measured)
@@ -72,12 +73,16 @@ static void json_residency(const struct data_run *run, const struct whole *w, st
         resident += c->r.resident;
         dirty = dirty < 0 || c->r.dirty < 0 ? -1 : dirty + c->r.dirty;
         method = c->method < method ? c->method : method;
-        memory = memory || c->r.memory_backed;
+        memory = memory || c->r.caching == CACHING_MEMORY;
+        struct residency seen = c->r;
+        seen.method = methods[c->method];
+        unknown = unknown ? unknown : residency_unknown(&seen);
     }
     json_object(j, "residency");
     residency_members(j, file, resident, dirty);
     json_double(j, "fraction", method ? (double)resident / (double)file : (double)NAN);
     json_string(j, "method", methods[method]);
+    json_string(j, "unknown", method ? NULL : unknown);
     json_bool(j, "memoryBacked", memory);
     json_bool(j, "evictRequested", run->o->evict);
     json_array(j, "perNode");

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "data.h"
+#include "filesystem.h"
 
 /* Bytes that the rank's data file already holds on disk: overwriting them takes no new space. */
 static int64_t credit(const struct data_run *run, bool *device)
@@ -38,7 +39,7 @@ int space_check(struct data_run *run)
     if (slash)
         slash[slash == folder] = '\0';
     const char *where = slash ? folder : ".";
-    bool local = residency_node_local(where);
+    bool local = filesystem_node_local(where);
     comm_reduce_int(c, &devices, 1, REDUCE_MAX);
 
     /* a file system of the node takes this node's share, any other one takes everything */

@@ -95,7 +95,7 @@ static int body(struct job *job, const struct comm *comm)
 {
     const struct steps_options *o = job->options;
     struct comm own = *comm; /* that the layout names the node in */
-    struct steps_run run = {.o = o, .comm = &own};
+    struct steps_run run = {.o = o, .comm = &own, .data = {.owner = comm->rank, .seed = data_salt()}};
     struct layout layout = {0};
     size_t each = o->kind == STEPS_STREAM ? (size_t)o->epochs : 1, size = buffer_bytes(o);
     struct steps_record *records = calloc(each, sizeof *records);
@@ -104,7 +104,7 @@ static int body(struct job *job, const struct comm *comm)
     if (!records || !run.buffer)
         failure_note(&run.failure, "allocate", NULL, ENOMEM, "no memory for buffers of %zu bytes", size);
     else
-        pattern_fill(run.buffer, (int64_t)(size / 8 * 8), 0, comm->rank, 1);
+        data_fill(&run.data, run.buffer, (int64_t)size);
     if (!layout_build(&layout, &own))
         failure_note(&run.failure, "allocate", NULL, ENOMEM, NULL);
     if (!failure_agree(&run.failure, comm, "prepare")) {

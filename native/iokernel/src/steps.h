@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "job.h"
 #include "options_steps.h"
+#include "pattern.h"
 
 extern const struct personality steps_personality;
 
@@ -15,6 +16,8 @@ struct steps_run {
     const struct comm *comm;
     struct failure failure;
     char *buffer;
+    struct data_source data; /* what a checkpoint carries: no data set repeats another */
+    int64_t written;         /* bytes of the checkpoint so far */
     double began; /* epoch seconds, before the file is made or opened */
 };
 

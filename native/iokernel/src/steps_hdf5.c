@@ -78,6 +78,8 @@ static void write_property(struct steps_run *run, hid_t group, int64_t number, s
     hsize_t start = mine * (hsize_t)run->comm->rank, one = 1;
     char name[64];
     snprintf(name, sizeof name, "property%lld", (long long)number);
+    data_prepare(&run->data, run->buffer, run->o->dataset, run->written);
+    run->written += run->o->dataset;
     hid_t space = h5->H5Screate_simple(1, &whole, NULL), memory = h5->H5Screate_simple(1, &mine, NULL);
     hid_t set = h5->H5Dcreate2(group, name, *h5->native_float, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     if (set < 0)

@@ -22,18 +22,19 @@ void transfer_failed(struct transfer *t, int64_t moved, int64_t offset)
 void transfer_loop(struct transfer *t)
 {
     const struct backend *backend = t->backend;
-    const bool fill = t->pattern && t->access == ACCESS_WRITE, check = t->pattern && t->access == ACCESS_READ;
+    const bool writes = t->access == ACCESS_WRITE, check = t->check && !writes;
+    const int64_t turns = writes && t->data.mode == DATA_STAMPED && t->room > t->length ? t->room / t->length : 1;
     int64_t before = clock_ns();
     while (t->operations < t->limit && !stop_requested()) {
         int64_t offset = order_next(&t->order);
-        if (t->pattern) {
-            if (fill)
-                pattern_fill(t->buffer, t->length, offset, t->owner, t->seed);
-            else
-                pattern_spoil(t->buffer, t->length);
-            before = clock_ns(); /* preparing data is no part of the operation */
-        }
-        int64_t moved = backend->transfer(t->file, t->access, t->buffer, t->length, offset);
+        char *buffer = t->buffer + t->operations % turns * t->length;
+        if (writes)
+            data_prepare(&t->data, buffer, t->length, offset);
+        else if (check)
+            pattern_spoil(buffer, t->length);
+        if (check || (writes && t->data.mode != DATA_STAMPED && t->data.mode != DATA_CONSTANT))
+            before = clock_ns(); /* preparing data is no part of the operation; a stamp costs less than a clock */
+        int64_t moved = backend->transfer(t->file, t->access, buffer, t->length, offset);
         int64_t now = clock_ns();
         if (moved != t->length) {
             transfer_failed(t, moved, offset);
@@ -59,7 +60,7 @@ void transfer_loop(struct transfer *t)
         if (moved == t->length) /* with -Y an operation is the write and its fsync, as IOR counts it */
             histogram_add(&t->latency, before - started);
         if (check && moved == t->length) {
-            t->mismatches += !pattern_matches(t->buffer, t->length, offset, t->owner, t->seed);
+            t->mismatches += !pattern_matches(buffer, t->length, offset, t->data.owner, t->data.seed);
             before = clock_ns();
         }
         if (t->deadline != INT64_MAX) {

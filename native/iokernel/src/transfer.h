@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "histogram.h"
 #include "order.h"
+#include "pattern.h"
 #include "timeseries.h"
 
 struct transfer {
@@ -23,9 +24,10 @@ struct transfer {
     bool collective;        /* rank 0 decides for all whether the deadline is over */
     bool lockstep;          /* every rank must make the same calls: go on after a failure */
     bool sync_each;         /* fsync after each write */
-    bool pattern;           /* writes: fill each buffer with checkable data; reads: check it */
-    int64_t owner, seed;    /* of that data */
-    char *buffer;           /* backend->buffers() times length bytes, page-aligned */
+    struct data_source data; /* what writes carry */
+    bool check;             /* reads: check the data */
+    char *buffer;           /* backend->buffers() times length bytes, page-aligned; of one, room for more */
+    int64_t room;           /* bytes of it: small writes take turns in it, so that neighbours have other data */
     struct order order;
 
     /* what happened */

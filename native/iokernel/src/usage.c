@@ -8,6 +8,7 @@ const char usage_data[] =
     "what            -w write, -r read (default both), --phases LIST of w,r,wz,rz in order (z: random)\n"
     "where           -o FILE, -F file per process, -u directory per process (with -F)\n"
     "how much        -t transfer, -b block per task and segment, -s segments, -i repetitions, -N tasks\n"
+    "contents        -l incompressible|offset|random|timestamp, --compressibility X and --dedup X (0 to 1)\n"
     "how             -a POSIX|MPIIO|HDF5, -c collective, -z random offsets, --random-offset-seed N,\n"
     "                --queue-depth N (io_uring), --posix.odirect (-B), --mpiio.preallocate (-p),\n"
     "                --mpiio.useFileView (-V), --hdf5.library FILE (default: libhdf5.so),\n"

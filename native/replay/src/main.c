@@ -1,10 +1,10 @@
 /*
  * tiercel-replay: re-issues the I/O of a traced program on other storage.
  *
- *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... --prepare [--warm]
- *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... [--think asleep|busy] [--summary-file FILE]
+ *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... --prepare
+ *   tiercel-replay RECIPE --root FOLDER [--root FOLDER]... [--think] [--summary-file FILE]
  *
- * --think: keep the gaps between a stream's operations; busy: at work in them, as a program that computes.
+ * --think: keep the gaps between a stream's operations.
  * Exit status: 0 done, 1 failed, 2 mistake of the user. The summary is one JSON document; times in seconds.
  */
 #include <errno.h>
@@ -27,14 +27,13 @@ struct arguments {
     const char *recipe, *summary;
     char **roots;
     uint32_t root_count;
-    bool prepare, warm;
-    enum thinking think;
+    bool prepare, think;
 };
 
 static int usage(const char *what, const char *word)
 {
     fprintf(stderr, "tiercel-replay: %s%s\n", what, word);
-    fputs("usage: tiercel-replay RECIPE --root FOLDER... [--prepare [--warm]] [--think asleep|busy] [--summary-file FILE]\n", stderr);
+    fputs("usage: tiercel-replay RECIPE --root FOLDER... [--prepare] [--think] [--summary-file FILE]\n", stderr);
     return 2;
 }
 
@@ -54,7 +53,7 @@ static struct board *new_board(const struct recipe *recipe)
 }
 
 /* Forks a process for each stream and waits for them; the wall-clock time in nanoseconds, or -1. */
-static int64_t run(const struct recipe *recipe, char *const *roots, struct board *board, enum thinking think)
+static int64_t run(const struct recipe *recipe, char *const *roots, struct board *board, bool think)
 {
     pid_t parent = getpid();
     board->began = now_ns();
@@ -143,12 +142,8 @@ int main(int argc, char **argv)
             return printf("tiercel-replay 2\n") < 0;
         if (strcmp(argv[i], "--prepare") == 0)
             a.prepare = true;
-        else if (strcmp(argv[i], "--think") == 0 && i + 1 < argc && strcmp(argv[i + 1], "asleep") == 0)
-            a.think = THINK_ASLEEP, i++;
-        else if (strcmp(argv[i], "--think") == 0 && i + 1 < argc && strcmp(argv[i + 1], "busy") == 0)
-            a.think = THINK_BUSY, i++;
-        else if (strcmp(argv[i], "--warm") == 0)
-            a.warm = true;
+        else if (strcmp(argv[i], "--think") == 0)
+            a.think = true;
         else if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
             a.roots[a.root_count++] = argv[++i];
         else if (strcmp(argv[i], "--summary-file") == 0 && i + 1 < argc)
@@ -166,6 +161,6 @@ int main(int argc, char **argv)
     if (recipe.root_count > a.root_count)
         return usage("the recipe names more roots than --root does", "");
     if (a.prepare)
-        return prepare(&recipe, a.roots, a.warm) ? 0 : 1;
+        return prepare(&recipe, a.roots) ? 0 : 1;
     return replay(&a, &recipe);
 }

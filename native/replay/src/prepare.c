@@ -72,7 +72,7 @@ static bool evict(const char *path)
     return true;
 }
 
-bool prepare(const struct recipe *recipe, char *const *roots, bool warm)
+bool prepare(const struct recipe *recipe, char *const *roots)
 {
     char *piece = malloc(PIECE);
     if (piece == NULL)
@@ -97,7 +97,7 @@ bool prepare(const struct recipe *recipe, char *const *roots, bool warm)
     free(piece);
     for (uint32_t root = 0; good && root < recipe->root_count; root++)
         good = write_out(roots[root]);
-    for (uint32_t i = 0; good && !warm && i < recipe->file_count; i++) {
+    for (uint32_t i = 0; good && i < recipe->file_count; i++) {
         if (recipe->files[i].size == 0 || recipe->files[i].folder)
             continue;
         char *path = full_path(recipe, roots, i);

@@ -6,7 +6,7 @@
 
 #include "recipe.h"
 
-/* Files are synced, and dropped from the page cache unless `warm`. False after a message. */
-bool prepare(const struct recipe *recipe, char *const *roots, bool warm);
+/* Files are synced, and dropped from the page cache. False after a message. */
+bool prepare(const struct recipe *recipe, char *const *roots);
 
 #endif

@@ -63,10 +63,10 @@ static bool fail(struct worker *w, const struct operation *o, const char *what)
 
 /* Until CLOCK_MONOTONIC shows `moment`: at work where the program was, since what else the storage needs a
  * processor for waits meanwhile; else asleep, and awake for the last part, since waking takes its time. */
-static void pause_until(int64_t moment, bool busy)
+static void pause_until(int64_t moment)
 {
     int64_t early = moment - EARLY_NS;
-    if (!busy && early > now_ns()) {
+    if (early > now_ns()) {
         struct timespec t = {.tv_sec = early / 1000000000, .tv_nsec = early % 1000000000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
         }
@@ -346,7 +346,7 @@ static char *new_buffer(const struct recipe *recipe, uint32_t number)
     return memory;
 }
 
-bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, enum thinking think)
+bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, bool think)
 {
     const struct stream *s = &recipe->streams[number];
     struct worker w = {.recipe = recipe, .roots = roots, .board = board};
@@ -366,8 +366,8 @@ bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number
     for (uint32_t i = s->first; good && i < s->first + s->count; i++) {
         const struct operation *o = &recipe->operations[i];
         good = wait_for(&w, o->wait_first, o->wait_count);
-        if (good && think != THINK_NOT)
-            pause_until((o->wait_count > 0 ? now_ns() : ended) + o->gap, think == THINK_BUSY);
+        if (good && think)
+            pause_until((o->wait_count > 0 ? now_ns() : ended) + o->gap);
         good = good && carry_out(&w, o);
         ended = now_ns();
         announce(board, number);

@@ -13,10 +13,7 @@ int64_t now_ns(void);
 /* Path of a file below its root, in memory of its own. */
 char *full_path(const struct recipe *recipe, char *const *roots, uint32_t file);
 
-/* What a stream does in the gaps between its operations: nothing, so there are none; sleep; or compute. */
-enum thinking { THINK_NOT, THINK_ASLEEP, THINK_BUSY };
-
-/* Does the operations of stream `number`. False on failure. */
-bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, enum thinking think);
+/* Does the operations of stream `number`; `think`: sleeps in the gaps between them. False on failure. */
+bool stream_run(const struct recipe *recipe, char *const *roots, uint32_t number, struct board *board, bool think);
 
 #endif

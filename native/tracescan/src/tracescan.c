@@ -471,8 +471,9 @@ static int grow_columns(scanner *s) {
 enum { LINE_READ, LINE_LOST, LINE_OTHER, NO_MEMORY };
 
 static int read_event(scanner *s, const value *event, const value *args) {
-    int64_t ts = number(&event[E_TS]), dur = event[E_DUR].kind == ABSENT ? 0 : number(&event[E_DUR]);
-    if (ts < 0 || dur < 0) return LINE_LOST; /* MISSING is negative */
+    int64_t ts = number(&event[E_TS]), dur = number(&event[E_DUR]);
+    if (ts < 0) return LINE_LOST; /* MISSING is negative */
+    if (dur < 0) dur = MISSING;
     const value *host = &args[args[A_HHASH].kind != ABSENT ? A_HHASH : A_HOSTNAME];
     const value *file = &args[args[A_FHASH].kind != ABSENT ? A_FHASH : A_FNAME];
     const value *words[TABLES] = {&event[E_NAME], &event[E_CAT], host, file};

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACESCAN_ABI 2
+#define TRACESCAN_ABI 3
 
 /* Columns and tables, in the order of scan.COLUMNS and scan.TABLES. */
 enum {

@@ -25,6 +25,7 @@ class PyTiercel(PythonPackage):
     # pyproject.toml's dependencies. Lower bounds are looser where Spack has older releases that pass
     # tiercel's tests (Snakemake 9.14, DuckDB 1.5, isal 1.1); MPI is the site's instead of a wheel.
     with default_args(type=("build", "run")):
+        depends_on("py-darshan@3.4.4:3")
         depends_on("py-duckdb@1.5:")
         depends_on("py-h5netcdf@1.6:")
         depends_on("py-h5py@3.11:")

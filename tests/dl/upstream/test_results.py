@@ -94,8 +94,8 @@ def test_a_torn_file_is_a_failed_run(tmp_path_factory: Any, name: str, part: flo
         (lambda s: s["metric"].pop("train_au_percentage"), "the training did not end"),
         (lambda s: s.update(num_accelerators=3), "3 processes where 2"),
         (lambda s: s["metric"]["train_au_percentage"].pop(), "epochs"),
-        (lambda s: s["metric"].update(train_au_percentage=[1.0, "x"]), "usable"),
-        (lambda s: s["metric"].update(train_au_percentage=[1.0, float("nan")]), "usable"),
+        (lambda s: s["metric"].update(train_au_percentage=[1.0, "x"]), "no valid metric"),
+        (lambda s: s["metric"].update(train_au_percentage=[1.0, float("nan")]), "no valid metric"),
         (lambda s: s.update(start="yesterday"), "not a time"),
     ],
 )

@@ -8,18 +8,22 @@ import sys
 from typing import Any
 
 import pytest
+from tests.attacks.fairshare.campaign import ATTACKS
 
 from tiercel.layers.fairshare.programs import Programs
-from tiercel.sharing.attack.campaign import ATTACKS
+
+from .users import ROOT_OF_TESTS
 
 MINUTES = 0.1
 
 
 def attacked(minutes: float, seed: int, *options: str) -> tuple[int, dict[str, Any]]:
     """In a process of its own, since it changes what it sees of the system's files."""
-    argv = [sys.executable, "-m", "tiercel.sharing.attack", "--minutes", str(minutes), "--seed", str(seed)]
+    argv = [sys.executable, "-m", "tests.attacks.fairshare", "--minutes", str(minutes), "--seed", str(seed)]
     argv += ["--", *options]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120 + 120 * minutes)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=120 + 120 * minutes, cwd=ROOT_OF_TESTS
+    )
     return done.returncode, json.loads(done.stdout)
 
 

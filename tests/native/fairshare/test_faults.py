@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.attacks.fairshare.speech import request
 
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.layers.fairshare.server import running_mount, running_server
 from tiercel.layers.fairshare.wire import FRAME, HELLO, MAGIC, NOTICE, REQUEST, VERSION, WANT_SEGMENT, Op
-from tiercel.sharing.attack.speech import request
 
 from .conftest import Share, needs_mount
 

@@ -51,7 +51,7 @@ def small(programs: Programs, tmp_path: Path, as_root: None) -> Iterator[Share]:
 HEAD = """
 kept = []
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-from tiercel.sharing.attack.speech import request as asked
+from tests.attacks.fairshare.speech import request as asked
 def frame(body): return FRAME.pack(MAGIC, len(body), 0) + body
 def request(op, *path, **words): return frame(asked(op, *path, **words))
 def answer(s):

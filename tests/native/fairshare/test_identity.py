@@ -446,7 +446,7 @@ def test_who_takes_a_servers_address_gets_nothing(
     assert false.stdout.readline() == "listens\n"
     (mount := tmp_path / "remote").mkdir()
     with (
-        pytest.raises(UserError, match="does not know the ticket's secret"),
+        pytest.raises(UserError, match="does not know the secret of the ticket"),
         running_mount(share.programs, f"tcp:127.0.0.1:{port}", mount, ticket),
     ):
         pass

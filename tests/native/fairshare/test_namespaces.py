@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.attacks.fairshare import namespaces
 
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection
-from tiercel.sharing.attack import namespaces
 
 from .conftest import Share, let_through
-from .users import ALICE, BOB, act
+from .users import ALICE, BOB, ROOT_OF_TESTS, act
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 UNKNOWN = 65534
@@ -25,7 +25,7 @@ UNKNOWN = 65534
 #: Goes into a namespace in which it is somebody else, whatever follows.
 PRETEND = f"""
 os.environ["FAIRSHARE_SERVER_USER"] = "{UNKNOWN}"  # root is nobody known there
-from tiercel.sharing.attack.namespaces import leave, pretend
+from tests.attacks.fairshare.namespaces import leave, pretend
 """
 
 
@@ -68,11 +68,11 @@ def test_a_client_whom_nobody_mapped_does_not_take_a_strangers_server_for_its_ow
         mount = [str(programs.mount), "--server", str(path), "--mount", str(tmp_path / "place")]
         connect = f"""
 import os, sys
-sys.path[:0] = {sys.path!r}
+sys.path[:0] = {[ROOT_OF_TESTS, *sys.path]!r}
 from pathlib import Path
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.protocol import Connection
-from tiercel.sharing.attack.namespaces import leave
+from tests.attacks.fairshare.namespaces import leave
 os.setgroups([]); os.setgid({BOB}); os.setuid({BOB})
 leave()
 assert os.getuid() == {UNKNOWN}

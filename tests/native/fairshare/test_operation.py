@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,7 +41,7 @@ def port() -> int:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "config"
-    path.write_text(f"policy user-fair # by whom\n\nlog = {tmp_path / 'events'}\n")
+    path.write_text(f"policy = 'user-fair' # by whom\n\nlog = '{tmp_path / 'events'}'\n")
     return path
 
 
@@ -89,28 +90,27 @@ def test_policy_and_rate_change_and_clients_stay(
         # of a third job, of size 1.
         before = shares(share)
         assert before["job"] == pytest.approx(before["other"])
-        config.write_text(config.read_text().replace("user-fair", "size-fair") + "rate 52428800\n")
+        config.write_text(config.read_text().replace("user-fair", "size-fair") + "rate = '50MiB'\n")
         assert asks.reload() == "policy user-fair -> size-fair, rate 0 -> 52428800"
         after = shares(share)
         assert after["job"] == pytest.approx(3 * (after["other"] or 0))
         status = asks.status()
         assert (status["policy"], status["rate"]) == ("size-fair", 52428800)
-        config.write_text(config.read_text() + "files 100\n")
-        assert asks.reload() == "nothing changed; a restart is needed for --files"
+        config.write_text(config.read_text() + "files = 100\n")
+        assert asks.reload() == "nothing changed; a restart is needed for files"
     assert told(child) == "written\n"
     assert [event["what"] for event in events(config) if event["event"] == "reloaded"] == [
         "policy user-fair -> size-fair, rate 0 -> 52428800",
-        "nothing changed; a restart is needed for --files",
+        "nothing changed; a restart is needed for files",
     ]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("polcy size-fair", "--polcy is not an option"),
-        ("policy sise-fair", "sise-fair"),
-        ("--rate 5", "line 4: wants an option without its dashes"),
-        ("rate fast", "--rate wants a number"),
+        ("polcy = 'size-fair'", "config: line 4: `polcy` is not an option; the nearest is `policy`"),
+        ("rate = 'fast'", "config: line 4: `rate`: "),
+        ("rate 5", 'config: line 4: `rate`: .*`rate = "5"`'),
     ],
 )
 def test_what_is_wrong_changes_nothing(
@@ -127,7 +127,7 @@ def test_what_is_wrong_changes_nothing(
         [share.programs.server, "--data", str(config.parent / "x"), "--config", str(config)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and re.search(said, done.stderr) and len(done.stderr.splitlines()) == 1
 
 
 def test_a_signal_reloads_and_opens_the_log_anew(serve: Callable[..., Share], config: Path) -> None:
@@ -259,7 +259,7 @@ def test_numbers_for_prometheus(serve: Callable[..., Share]) -> None:
 
 
 def test_numbers_do_not_leave_the_machine_unasked(serve: Callable[..., Share]) -> None:
-    with pytest.raises(UserError, match=r"--metrics 0\.0\.0\.0:1.*--cleartext"):
+    with pytest.raises(UserError, match=r"--metrics: 0\.0\.0\.0:1.*cleartext"):
         serve("--metrics", "0.0.0.0:1")
 
 

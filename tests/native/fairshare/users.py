@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from .conftest import Share
 
 ALICE, BOB = 54321, 54322
+#: From which `tests` is imported.
+ROOT_OF_TESTS = str(Path(__file__).resolve().parents[3])
 
 
 def as_user(
@@ -15,11 +18,11 @@ def as_user(
     """Code that a user runs. Modules are read before the rights to their folders are dropped."""
     return f"""
 import errno, os, resource, select, socket, struct, sys, time
-sys.path[:0] = {sys.path!r}
+sys.path[:0] = {[ROOT_OF_TESTS, *sys.path]!r}
 from pathlib import Path
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.layers.fairshare.wire import FRAME, HELLO, MAGIC, REPLY, VERSION, Op
-from tiercel.sharing.attack.speech import Speaker, request
+from tests.attacks.fairshare.speech import Speaker, request
 from tiercel.errors import UserError
 os.setgroups({groups or []}); os.setgid({gid if gid is not None else uid}); os.setuid({uid})
 ROOT = {str(share.root)!r}

@@ -217,10 +217,3 @@ def running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except FileNotFoundError:
         return False
-
-
-def test_a_summary_that_cannot_be_renamed_into_place(iokernel):
-    iokernel.path("s").mkdir()
-    run = iokernel("-w -t 4k -b 8k -o f -O summaryFile=s")
-    assert run.status == 1 and run.stderr.count("\n") == 1
-    assert [p.name for p in iokernel.directory.iterdir()] == ["s"]

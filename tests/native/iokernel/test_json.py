@@ -106,7 +106,7 @@ def test_one_line_options_are_recorded(iokernel):
     run = iokernel.good("-n 2 -w -F -z --random-offset-seed 11 -t 4k -b 16k -Y -B -G 12")
     parameters = run.parameters
     assert parameters["randomSeed"] == 11 and parameters["randomSeedGiven"] is True
-    assert parameters["dataSeed"] == 12 and parameters["dataPattern"] == "offset"
+    assert parameters["dataSeed"] == 12 and parameters["dataPattern"] == "checkable"
     assert parameters["odirect"] is True and parameters["preallocate"] is False
     assert (
         parameters["fsyncperwrite"] == 1

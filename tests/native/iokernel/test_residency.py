@@ -1,5 +1,10 @@
 """What the page cache held before a read."""
 
+import json
+
+import pytest
+from tests.private_mounts import require_mount, run_script
+
 SHAPE = "-n 2 -t 64k -b 1m -o f"
 TOTAL = 2 * 2**20
 
@@ -45,3 +50,40 @@ def test_prepare_only_checks_the_size(iokernel):
     run = iokernel(SHAPE, "-r --prepare-only")
     assert run.status == 1 and str(TOTAL - 1) in run.document["error"]["message"]
     assert run.document["error"]["operation"] == "check"
+
+
+#: Warm, evicted, warm again: what is in memory of a file on an overlay at $PWD/m.
+ON_OVERLAY = """
+mkdir -p low up work m
+mount -t overlay overlay -o "lowerdir=$PWD/low,upperdir=$PWD/up,workdir=$PWD/work" m
+%s
+for extra in "-w -r" "-r --evict" "-r"; do
+    "$IOKERNEL" $extra -t 64k -b 1m -k -o m/f --summary-file s.json
+    cat s.json
+    echo
+done
+"""
+
+
+def overlay_reads(build, folder, script):
+    printed = run_script(script, folder, IOKERNEL=str(build / "iokernel"))
+    documents = [json.loads(part + "}") for part in printed.replace("\n}", "}").split("}\n") if part.strip()]
+    return [document["tests"][0]["Results"][-1]["residency"] for document in documents]
+
+
+def test_an_overlay_shows_what_its_upper_layer_has_in_memory(build, disk):
+    require_mount("overlay")
+    warm, evicted, again = overlay_reads(build, disk, ON_OVERLAY % "")
+    assert [r["fraction"] for r in (warm, evicted, again)] == [1, 0, 1]  # cachestat says 0 each time
+    assert {r["method"] for r in (warm, evicted, again)} == {"mincore"}
+    assert not any(r["memoryBacked"] for r in (warm, evicted, again))
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
+def test_an_overlay_whose_upper_layer_is_memory_is_memory(build, tmp_path, hidden):
+    """Hidden: a container does not see the folder of its upper layer."""
+    require_mount("overlay")
+    before = "mkdir in; mount -t tmpfs tmpfs in; B=$PWD; cd in"
+    hide = "cd $B; mkdir moved; mount --move in moved; cd moved" if hidden else ""
+    reads = overlay_reads(build, tmp_path, f"{before}; {ON_OVERLAY % hide}")
+    assert [(r["memoryBacked"], r["fraction"]) for r in reads] == [(True, 1)] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parts import CURRENT_ORDER
 
 #: Formats that a library reads by calls of its own sizes.
 _LIBRARIES = {"hdf5": "HDF5's library", "hdf5_opt": "HDF5's library", "jpeg": "Pillow", "png": "Pillow",
@@ -99,11 +100,26 @@ def _reader(workload: DLWorkload) -> Iterator[tuple[str, str]]:
         yield "reader.data_loader_sampler", f"{data.format}: {_NO_LOADER[data.format]}"
     if data.format == "parquet":
         yield "reader.sample_shuffle", f"{data.format}: {_NO_LOADER[data.format]}"
+    yield from _unshuffled(workload)
+    if not reader.read_threads:
+        yield "reader.prefetch_size", "with read_threads: 0 nobody reads ahead"
+
+
+def _unshuffled(workload: DLWorkload) -> Iterator[tuple[str, str]]:
+    """Yield the keys of shuffles that the program of `reader.order` does not do."""
     if workload.object_window:
         for key in ("sample_shuffle", "data_loader_sampler", "transfer_size"):
             yield f"reader.{key}", "whole objects are read in the order of the files, by one request each"
-    if not reader.read_threads:
-        yield "reader.prefetch_size", "with read_threads: 0 nobody reads ahead"
+        return
+    order = workload.reader.order or CURRENT_ORDER
+    streams = workload.dataset.format in ("tfrecord", "parquet")
+    reason = f"order: {order} does not shuffle so with this loader and format"
+    if order == "distributed-sampler":
+        return
+    if (streams or workload.sampler == "index") and order != "mlperf-3.0-resharding":
+        yield "reader.file_shuffle", reason
+    if not streams and workload.sampler == "index" and order != "dlio-2.0":
+        yield "reader.sample_shuffle", reason
 
 
 def _train(workload: DLWorkload) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ def _refused(note: str) -> Key:
     return Key("refused", note)
 
 
-_SHUFFLE = "off, seed, random; an iterative loader shuffles samples within a file"
+_SHUFFLE = "off, seed, random; what it changes depends on `reader.order`"
 _OWN = "in `dl run`; each run of a study has a folder of its own"
 
 _CREDENTIALS = "credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"
@@ -136,6 +136,10 @@ KEYS: dict[str, Key] = {
     "reader.prefetch_size": _done(),
     "reader.file_shuffle": _done(_SHUFFLE),
     "reader.sample_shuffle": _done(f"{_SHUFFLE}; not of Parquet"),
+    "reader.order": _done(
+        "tiercel's own key: `dlio-2.0`, `dlio-main`, `mlperf-3.0`, `mlperf-3.0-resharding` or "
+        "`distributed-sampler`; default: by the file's origin"
+    ),
     "reader.shuffle_size": _done("TFRecord"),
     "reader.file_access": _done(),
     "reader.read_type": _done(),

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from tiercel.dl.files.model import DLWorkload
+from tiercel.dl.files.parts import CURRENT_ORDER, FileOrder
 from tiercel.documents import parse, read_yaml
 from tiercel.errors import UserError, suggest
 from tiercel.project import names, project_root, provided
@@ -72,7 +73,38 @@ def load_workload(
             raise UserError(f"{path}: credentials come from the environment only: {' and '.join(_VARIABLES)}")
         _put(content, key.split("."), value, f"{path}: override {key}")
         where = f"{path} with overrides"
-    return parse(DLWorkload, content, where)
+    return parse(DLWorkload, _with_order(content), where)
+
+
+#: Keys that only MLPerf Storage's DLIO has, and keys that only DLIO 2.0.0 and earlier had.
+_OF_MLPERF = {
+    "storage": {"storage_options", "storage_library", "post_generation_settle_seconds"},
+    "dataset": {"parquet", "skip_listing", "listing_validation_interval"},
+    "reader": {"write_threads"},
+}
+_OF_DLIO_2 = {
+    "checkpoint": {"model_size", "optimization_groups", "num_layers", "layer_parameters"},
+    "dataset": {"record_length", "record_length_stdev"},
+}
+
+
+def _with_order(content: dict[str, Any]) -> dict[str, Any]:
+    """Return `content` with the order of files stated: that of the program for which the file was written."""
+    name = "data_reader" if "data_reader" in content else "reader"
+    reader = content.get(name) or {}
+    if not isinstance(reader, dict) or reader.get("order"):
+        return content
+    order: FileOrder = CURRENT_ORDER
+    if _has_any(content, _OF_MLPERF):
+        order = "mlperf-3.0"
+    elif name == "data_reader" or isinstance(content.get("model"), str) or _has_any(content, _OF_DLIO_2):
+        order = "dlio-2.0"
+    return {**content, name: {**reader, "order": order}}
+
+
+def _has_any(content: dict[str, Any], keys: Mapping[str, set[str]]) -> bool:
+    parts = ((content.get(part), names) for part, names in keys.items())
+    return any(isinstance(part, dict) and names & part.keys() for part, names in parts)
 
 
 def _put(content: dict[str, Any], path: list[str], value: Any, where: str) -> None:

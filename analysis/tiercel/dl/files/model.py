@@ -158,6 +158,14 @@ class DLWorkload(Document):
         )
 
     @property
+    def sampler(self) -> Literal["index", "iterative"]:
+        """Return whether samples are asked for by number or come in turn: the file's, else the loader's."""
+        stated = self.reader.data_loader_sampler
+        if stated in ("index", "iterative"):
+            return stated
+        return "index" if self.loader in ("pytorch", "dali") else "iterative"
+
+    @property
     def loader(self) -> Loader:
         """Return the loader: the file's, else the framework's. DLIO's own default for TFRecord is tf.data."""
         return self.reader.data_loader or (

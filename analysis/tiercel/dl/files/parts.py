@@ -25,6 +25,10 @@ _LARGEST_READ = 0x7FFF_F000
 _CLOCK = 1e9
 Seconds = Annotated[float, Field(ge=0, le=_CLOCK)]
 Shuffle = Literal["off", "seed", "random"]
+#: Programs whose order of files is emulated (`tiercel.dl.kernel.order`).
+FileOrder = Literal["dlio-2.0", "dlio-main", "mlperf-3.0", "mlperf-3.0-resharding", "distributed-sampler"]
+#: Of a file that shows no other origin.
+CURRENT_ORDER: FileOrder = "dlio-main"
 Loader = Literal["tensorflow", "pytorch", "dali", "native_dali", "synthetic", "none", "custom"]
 
 #: What a file writes for "no": YAML reads the word off as a truth value.
@@ -297,6 +301,9 @@ class Reader(Document):
     file_shuffle: Annotated[Shuffle, _OFF] = "off"
     sample_shuffle: Annotated[Shuffle, _OFF] = "off"
     shuffle_size: Positive = Field(default=1024, description="samples in the buffer that is drawn from")
+    order: FileOrder | None = Field(
+        default=None, description="tiercel's: as which program files are read; default: by the file's origin"
+    )
     file_access: Literal["multi", "shared", "collective"] = "multi"
     read_type: Literal["on_demand", "memory"] = "on_demand"
     transfer_size: int | None = Field(default=None, ge=0, le=_LARGEST_READ, description="bytes of one read")

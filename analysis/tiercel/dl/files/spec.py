@@ -7,7 +7,7 @@ from typing import Any
 from tiercel.dl.files.dataset import ELEMENT_BYTES
 from tiercel.dl.files.keys import refusals
 from tiercel.dl.files.model import DLWorkload
-from tiercel.dl.files.parts import Duration, Transformer
+from tiercel.dl.files.parts import CURRENT_ORDER, Duration, Transformer
 from tiercel.dl.files.scale import Scale
 from tiercel.errors import UserError
 
@@ -28,7 +28,6 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         raise UserError(f"workload {workload.model.name}: {reason}")
     data, reader, train = workload.dataset, workload.reader, workload.train
     evaluation, checkpoint = workload.evaluation, workload.checkpoint
-    sampler = reader.data_loader_sampler
     loader = "none" if reader.read_threads == 0 else _LOADERS[workload.loader]
     return {
         "name": workload.model.name,
@@ -62,9 +61,8 @@ def spec_of(workload: DLWorkload, scale: Scale | None = None) -> dict[str, Any]:
         "compression_level": data.compression_level,
         "keep_files": data.keep_files,
         "loader": loader,
-        "sampler": sampler
-        if sampler in ("index", "iterative")
-        else ("index" if workload.loader in ("pytorch", "dali") else "iterative"),
+        "sampler": workload.sampler,
+        "order": reader.order or CURRENT_ORDER,
         "batch": reader.batch_size,
         "batch_eval": reader.batch_size_eval,
         "read_threads": reader.read_threads,

@@ -1,12 +1,8 @@
-"""The dataset as it lies there: found, compared with the workload, and shared out over the processes."""
+"""The dataset as it lies there: found, and compared with the workload."""
 
 from __future__ import annotations
 
-import random
-from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from tiercel.dl.kernel.comm import Comm
 from tiercel.dl.kernel.contents import compare
@@ -57,7 +53,19 @@ def find(spec: Spec, folder: Folder, comm: Comm, split: str) -> Split:
     problem, paths, there = comm.gather((problem, paths, there))[0]
     if problem:
         raise Failure(problem)
-    return Split(split, tuple(paths), spec.per_file, there)
+    return Split(split, tuple(_trimmed(spec, split, paths, comm.size)), spec.per_file, there)
+
+
+def _trimmed(spec: Spec, split: str, paths: list[str], processes: int) -> list[str]:
+    """Return the files that DLIO's main branch keeps, so that all processes have as many steps.
+
+    As in its ``main.py`` it counts files where it should count samples; where that leaves no file, which DLIO
+    trains on, all are kept.
+    """
+    if spec.order != "dlio-main":
+        return paths
+    unit = spec.per_file * (spec.batch if split == "train" else spec.batch_eval) * processes
+    return paths[: len(paths) // unit * unit or len(paths)]
 
 
 def _listed(spec: Spec, folder: Folder, split: str) -> tuple[list[str], int]:
@@ -186,50 +194,7 @@ def steps_of(spec: Spec, split: Split, comm: Comm, by_files: bool) -> int:
     return steps
 
 
-def order(spec: Spec, split: Split, epoch: int, nonce: int) -> list[int]:
-    """Return the files of an epoch in the order in which they are used; the same on all processes."""
-    numbers = list(range(len(split.paths)))
-    if spec.file_shuffle != "off":
-        _generator(spec, spec.file_shuffle, epoch, nonce, "files").shuffle(numbers)
-    return numbers
-
-
-def share(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> array[int]:
-    """Return this process' samples of an epoch, as file * samples in a file + sample.
-
-    As in DLIO a process owns a run of consecutive samples, as long as the others' (what is left over is not
-    read), and shuffles within it. A loader that goes through the files in turn shuffles within each.
-    """
-    files = order(spec, split, epoch, nonce)
-    each = split.samples // comm.size
-    mine = range(comm.rank * each, (comm.rank + 1) * each)
-    # Sample numbers go along the files as they are ordered in this epoch.
-    found = array("q", (files[n // split.per_file] * split.per_file + n % split.per_file for n in mine))
-    if spec.sample_shuffle == "off":
-        return found
-    draw, whole = _generator(spec, spec.sample_shuffle, epoch, nonce, f"samples {comm.rank}"), array("q")
-    if spec.sampler == "index":
-        draw.shuffle(found)
-        return found
-    for _, numbers in groupby(list(found), key=lambda number: number // split.per_file):
-        one = list(numbers)
-        draw.shuffle(one)
-        whole.extend(one)
-    return whole
-
-
-def files_of(spec: Spec, split: Split, epoch: int, nonce: int, comm: Comm) -> Sequence[int]:
-    """Return the files that this process streams in an epoch: its share, or all where they are too few."""
-    files = order(spec, split, epoch, nonce)
-    return files[comm.rank :: comm.size] if len(files) >= comm.size else files
-
-
 def node_share(spec: Spec, split: Split, comm: Comm) -> list[str]:
     """Return the files whose cached pages this process sees to: the processes of a node share all files."""
     here = max(1, comm.size // comm.nodes)
     return [p for path in split.paths[comm.local_rank % here :: here] for p in companions(path, spec)]
-
-
-def _generator(spec: Spec, kind: str, epoch: int, nonce: int, what: str) -> random.Random:
-    seed = nonce if kind == "random" else spec.seed
-    return random.Random(f"{seed}:{epoch if spec.seed_change_epoch else 0}:{what}")

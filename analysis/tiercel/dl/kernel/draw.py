@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSequence
 from typing import Any
 
 
@@ -37,3 +37,28 @@ def wait(seconds: float) -> None:
     """Stand still: an accelerator computes meanwhile, and the readers keep the processor."""
     if seconds > 0:
         time.sleep(seconds)
+
+
+class NumpyRandom:
+    """NumPy's legacy generator after ``numpy.random.seed(seed)``: the same shuffles, without loading NumPy.
+
+    Source: ``mt19937_seed`` and ``random_interval`` of NumPy's ``numpy/random/src``.
+    """
+
+    _WORDS = 624
+
+    def __init__(self, seed: int) -> None:
+        key = [seed & 0xFFFFFFFF]
+        for number in range(1, self._WORDS):
+            key.append((1812433253 * (key[-1] ^ key[-1] >> 30) + number) & 0xFFFFFFFF)
+        self._generator = random.Random()
+        self._generator.setstate((3, (*key, self._WORDS), None))
+
+    def shuffle(self, items: MutableSequence[int]) -> None:
+        """Shuffle in place, as ``numpy.random.shuffle`` does."""
+        draw = self._generator.getrandbits
+        for last in range(len(items) - 1, 0, -1):
+            mask = (1 << last.bit_length()) - 1
+            while (place := draw(32) & mask) > last:
+                pass
+            items[last], items[place] = items[place], items[last]

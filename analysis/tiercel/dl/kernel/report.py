@@ -96,12 +96,14 @@ def checkpoint_row(comm: Comm, saved: Saved) -> Row | None:
 def _resident(found: Sequence[Residency | None]) -> Row:
     known = [r for r in found if r is not None]
     if not known:
-        return {"resident_fraction": None, "resident_method": None, "memory_backed": None}
+        names = ("resident_fraction", "resident_method", "resident_unknown", "memory_backed")
+        return dict.fromkeys(names)
     pages, unknown = sum(r.pages for r in known), any(r.method == "none" for r in known)
     fraction = None if unknown else sum(r.resident for r in known) / pages if pages else 0.0
     return {
         "resident_fraction": fraction,
         "resident_method": "none" if unknown else max(r.method for r in known),
+        "resident_unknown": next((r.unknown for r in known if r.unknown), None),
         "memory_backed": any(r.memory_backed for r in known),
     }
 

@@ -49,6 +49,7 @@ class Spec:
     keep_files: bool
     loader: str
     sampler: str
+    order: str
     batch: int
     batch_eval: int
     read_threads: int
@@ -93,6 +94,11 @@ class Spec:
     exclude_end: int
     au: float
     scale: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def shuffles(self) -> set[str]:
+        """How files and samples are shuffled (seed, random); empty where neither is."""
+        return {self.file_shuffle, self.sample_shuffle} - {"off"}
 
     @property
     def reads_files(self) -> bool:

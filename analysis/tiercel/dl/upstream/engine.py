@@ -119,9 +119,9 @@ def _evicted(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("bytes"), int):
-        raise RunFailed(f"{path.name} lacks the number of bytes")
+        raise RunFailed(f"{path.name} does not contain the number of bytes")
     return content
 
 
@@ -149,7 +149,7 @@ def _measurements(
             "samples_per_second": sum(results.throughput[e - 1] for e in group) / len(group),
         }  # fmt: skip
         if operation == "train":
-            for name in ("resident_fraction", "resident_method", "memory_backed"):
+            for name in ("resident_fraction", "resident_method", "resident_unknown", "memory_backed"):
                 setattr(row, name, evicted.get(name))
         row.access = "RO" if operation == "train" and evicted else "RAR"
         rows.append(_rates(row, samples, each if data.format != "synthetic" else 0))
@@ -172,7 +172,7 @@ def _measurements(
 def _span(results: DLIOResults, epoch: int, name: str) -> Span:
     found = results.span(epoch, name)
     if found is None:
-        raise RunFailed(f"per_epoch_stats.json lacks the end of epoch {epoch}")
+        raise RunFailed(f"per_epoch_stats.json has no end of epoch {epoch}")
     return found
 
 

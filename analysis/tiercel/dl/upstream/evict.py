@@ -2,16 +2,16 @@
 
 DLIO cannot do it itself; started on every node. Drops the folder's files from this node's page cache, looks
 at what stayed, and writes that as JSON: bytes, resident_fraction (null: unknown), resident_method,
-memory_backed.
+resident_unknown (why null), memory_backed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.pagecache import evict, residency
 
 
@@ -25,15 +25,14 @@ def main() -> int:
             "bytes": sum(Path(p).stat().st_size for p in paths),
             "resident_fraction": found.fraction,
             "resident_method": found.method,
+            "resident_unknown": found.unknown or None,
             "memory_backed": found.memory_backed,
         }
     except OSError as error:
         print(f"evict: error: {error.filename or folder}: {error.strerror}", file=sys.stderr)
         return 1
     # Processes of several nodes write the same file: whole, and the last one stays.
-    draft = report.with_name(f"{report.name}.{os.uname().nodename}.{os.getpid()}")
-    draft.write_text(json.dumps(content), encoding="utf-8")
-    draft.replace(report)
+    write_text(report, json.dumps(content))
     return 0
 
 

@@ -88,7 +88,7 @@ def read_results(folder: Path, ranks: int | None = None) -> DLIOResults:
     summary = _json(path)
     metric = summary.get("metric")
     if not isinstance(metric, dict) or "train_au_percentage" not in metric:
-        raise RunFailed(f"{path.name} lacks metric.train_au_percentage: the training did not end")
+        raise RunFailed(f"{path.name} has no metric.train_au_percentage: the training did not end")
     utilisation = _numbers(path, metric, "train_au_percentage")
     throughput = _numbers(path, metric, "train_throughput_samples_per_second")
     if len(utilisation) != len(throughput):
@@ -98,7 +98,7 @@ def read_results(folder: Path, ranks: int | None = None) -> DLIOResults:
     strict = ranks is not None
     accelerators = summary.get("num_accelerators")
     if not isinstance(accelerators, int) or accelerators < 1:
-        raise RunFailed(f"{path.name} lacks num_accelerators")
+        raise RunFailed(f"{path.name} has no num_accelerators")
     if strict and accelerators != ranks:
         raise RunFailed(f"{path.name} is of {accelerators} processes where {ranks} were started")
     spans = _spans(folder / "per_epoch_stats.json", strict)
@@ -128,7 +128,7 @@ def read_results(folder: Path, ranks: int | None = None) -> DLIOResults:
 def _whole(folder: Path, epochs: int, spans: tuple[Span, ...], steps: tuple[Steps, ...]) -> None:
     for epoch in range(1, epochs + 1):
         if not any(s.epoch == epoch and s.name == "epoch" for s in spans):
-            raise RunFailed(f"per_epoch_stats.json lacks the end of epoch {epoch}")
+            raise RunFailed(f"per_epoch_stats.json has no end of epoch {epoch}")
         if not any(s.epoch == epoch and s.block != "eval" for s in steps):
             raise RunFailed(f"{folder.name}: no rank took a step in epoch {epoch}: too few samples?")
 
@@ -139,7 +139,7 @@ def _json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunFailed(f"{path.name} is missing: DLIO did not finish") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise RunFailed(f"{path.name} is not a whole result: {error}") from None
+        raise RunFailed(f"{path.name} is not a complete result: {error}") from None
     if not isinstance(content, dict):
         raise RunFailed(f"{path.name} is not a DLIO result")
     return content
@@ -154,7 +154,7 @@ def _numbers(path: Path, group: Mapping[str, Any], key: str, optional: bool = Fa
         or not all(_is_number(v) for v in values)
         or (not values and not optional)
     ):
-        raise RunFailed(f"{path.name} lacks a usable metric.{key}")
+        raise RunFailed(f"{path.name} has no valid metric.{key}")
     return tuple(float(v) for v in values)
 
 
@@ -209,5 +209,5 @@ def _steps(path: Path, rank: int) -> list[Steps]:
                 if steps:
                     found.append(Steps(rank, int(number), block, *columns))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunFailed(f"{path.name}: epoch {number} lacks a usable {error}") from None
+            raise RunFailed(f"{path.name}: epoch {number} has no valid {error}") from None
     return found

@@ -12,11 +12,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from tiercel.dl.generating import crew, generate_only
 from tiercel.dl.running import deep_learning
 from tiercel.dl.verify.cases import CASES, Case
 from tiercel.dl.verify.metrics import METRICS, TIMES, metrics, of_dataset, transfers
-from tiercel.dl.verify.programs import PROGRAMS, Program, Setting, compute_seconds, traced, tracer_for
+from tiercel.dl.verify.programs import (
+    PROGRAMS,
+    Program,
+    Setting,
+    compute_seconds,
+    make_dataset,
+    traced,
+    tracer_for,
+)
 from tiercel.dl.verify.similarity import Values, closeness, ratio, raw_cosine, similarity
 from tiercel.dl.workload import Duration
 from tiercel.errors import RunFailed, UserError
@@ -85,7 +92,7 @@ def _case(
     if len(programs) < 2:
         return []
     setting = Setting(workload, found, folder, processes, shown_by, case.training)
-    _make_dataset(setting)
+    make_dataset(setting)
     runs: dict[str, list[Values]] = {program.name: [] for program in programs}
     sizes: dict[str, dict[str, int]] = {}
     for number, program in _turns(programs, repetitions, seed):
@@ -114,14 +121,6 @@ def _case(
         for engine, reference in PAIRS
         if engine in runs and reference in runs
     ]  # fmt: skip
-
-
-def _make_dataset(setting: Setting) -> None:
-    made = setting.folder / "made"
-    made.mkdir(parents=True, exist_ok=True)
-    setting.dataset.mkdir()
-    if setting.found.dataset.format != "synthetic":
-        generate_only(setting.workload, setting.dataset, made, crew(1, setting.processes, None))
 
 
 def _fetched(files: Sequence[str]) -> float | None:

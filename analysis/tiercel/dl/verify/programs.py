@@ -19,6 +19,7 @@ from pathlib import Path
 from tiercel.children import killed_with_parent
 from tiercel.dl.engine import DLKernel
 from tiercel.dl.files.spec import spec_of
+from tiercel.dl.generating import crew, generate_only
 from tiercel.dl.study_workload import DeepLearningWorkload
 from tiercel.dl.upstream.engine import DLIO
 from tiercel.dl.upstream.environment import FOLDERS, environment_for
@@ -51,6 +52,15 @@ class Setting:
     @property
     def dataset(self) -> Path:
         return self.made or self.folder / "dataset"
+
+
+def make_dataset(setting: Setting) -> None:
+    """Make the files of the workload in ``dataset/`` of the setting's folder."""
+    made = setting.folder / "made"
+    made.mkdir(parents=True, exist_ok=True)
+    setting.dataset.mkdir()
+    if setting.found.dataset.format != "synthetic":
+        generate_only(setting.workload, setting.dataset, made, crew(1, setting.processes, None))
 
 
 class Program(ABC):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tiercel.errors import UserError, suggest
 
-#: The schedulers of native/fairshare/policy.
-SCHEDULERS = ("stride", "token", "gift", "gift-published", "tbf", "tbf-published", "fifo")
+#: The schedulers that a server runs. The simulator has two more: GIFT and TBF as published.
+SCHEDULERS = ("stride", "token", "gift", "tbf", "fifo")
 
 _LEVELS = ("user", "group", "job", "size", "priority")
 

@@ -88,7 +88,7 @@ class Connection:
                 welcome[wire.WELCOME.size :], _answered(ticket, challenge, nonce)
             ):
                 self._socket.close()
-                raise UserError(f"{address}: whoever answers there does not know the ticket's secret")
+                raise UserError(f"{address}: the server does not know the secret of the ticket")
         except OSError as error:
             self._socket.close()
             raise UserError(

@@ -39,8 +39,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
   tools.className = "tools";
   const words = document.createElement("input");
   words.type = "search";
-  words.placeholder = "Rows with…";
-  words.setAttribute("aria-label", "Show only rows with these words");
+  words.placeholder = "Filter rows";
+  words.setAttribute("aria-label", "Filter rows by words");
   const filter = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of body.rows) {
@@ -76,7 +76,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const download = document.createElement("button");
   download.type = "button";
   download.textContent = "CSV";
-  download.title = "Download the rows and columns that are shown";
+  download.title = "Download the visible rows and columns";
   download.addEventListener("click", () => {
     const quoted = (text) => {
       const number = /^[+-]?[\d.]+(?:e[+-]?\d+)?(?: ?[%×]| [a-zA-Zµ/]{1,9})?$/; // with its unit
@@ -92,7 +92,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const text = lines.map((line) => line.join(",")).join("\r\n");
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([`\ufeff${text}\r\n`], { type: "text/csv" }));
-    link.download = `${table.caption.textContent.split(/[.:,]/)[0].trim().toLowerCase().replace(/[^a-z0-9]+/g, "-")}.csv`;
+    link.download = `${(table.caption.firstElementChild ?? table.caption).textContent.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-")}.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
@@ -102,7 +102,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 // A link to a row that is in a closed part, or that a filter hides, shows it first; printing opens all parts.
 const show = (id) => {
   const target = document.getElementById(id);
-  target?.closest("details")?.setAttribute("open", "");
+  for (let part = target?.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   if (target?.classList.contains("unlike")) target.closest("table").dispatchEvent(new Event("whole"));
 };
 const named = () => {

@@ -30,13 +30,13 @@ class OwnCommand(Application):
     ):
         self.name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", Path(command[0]).name).strip("-") or "command"
         if name and not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-            raise UserError(f"--name {name}: letters, digits, - and _ alone: it names a folder")
+            raise UserError(f"--name {name}: use letters, digits, - and _ only: it becomes a folder name")
         if self.name in applications:
             raise UserError(f"an application is called {self.name} already: give yours another with --name")
         if not any(_FOLDER in word for word in (*command, *prepare)):
             raise UserError(
-                "no word of the command is or has {folder}, its folder on each storage: put it where the "
-                "command is told its files"
+                "no argument of the command contains {folder}, its folder on each storage: use it as "
+                "the path of the files"
             )
         for first in (command[0], *prepare[:1]):
             if _FOLDER not in first:

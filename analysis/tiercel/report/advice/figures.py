@@ -1,13 +1,14 @@
-"""The picture of advice: what a run takes by each way, split into what it does and what it waits for."""
+"""The picture of advice: what a run takes by each placement, with copying."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
-from tiercel.advice.answer import Advice
-from tiercel.advice.judge import WayResult
-from tiercel.advice.words import way_title
+from tiercel.advice.answer import Advice, Result
+from tiercel.advice.bench import HOME
+from tiercel.advice.words import title
 from tiercel.report import style
 from tiercel.report.picture import Picture, picture
 from tiercel.units import format_latency
@@ -17,55 +18,56 @@ if TYPE_CHECKING:
 
 
 def draw(advice: Advice, folder: Path) -> list[Picture]:
-    """Draw the ways into `folder`; nothing where there are none."""
-    if advice.io is None or not advice.ways:
+    """Draw the placements into `folder`; nothing where fewer than two were measured."""
+    judged = [advice.results[HOME], *(j.result for j in advice.judged)] if advice.judged else []
+    if not judged:
         return []
-    ways = list(advice.ways)
-    measured = (
-        "replays of the whole run" if advice.mode == "replayed" else "replays of its I/O, runs reckoned"
-    )
     caption = (
-        f"Each bar is the time of one run by one way of placing its files: what it computes or "
-        f"waits for other than "
-        f"I/O, what it waits for I/O, and copying in and out. Medians of {ways[0].n} {measured}; "
-        f"the line is the "
-        "95 % interval of the run without copying."
+        "Each bar is the median run time of the program, then copying in and out. Each dot is one run. "
+        "Runs alternated "
+        "between the placements."
     )
-    size = (7.4, 1.7 + 0.42 * len(ways))
-    return [picture(folder, "ways", "Time of one run", caption, size, lambda a: _bars(a, advice, ways))]
-
-
-def _bars(axes: Axes, advice: Advice, ways: list[WayResult]) -> None:
-    io = advice.io
-    assert io is not None
-    other = io.run - io.waited
-    rows = list(range(len(ways)))[::-1]
-    waits = [max(0.0, w.run.median - other) for w in ways]
-    does = [w.run.median - wait for w, wait in zip(ways, waits, strict=True)]
-    copies = [w.copies for w in ways]
-    axes.barh(rows, does, color="0.72", label="computes", height=0.62)
-    axes.barh(rows, waits, left=does, color=style.COLOURS[0], label="waits for I/O", height=0.62)
-    ends = [w.run.median for w in ways]
-    axes.barh(
-        rows, copies, left=ends, color=style.PAPER, edgecolor=style.COLOURS[1], hatch="////", label="copying",
-        height=0.62, linewidth=0.8,
-    )  # fmt: skip
-    errors = [
-        [max(0.0, w.run.median - w.run.low) for w in ways],
-        [max(0.0, w.run.high - w.run.median) for w in ways],
+    size = (7.4, 1.7 + 0.42 * len(judged))
+    return [
+        picture(folder, "placements", "Time of one run", caption, size, lambda a: _bars(a, advice, judged))
     ]
-    axes.errorbar(ends, rows, xerr=errors, fmt="none", ecolor=style.INK, elinewidth=1.1, capsize=2.5)
-    longest = max(e + c for e, c in zip(ends, copies, strict=True))
-    advised = advice.verdict.way.name if advice.verdict and not advice.refused else ""
-    for row, way in zip(rows, ways, strict=True):
-        text = format_latency(way.run.median + way.copies)
+
+
+def _bars(axes: Axes, advice: Advice, results: list[Result]) -> None:
+    rows = list(range(len(results)))[::-1]
+    runs = [median(r.seconds) for r in results]
+    copies = [0.0 if r.candidate.name == HOME else advice.copying(r) for r in results]
+    axes.barh(rows, runs, color=style.COLOURS[0], label="run", height=0.62)
+    axes.barh(
+        rows,
+        copies,
+        left=runs,
+        color=style.PAPER,
+        edgecolor=style.COLOURS[1],
+        hatch="////",
+        label="copying in and out",
+        height=0.62,
+        linewidth=0.8,
+    )
+    for row, result in zip(rows, results, strict=True):
+        axes.plot(result.seconds, [row] * len(result.seconds), ".", color=style.INK, markersize=4)
+    longest = max(
+        *(second for r in results for second in r.seconds),
+        *(a + b for a, b in zip(runs, copies, strict=True)),
+    )
+    best = advice.advised.name if advice.advised else HOME
+    for row, result, run, copying in zip(rows, results, runs, copies, strict=True):
         axes.text(
-            way.run.median + way.copies + 0.015 * longest, row, text, va="center", fontsize=8.5,
-            fontweight="bold" if way.name == advised else "normal",
-        )  # fmt: skip
-    names = [way_title(advice, w) + (" ◀ advised" if w.name == advised else "") for w in ways]
-    axes.set_yticks(rows, names)
+            max(run + copying, *result.seconds, 0) + 0.015 * longest,
+            row,
+            format_latency(run + copying),
+            va="center",
+            fontsize=8.5,
+            fontweight="bold" if result.candidate.name == best else "normal",
+        )
+    names = [title(advice, r) + (" ◀ advised" if r.candidate.name == best else "") for r in results]
+    axes.set_yticks(rows, [n if len(n) < 60 else f"…{n[-58:]}" for n in names])
     axes.set_xlim(0, longest * 1.16)
     axes.set_xlabel("seconds")
     axes.grid(visible=False, axis="y")
-    axes.figure.legend(loc="outside lower center", ncols=3)
+    axes.figure.legend(loc="outside lower center", ncols=2)

@@ -1,111 +1,76 @@
-"""The tables of advice: ways, units, storages, findings."""
+"""The tables of advice: placements, folders."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, cast
+from dataclasses import dataclass
+from statistics import median
 
 from tiercel.advice.answer import Advice
-from tiercel.advice.judge import Span, WayResult
-from tiercel.advice.words import label, storage_facts, way_title
+from tiercel.advice.bench import HOME
+from tiercel.advice.words import label, title
 from tiercel.pages.tables import Table, table
+from tiercel.statistics.summary import summarize
 from tiercel.units import format_latency, format_size
 
-_VERDICTS = {"higher": "faster", "lower": "slower", "undecided": "not told apart"}
+HEADINGS = ("files", "run", "interval", "copy in", "copy out", "times faster", "with copying", "runs", "")
 
 
-def ways(advice: Advice) -> Table | None:
-    """Return what each way came to; None where none was measured."""
-    if not advice.ways:
-        return None
+@dataclass(frozen=True)
+class Row:
+    """One placement as words."""
+
+    cells: tuple[str, ...]
+    advised: bool
+
+
+def placements(advice: Advice) -> list[Row]:
+    """Return a row for each placement, home first, then the fastest."""
+    if not advice.results:
+        return []
+    judged = {j.name: j for j in advice.judged}
+    order = [HOME, *judged, *(n for n in advice.results if n not in judged and n != HOME)]
+    best = advice.advised.name if advice.advised else HOME
     rows = []
-    for way in advice.ways:
-        c = way.comparison
-        rows.append(
-            [
-                way_title(advice, way), way.n, _time(way.run.median), _range(way.run),
-                _time(way.io.median),
-                _time(way.copy_in), _time(way.copy_out), "" if c is None else f"{c.ratio:.2f}×",
-                "" if c is None else f"{c.low:.2f} to {c.high:.2f}",
-                _verdict(advice, way),
-            ]
-        )  # fmt: skip
-    return table(
-        "Ways to place the files, each replayed in turn. Time: of one run, median; I/O: summed over "
-        "its processes; "
-        "home over this: with copying counted.",
-        ["way", "replays", "time", "interval", "I/O", "copy in", "copy out", "home over this",
-         "ratio's interval",
-         "verdict"],
-        rows, ("replays", "time", "I/O", "copy in", "copy out", "home over this"),
-    )  # fmt: skip
+    for name in order:
+        result = advice.results[name]
+        run = interval = copy_in = copy_out = faster = total = ""
+        if result.seconds:
+            summary = summarize(result.seconds)
+            run = format_latency(median(result.seconds))
+            interval = f"{format_latency(summary.low)}–{format_latency(summary.high)}"
+        if name in judged:
+            copy_in, copy_out = format_latency(result.copy_in), format_latency(result.copy_out)
+            faster = f"{judged[name].run.ratio.median:.2g}×"
+            total = f"{judged[name].total.ratio.median:.2g}×"
+        word = judged[name].total.outcome if name in judged else ""
+        said = result.why_not if not result.seconds else word
+        cells = (title(advice, result), run, interval, copy_in, copy_out, faster, total,
+                 str(len(result.seconds) or ""), said)  # fmt: skip
+        rows.append(Row(cells, name == best))
+    return rows
 
 
-def _verdict(advice: Advice, way: WayResult) -> str:
-    c = way.comparison
-    if c is None:
-        return "as found"
-    if way.name in advice.left_out:
-        return advice.left_out[way.name]
-    return _VERDICTS[c.verdict] + (f": {c.reason}" if c.reason else "")
-
-
-def units(advice: Advice) -> Table | None:
-    """Return where each folder or group of inputs belongs, with its I/O on each storage."""
-    storages = list(advice.unit_io.columns)
-    v = advice.verdict
-    rows: list[list[Any]] = []
-    for unit in advice.units:
-        if not unit.size:
-            continue
-        there = v.way.systems[unit.name] if v is not None and not advice.refused else unit.storage
-        seconds = [
-            _time(cast(float, advice.unit_io.at[unit.name, s])) if unit.name in advice.unit_io.index else ""
-            for s in storages
-        ]
-        rows.append(
-            [
-                unit.name, len(unit.files), (format_size(unit.size), unit.size), *seconds,
-                label(advice, unit.storage or ""), label(advice, there or ""),
-                unit.stays or ("moves as a folder" if unit.whole else "its inputs move one by one"),
-            ]
-        )  # fmt: skip
-    if not rows:
-        return None
-    names = [f"I/O on {label(advice, s)}" for s in storages]
-    return table(
-        "What can be moved as one, with the seconds in its calls on each storage.",
-        ["folder", "files", "size", *names, "lies on", "belongs on", ""], rows, ("files", "size", *names),
-    )  # fmt: skip
-
-
-def storages(advice: Advice) -> Table:
-    """Return how long files stay on each storage, who sees them, and what is free."""
-    rows = [
-        [
-            fact["label"], fact["type"], fact["kept"], fact["seen_by"],
-            "" if fact["free_bytes"] is None else (format_size(fact["free_bytes"]), fact["free_bytes"]),
-            advice.left_out.get(fact["storage"]) or advice.left_out.get(f"all on {fact['storage']}")
-            or ("tried" if fact["tried"] else "not tried"),
-        ]
-        for fact in storage_facts(advice)
-    ]  # fmt: skip
-    return table(
-        "Storage systems.", ["storage", "type", "files stay", "seen by", "free", ""], rows, ("free",)
+def placement_table(advice: Advice) -> Table | None:
+    """Return the placements as a table of the page; None where none was measured."""
+    rows = [list(row.cells) for row in placements(advice)]
+    words = (
+        "Run: median of the program's measured run times, copying not counted. Times faster: than where "
+        "the files are; "
+        "with copying: copying in and out added to each run."
     )
+    return table(words, list(HEADINGS), rows, HEADINGS[1:-1]) if rows else None
 
 
-def findings(advice: Advice) -> Table | None:
-    """Return what the trace's rules found, the gravest first."""
-    rows = [[f.severity, f.sentence, f.advice] for f in advice.findings]
-    return table("What to change in the program.", ["", "found", "what to do"], rows) if rows else None
-
-
-def _time(seconds: float) -> Any:
-    if math.isnan(seconds):
-        return ""
-    return (format_latency(seconds) if seconds else "0 s", float(seconds))
-
-
-def _range(span: Span) -> str:
-    return f"{format_latency(span.low)} to {format_latency(span.high)}"
+def folder_table(advice: Advice) -> Table | None:
+    """Return the working set; None where it is unknown."""
+    rows = [
+        [f.path, (format_size(f.size), f.size), label(advice, f.home),
+         label(advice, advice.advised.result.candidate.places.get(f.path, f.home)) if advice.advised
+         else label(advice, f.home)]
+        for f in advice.folders
+    ]  # fmt: skip
+    return (
+        table("The working set.", ["folder", "size", "lies on", "belongs on"], rows, ("size",))
+        if rows
+        else None
+    )

@@ -1,10 +1,9 @@
-"""Advice in the terminal: the answer, a table of the ways, where the rest is."""
+"""Advice in the terminal: the answer, a table of the placements, where the rest is."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from shlex import quote
 
 from rich import box
 from rich.console import Console
@@ -12,48 +11,48 @@ from rich.table import Table
 from rich.text import Text
 
 from tiercel.advice.answer import Advice
-from tiercel.advice.document import moves_of
-from tiercel.advice.words import sentences, way_title
-from tiercel.units import format_latency
+from tiercel.advice.words import sentences
+from tiercel.report.advice.tables import HEADINGS, placements
 
 _WIDTH = 100
 
 
-def print_advice(advice: Advice, page: Path, document: Path) -> None:
-    """Print the advice to standard output."""
+def print_advice(advice: Advice, page: Path, command: str = "") -> None:
+    """Print the advice to standard output. `command`: what runs the program as advised."""
     console = Console(highlight=False, width=min(_WIDTH, Console().width) if sys.stdout.isatty() else _WIDTH)
     head, *rest = sentences(advice)
     console.print(Text(head, style="bold"))
     for sentence in rest:
         console.print(Text(sentence))
-    if len(advice.ways) > 1:
-        console.print(_ways(advice))
-    for finding in advice.findings[:3]:
-        console.print(Text(f"{finding.severity}: {finding.sentence} {finding.advice}", style="dim"))
-    for note in advice.notes:
-        console.print(Text(f"note: {note}", style="dim"))
-    if moves_of(advice):
-        script = quote(str(document.parent / "plan" / "stage.sh"))
-        console.print(Text(f"Plan: sh {script} in, run the program, sh {script} out"), soft_wrap=True)
+    rows = placements(advice)
+    if rows:
+        shown = Table(box=box.SIMPLE, pad_edge=False)
+        shown.add_column(HEADINGS[0])
+        for heading in HEADINGS[1:-1]:
+            shown.add_column(heading, justify="right")
+        shown.add_column(HEADINGS[-1])
+        for row in rows:
+            shown.add_row(*(Text(cell) for cell in row.cells), style="bold" if row.advised else "")
+        console.print(shown)
+    for note in [*method(advice), *advice.notes]:
+        console.print(Text(f"Note: {note}", style="dim"))
+    if command:
+        console.print(Text(f"Run it so: {command}", style="bold"), soft_wrap=True)
+    elif advice.advised is not None:
+        console.print(Text("`tiercel advise --apply -- PROGRAM` writes the script that does it."))
     console.print(Text(f"Page: {page}"), soft_wrap=True)
 
 
-def _ways(advice: Advice) -> Table:
-    shown = Table(box=box.SIMPLE, pad_edge=False)
-    shown.add_column("files")
-    for heading in ("run", "interval", "copying", "saved", "replays"):
-        shown.add_column(heading, justify="right", no_wrap=True)
-    advised = advice.verdict.way.name if advice.verdict and not advice.refused else "home"
-    for way in advice.ways:
-        saved = "" if way.comparison is None else _signed(way.saved.median - way.copies)
-        shown.add_row(
-            Text(way_title(advice, way)), format_latency(way.run.median),
-            f"{format_latency(way.run.low)}–{format_latency(way.run.high)}",
-            "" if way.comparison is None else format_latency(way.copies), saved, str(way.n),
-            style="bold" if way.name == advised else "",
-        )  # fmt: skip
-    return shown
-
-
-def _signed(seconds: float) -> str:
-    return f"{'-' if seconds < 0 else ''}{format_latency(abs(seconds))}"
+def method(advice: Advice) -> list[str]:
+    """Return how the times were measured, in a sentence; nothing where there are none."""
+    if advice.method != "trials" or not advice.judged:
+        return []
+    cache = (
+        "the page cache was emptied before each run"
+        if advice.cold
+        else "the files were in the page cache; the first run on each storage does not count"
+    )
+    return [
+        f"the program ran {advice.program_runs} times in {advice.seconds:.0f} s, on copies of its files; "
+        f"{cache}"
+    ]

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
-from tiercel.whole import write_text
 
 LIST = "comparison.json"
 PAGE = "index.html"
@@ -40,7 +40,7 @@ def own_files(folder: Path) -> list[str]:
         raise UserError(f"{folder}: cannot be used for the page: {_why(error)}") from None
     if found is None:
         raise UserError(
-            f"{folder}: holds {held[0]}, and no {LIST} that says it is a comparison's: name an empty folder "
+            f"{folder}: contains {held[0]} but no {LIST}, so it is not a comparison: name an empty folder "
             "with --output"
         )
     return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.compare.answer import Answer, Pair
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
@@ -17,7 +18,6 @@ from tiercel.report.comparison import records, sentences, tables
 from tiercel.report.comparison.figures import draw, figure_names
 from tiercel.report.comparison.folder import PAGE, check_free, own_files, write_list
 from tiercel.report.data import Record
-from tiercel.whole import write_text
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _part(number: int, pair: Pair) -> _Part:
     rows, details = pair.judged.rows, pair.judged.details
     caption = (
         f"{pair.other.name} over {pair.base.name}, over all scales that both have. Noise: of each side's own "
-        "A/A pairs; the wider counts. n: repetitions of baseline and other. p: rank test, corrected for all "
+        "layout sessions. n: repetitions of baseline and other. p: t test, corrected for all "
         "rows."
     )
     return _Part(

@@ -11,7 +11,6 @@ from tiercel.compare.matching import Alone
 from tiercel.compare.side import Side
 from tiercel.report.comparison import sentences
 from tiercel.report.data import Record
-from tiercel.statistics.noise import Floor
 
 
 def document(answer: Answer) -> Record:
@@ -103,28 +102,22 @@ def _row(row: Row) -> Record:
         "ratio": c.ratio,
         "low": c.low,
         "high": c.high,
-        "noise_baseline": _high(row.floor_base),
-        "noise_other": _high(row.floor_other),
         "floor_low": c.floor.low,
         "floor_high": c.floor.high,
         "floor_source": c.floor.source,
-        "effect": c.effect,
         "p_value": c.p_value,
         "p_corrected": c.p_corrected,
         "outcome": row.outcome,
         "reason": row.reason,
         "findable": row.findable,
-        "not_findable": row.unfindable,
+        "verdict": str(c.value.outcome),
+        "rule": str(c.value.rule),
+        "needed": c.value.needed,
         "no_rate_baseline": row.strays[0],
         "no_rate_other": row.strays[1],
         "runs_baseline": list(row.runs_base),
         "runs_other": list(row.runs_other),
     }
-
-
-def _high(floor: Floor) -> float:
-    """Return the upper end of a floor (the lower is its inverse); infinite where no pair was run."""
-    return floor.high
 
 
 def _alone(each: Alone) -> Record:

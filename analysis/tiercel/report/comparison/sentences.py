@@ -211,7 +211,9 @@ def when(side: Side) -> str:
 def verdict_of(row: Row) -> str:
     """Return ``▼ slower``, or why it is undecided."""
     said = f"{SIGNS[row.outcome]} {row.outcome}"
-    return f"{said}: {row.reason}" if row.outcome in ("lost", "undecided") else said
+    if row.outcome == "undecided":
+        return f"{SIGNS[row.outcome]} {row.comparison.value.sentence()}"
+    return f"{said}: {row.reason}" if row.outcome == "lost" else said
 
 
 def findable_of(row: Row) -> str:

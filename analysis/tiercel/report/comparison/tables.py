@@ -75,11 +75,10 @@ def ratios(rows: Sequence[Row], caption: str) -> Table:
         ("n", lambda r: Cell(f"{r.comparison.n_b}, {r.comparison.n_a}", r.comparison.n_b)),
         ("Ratio", lambda r: Cell(words.times(r.comparison.ratio), _sortable(r.comparison.ratio), "strong")),
         ("Interval", _interval),
-        ("Noise, baseline", lambda r: _noise(r.floor_base)),
-        ("Noise, other", lambda r: _noise(r.floor_other)),
+        ("Noise", lambda r: _noise(r.comparison.floor)),
         ("p", lambda r: Cell(f"{r.comparison.p_corrected:.2g}", _sortable(r.comparison.p_corrected))),
         ("Verdict", lambda r: Cell(verdict_of(r), r.outcome, "title")),
-        ("Findable", lambda r: Cell(findable_of(r), _sortable(r.findable), "title")),
+        ("Detectable", lambda r: Cell(findable_of(r), _sortable(r.findable), "title")),
         ("Checks", lambda r: Cell(_checks(r), kind="title")),
     )
     order = worst_first(rows)

@@ -47,7 +47,7 @@ def _print(answer: Answer, page: Path | None, console: Console) -> None:
         console.print(Text(f"{one_line(said)}.", style="bold"))
     console.print()
     different = differing(answer)
-    console.print(Text("What differs: ", style="bold").append(_plain("; ".join(different) or "nothing")))
+    console.print(Text("Differences: ", style="bold").append(_plain("; ".join(different) or "nothing")))
     if same := equal(answer):
         console.print(Text("Equal: ", style="dim").append(f"{one_line(same)}."))
     if unsaid := unknown(answer):
@@ -65,7 +65,7 @@ def _print(answer: Answer, page: Path | None, console: Console) -> None:
             console.print(Text("Numbers without a partner: ", style="bold").append(_plain(counts)))
     console.print()
     for said in remarks(answer):
-        console.print(Text("mind: ", style="bold").append(_plain(said)))
+        console.print(Text("Note: ", style="bold").append(_plain(said)))
     if page:
         # Not wrapped: a path in two lines cannot be opened.
         console.print(Text(f"Page: {one_line(str(page))}"), soft_wrap=True)

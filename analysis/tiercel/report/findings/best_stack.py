@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tiercel.report import words
-from tiercel.report.data import Number, Record, Results, overall
-from tiercel.report.findings.finding import Evidence, Finding, Severity
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
-from tiercel.statistics.comparison import NO_PAIR
-from tiercel.statistics.ranking import both, rank, reverse, same, toward
+from tiercel.report.data import Record, Results, overall
+from tiercel.report.findings.finding import Evidence, Finding
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
+from tiercel.statistics.ranking import both, rank, same, toward
 
 
 def best_stack(results: Results) -> Iterable[Finding]:
     """Say for each workload which stack serves it best.
 
-    The best of those that keep their files is held against every other one; memory comes last.
+    The best of those that keep their files is compared with every other one; memory comes last. Ratios have
+    the direction of the first screen: of memory to storage that keeps files, else of the best to the others.
     """
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for row in overall(results):
         if row["engine"] == results.main_engine(row["experiment"], row["workload"]):
             groups.setdefault((row["experiment"], row["workload"], row["origin"]), []).append(row)
-    against_memory = []
+    against_memory: list[Finding] = []
     for (experiment, workload, origin), rows in groups.items():
         ranking = rank(rows, results.memory)
         if ranking is None:
@@ -30,120 +29,83 @@ def best_stack(results: Results) -> Iterable[Finding]:
         prefix = f"{results.title(experiment, workload)}{of_origin(origin)}"
         best = ranking.reference
         for other in dict.fromkeys(stack for row in rows for stack in (row["stack_a"], row["stack_b"])):
-            pair = [toward(row, best) for row in rows if both(row) == {best, other}]
+            pair = [row for row in rows if both(row) == {best, other}]
             if not pair or other == best:
                 continue
-            found = _pair(results, prefix, best, other, pair)
             if other in results.memory and best not in results.memory:
-                against_memory.append(found)
+                pair = [toward(row, other) for row in pair]
+                against_memory += _pair(results, prefix, other, best, pair)
             else:
-                yield found
+                yield from _pair(results, prefix, best, other, [toward(row, best) for row in pair])
     yield from against_memory
 
 
-def _pair(results: Results, prefix: str, best: str, other: str, rows: list[Record]) -> Finding:
-    """Return the finding about one workload on two stacks; every row compares `best` with `other`."""
-    a, b = results.name(best), results.name(other)
+def _pair(results: Results, prefix: str, a: str, b: str, rows: list[Record]) -> Iterator[Finding]:
+    """Yield what is known about one workload on two stacks, one finding for each status; every row has the
+    ratio of `a` to `b`."""
+    a, b = results.name(a), results.name(b)
     evidence = tuple(e for row in rows for e in row_evidence(results, row, ("experiment", "workload")))
-    claimed = [row for row in rows if row["verdict"] != "undecided"]
-    if sum(math.log(row["ratio"]) for row in rows) < 0:  # only against memory: the faster is the subject
-        rows, a, b = [reverse(row) for row in rows], b, a
     if rows[0]["origin"] == "simulated":
-        return Finding("user", "fact", f"{prefix}: {_by_the_model(a, b, rows)}.", evidence)
-    if len(rows) > 1:
-        return _many(prefix, a, b, rows, evidence)
-    row = rows[0]
+        yield Finding("user", "fact", f"{prefix}: {_by_the_model(a, b, rows)}.", evidence)
+    elif len(rows) > 1:
+        yield from _many(prefix, a, b, rows, evidence)
+    else:
+        yield _one(prefix, a, b, rows[0], evidence)
+
+
+def _one(prefix: str, a: str, b: str, row: Record, evidence: tuple[Evidence, ...]) -> Finding:
     single = min(row["n_a"], row["n_b"]) < 2  # which has no interval
-    within = "a single repetition" if single else words.factors(row["low"], row["high"])
-    ratio = f"{words.times(row['ratio'])} ({within}{_noise(row)})"
-    over = "over all scales" if row["scope"] == "all" else f"at {_scale(row)}"
-    quantity = words.QUANTITIES[row["metric"]]
-    if claimed:
-        said = f"{prefix}: {a} gives {ratio} the {quantity} of {b}, {over}{_for_example(results, row)}."
-        return Finding("user", "claim", said, evidence)
+    within = "one repetition" if single else f"95 % CI {words.factors(row['low'], row['high'])}"
+    ratio = f"{words.times(row['ratio'])} ({within})"
+    more = f"{prefix}: {a} has {ratio} the {words.QUANTITIES[row['metric']]} of {b}"
+    if row["verdict"] != "undecided":
+        return Finding("user", "claim", f"{more}.", evidence)
     if same(row):
-        said = f"{prefix}: {a} is {words.same_as(b, row)}, {over}, {ratio}."
-        return Finding("user", "claim", said, evidence)
+        return Finding(
+            "user", "claim", f"{prefix}: {a} and {b} are equal {words.within(row)}, {ratio}.", evidence
+        )
     if is_hint(row):
-        ahead = f"{a} was ahead of {b} in all repetitions, {words.times(row['ratio'])}"
-        said = f"{prefix}: {ahead}, {over}; {few(row)}."
-        return Finding("user", "hint", said, evidence)
-    said = f"{prefix}: {a} and {b} cannot be told apart {over}, {ratio}: {row['reason']}."
-    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
-        seen = f"{words.times(row['ratio'])} ({within}) the {quantity} of {b}"
-        said = f"{prefix}: {a} gave {seen}, {over}; as the noise is unknown, that may be chance."
-    return Finding("user", "open", said, evidence)
+        return Finding("user", "hint", f"{more}. {unconfirmed(row)}", evidence)
+    said = f"{prefix}: no proven difference between {a} and {b}, {ratio}."
+    return Finding("user", "open", f"{said} {unconfirmed(row)}", evidence)
 
 
 def _by_the_model(a: str, b: str, rows: list[Record]) -> str:
-    """Return what a simulation gives: it has no noise that could decide, and nothing that is undecided."""
+    """Return the sentence on simulated results, which have no noise and so no verdict."""
     ratios = [f"{words.times(row['ratio'])} ({words.operation(row['operation'])})" for row in rows]
     if len(rows) > 1:
-        return f"by the model {a} gives, of what {b} does, {words.listed(ratios)}"
+        return f"simulated ratio of {a} to {b}: {words.listed(ratios)}"
     row = rows[0]
     over = "over all scales" if row["scope"] == "all" else f"at {_scale(row)}"
     more = f"{words.times(row['ratio'])} the {words.QUANTITIES[row['metric']]}"
-    return f"by the model {a} gives {more} of {b}, {over}"
-
-
-def _noise(row: Record) -> str:
-    if not math.isfinite(row["floor_high"]):
-        return "; noise unknown"
-    return f"; noise {words.factors(row['floor_low'], row['floor_high'])}" if row["floor_high"] > 1 else ""
+    return f"simulated: {a} has {more} of {b}, {over}"
 
 
 def _scale(row: Record) -> str:
     return words.scale(int(row["nodes"]), int(row["processes_per_node"]))
 
 
-def _for_example(results: Results, row: Record) -> str:
-    """Return the two numbers at the largest scale that both sides have."""
-    sides: dict[tuple[int, int, str], dict[str, Number]] = {}
-    wanted = ("origin", "operation", "engine")
-    for n in results.of_workload(row["experiment"], row["workload"]):
-        if n.stack in both(row) and all(getattr(n, k) == row[k] for k in wanted) and not n.invalid:
-            sides.setdefault((n.processes, n.nodes, n.scale), {})[n.stack] = n
-    shared = [scale for scale, found in sides.items() if len(found) == 2]
-    if not shared:
-        return ""
-    found = sides[max(shared)]
-    first, second = found[row["stack_a"]], found[row["stack_b"]]
-    at = f" at {max(shared)[2]}" if row["scope"] == "all" else ""
-    return f": {first.value} against {second.value}{at}"
-
-
-def _many(prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evidence, ...]) -> Finding:
-    """Return one sentence for a workload of several operations (metadata)."""
-    better = sorted((r for r in rows if r["verdict"] == "higher"), key=lambda r: r["ratio"])
-    worse = [r for r in rows if r["verdict"] == "lower"]
-    hints = [r for r in rows if r["verdict"] == "undecided" and is_hint(r)]
-    alike = [r for r in rows if r["verdict"] == "undecided" and same(r)]
-    hints = [r for r in hints if r not in alike]
-    rest = len(rows) - len(better) - len(worse) - len(hints) - len(alike)
-    parts = []
-    if better:
-        parts.append(f"{a} is faster than {b} in {_of(better, rows)}, {_span(better)}")
-    if worse:
-        slower = words.listed(
-            [f"{words.operation(r['operation'])}, {words.times(r['ratio'])}" for r in worse]
-        )
-        parts.append(f"slower in {_of(worse, rows)} ({slower})" if better else f"{a} is slower than {b}")
-    if hints:
-        start = "" if parts else f"{a} against {b}: "
-        parts.append(
-            f"{start}in {_of(hints, rows)} all repetitions lie on one side ({_span(hints)}), but "
-            f"{few(hints[0])}"
-        )
+def _many(
+    prefix: str, a: str, b: str, rows: list[Record], evidence: tuple[Evidence, ...]
+) -> Iterator[Finding]:
+    """Yield the findings on a workload of several operations (metadata)."""
+    left = [r for r in rows if r["verdict"] == "undecided"]
+    alike = [r for r in left if same(r)]
+    hints = [r for r in left if is_hint(r) and r not in alike]
+    rest = [r for r in left if r not in alike and r not in hints]
+    for verdict, how in (("higher", "faster"), ("lower", "slower")):
+        if some := [r for r in rows if r["verdict"] == verdict]:
+            said = f"{prefix}: {a} is {how} than {b} in {_of(some, rows)}: {_span(some)}."
+            yield Finding("user", "claim", said, evidence)
     if alike:
-        said = f"the same {words.within(alike[0])} in {_of(alike, rows)}"
-        parts.append(said if parts else f"{a} against {b}: {said}")
+        said = f"{prefix}: {a} and {b} are equal {words.within(alike[0])} in {_of(alike, rows)}."
+        yield Finding("user", "claim", said, evidence)
+    if hints:
+        said = f"{prefix}: {a} may differ from {b} in {_of(hints, rows)}: {_span(hints)}."
+        yield Finding("user", "hint", f"{said} {unconfirmed(hints[0])}", evidence)
     if rest:
-        start = "" if parts else f"{a} against {b}: "
-        parts.append(f"{start}undecided in {rest} of {len(rows)} operations")
-    severity: Severity = (
-        "claim" if better or worse or len(alike) == len(rows) else "hint" if hints else "open"
-    )
-    return Finding("user", severity, f"{prefix}: {'; '.join(parts)}.", evidence)
+        said = f"{prefix}: no proven difference between {a} and {b} in {_of(rest, rows)}."
+        yield Finding("user", "open", said, evidence)
 
 
 def _of(some: list[Record], rows: list[Record]) -> str:

@@ -11,9 +11,8 @@ import pandas as pd
 from tiercel.report import words
 from tiercel.report.data import CACHE_BEHIND, Number, Record, Results
 from tiercel.report.findings.finding import Evidence, Finding, Rule, Severity
-from tiercel.report.findings.phrases import bare, few, is_hint, number_evidence, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, number_evidence, of_origin, row_evidence, unconfirmed
 from tiercel.results.reasons import by_reason
-from tiercel.statistics.comparison import NO_PAIR
 from tiercel.units import format_latency
 
 #: Above this coefficient of variation a number is not steady.
@@ -38,7 +37,7 @@ def failures(results: Results) -> Iterable[Finding]:
 
 
 def gains(results: Results) -> Iterable[Finding]:
-    """Say what more nodes or processes gain: one sentence for each workload."""
+    """Say what more nodes or processes gain: one sentence for each workload and status."""
     groups: dict[tuple[object, ...], list[Record]] = {}
     for row in results.scaling:
         main = results.main_engine(row["experiment"], row["workload"])
@@ -46,37 +45,36 @@ def gains(results: Results) -> Iterable[Finding]:
             key = ("experiment", "workload", "operation", "origin", "over", "smallest", "largest", "growth")
             groups.setdefault(tuple(row[k] for k in key), []).append(row)
     for rows in groups.values():
-        first = rows[0]
-        noun = "nodes" if first["over"] == "nodes" else "processes on a node"
-        parts = [_gain(results, row) for row in rows]
-        claims = any(row["verdict"] != "undecided" for row in rows)
-        kind: Severity = "claim" if claims else "hint" if any(map(is_hint, rows)) else "open"
-        title = results.title(first["experiment"], first["workload"]) + of_origin(first["origin"])
-        yield Finding(
-            "engineer",
-            "fact" if first["origin"] == "simulated" else kind,
-            f"{title}: going from "
-            f"{first['smallest']:.0f} to {first['largest']:.0f} {noun} (at best "
-            f"{words.times(first['growth'])}) {'; '.join(parts)}.",
-            tuple(e for row in rows for e in row_evidence(results, row, ("experiment", "workload"))),
-        )
+        by_status: dict[Severity, list[Record]] = {}
+        for row in rows:
+            by_status.setdefault(_status(row), []).append(row)
+        for status, some in by_status.items():
+            yield _gain(results, status, some)
 
 
-def _gain(results: Results, row: Record) -> str:
-    name = results.name(row["stack"])
-    if row["origin"] == "simulated":  # there is no noise that it could be held against
-        return f"gives {words.times(row['ratio'])} on {name}"
-    ratio = f"{words.times(row['ratio'])} ({words.factors(row['low'], row['high'])})"
-    if row["verdict"] == "higher":
-        return f"gains {ratio} on {name}, {words.percent(row['efficiency'])} efficiency"
-    if row["verdict"] == "lower":
-        return f"loses on {name}, {ratio} of the bandwidth remains"
-    if is_hint(row):
-        change = "gained" if row["ratio"] > 1 else "lost"
-        return f"{change} in all repetitions on {name}, {ratio}, but {few(row)}"
-    if row["reason"] == NO_PAIR:  # why it is not known stands once for all, with the researchers'
-        return f"is undecided on {name}, {ratio}, as the noise is unknown"
-    return f"is undecided on {name}, {ratio}: {bare(row['reason'])}"
+def _status(row: Record) -> Severity:
+    if row["origin"] == "simulated":  # there is no noise to compare it with
+        return "fact"
+    if row["verdict"] != "undecided":
+        return "claim"
+    return "hint" if is_hint(row) else "open"
+
+
+def _gain(results: Results, status: Severity, rows: list[Record]) -> Finding:
+    """Return one sentence on the scaling of a workload on storages with the same status."""
+    first = rows[0]
+    noun = "nodes" if first["over"] == "nodes" else "processes"
+    title = results.title(first["experiment"], first["workload"]) + of_origin(first["origin"])
+    parts = [
+        f"{words.times(row['ratio'])} on {results.name(row['stack'])}"
+        + (f" ({words.factors(row['low'], row['high'])})" if status != "fact" else "")
+        for row in rows
+    ]
+    scales = f"from {first['smallest']:.0f} to {first['largest']:.0f} {noun}"
+    said = f"{title} {scales}: {words.listed(parts)}. Ideal: {words.times(first['growth'])}."
+    ending = {"hint": f" {unconfirmed(first)}", "open": " No change is proven."}.get(status, "")
+    evidence = tuple(e for row in rows for e in row_evidence(results, row, ("experiment", "workload")))
+    return Finding("engineer", status, said + ending, evidence)
 
 
 def synced_latency(results: Results) -> Iterable[Finding]:
@@ -87,14 +85,14 @@ def synced_latency(results: Results) -> Iterable[Finding]:
             groups.setdefault((n.experiment, n.workload, n.origin, n.scale), []).append(n)
     for (_, _, origin, scale), numbers in groups.items():
         parts = [
-            f"{format_latency(n.latency_p50)} in the median and at least {format_latency(n.latency_p99)} in "
-            f"the slowest 1 % on {results.stacks[n.stack]}"
+            f"{format_latency(n.latency_p50)} (p99 {format_latency(n.latency_p99)}) on "
+            f"{results.stacks[n.stack]}"
             for n in numbers
         ]
         yield Finding(
             "engineer",
             "fact",
-            f"A write with fsync takes {'; '.join(parts)} ({scale}){of_origin(origin)}.",
+            f"A write with fsync takes {words.listed(parts)} at {scale}{of_origin(origin)}.",
             tuple(number_evidence(n) for n in numbers),
         )
 
@@ -110,18 +108,18 @@ def _at_largest(results: Results) -> list[Number]:
 
 
 def unsteady(results: Results) -> Iterable[Finding]:
-    """Name the least steady numbers."""
+    """Count the results that vary much, and name the worst."""
     shaky = sorted((n for n in results.numbers if n.n >= 3 and n.cv > _STEADY), key=lambda n: -n.cv)
     if not shaky:
         return
     n = shaky[0]
     spread = words.interval(n.metric, n.median, n.minimum, n.maximum)
-    few = words.count(len(shaky), "number")
+    few = words.count(len(shaky), "result")
     yield Finding(
         "engineer",
         "fact",
-        f"{few} of {len(results.numbers)} vary by more than {words.percent(_STEADY)} from run to run; the "
-        f"least steady is {_named(results, n)}, {spread} in {n.n} repetitions.",
+        f"{few} of {len(results.numbers)} vary by more than {words.percent(_STEADY)} between repetitions. "
+        f"Most variable: {_named(results, n)}, {spread}.",
         tuple(number_evidence(x) for x in shaky[:5]),
     )
 
@@ -138,17 +136,13 @@ def cautions(results: Results) -> Iterable[Finding]:
         flag = results.flag(code)
         if flag.severity == "info":
             continue
-        out = (
-            "; the repetitions concerned are left out of all comparisons"
-            if flag.severity == "invalid"
-            else ""
-        )
-        share = f"{len(numbers)} of {words.count(results.total, 'number')}{out}"
+        share = f"{len(numbers)} of {words.count(results.total, 'result')}"
+        share += ", not compared" if flag.severity == "invalid" else ""
         evidence = (Evidence("checks", f"flag-{code}"),)
         share += _behind(numbers) if code == CACHE_BEHIND else ""
         if 2 * len(numbers) > results.total:
             yield Finding("user", "caution", f"{flag.title}: {share}.", evidence)
-        yield Finding("engineer", "caution", f"{flag.title}: {share}. {flag.advice}", evidence)
+        yield Finding("engineer", "caution", f"{flag.title}: {share}.", evidence)
 
 
 def _behind(numbers: Sequence[Number]) -> str:
@@ -158,7 +152,7 @@ def _behind(numbers: Sequence[Number]) -> str:
         return ""
     least, most = (words.percent(of(shares)) for of in (min, max))
     said = most if least == most else f"{least} to {most}"
-    return f"; behind the client {said} of the reads came at memory speed"
+    return f", {said} of the reads at memory speed"
 
 
 RULES: tuple[Rule, ...] = (failures, gains, synced_latency, unsteady, cautions)

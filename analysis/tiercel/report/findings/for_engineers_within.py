@@ -44,8 +44,8 @@ def stragglers(results: Results) -> Iterable[Finding]:
         found.append((share, n, f"{_where(results, n)}: {words.percent(share)} ({who})"))
     yield from _finding(
         found,
-        "The whole waits for one process, which in nearly all runs reaches only a part of the others' speed",
-        "Look at its node, its target and its core.",
+        "One process delays the others in nearly every run. Its share of their speed",
+        "Check its node, storage target and core.",
     )
 
 
@@ -61,8 +61,8 @@ def pauses(results: Results) -> Iterable[Finding]:
             found.append((-share, n, said))
     yield from _finding(
         found,
-        "Nothing goes on for a while in the middle of nearly all runs",
-        "A cache that is written out, or a server that is busy otherwise, looks like that.",
+        "I/O stops for a while in nearly every run",
+        "Possible causes: a cache flush, or a busy server.",
     )
 
 
@@ -82,8 +82,8 @@ def busy_clients(results: Results) -> Iterable[Finding]:
             found.append((-median(busy), n, f"{_where(results, n)}: {words.percent(min(1.0, median(busy)))}"))
     yield from _finding(
         found,
-        "The processes compute nearly all the time, so their processors bound the number and not the storage",
-        "More processes, or larger transfers, tell what the storage can do.",
+        "The client CPU limits these results, not the storage. CPU time, including time in I/O calls",
+        "Use more processes or larger transfers.",
     )
 
 
@@ -128,7 +128,7 @@ def _finding(found: list[tuple[float, Number, str]], what: str, advice: str) -> 
     more = len(found) - _SHOWN
     said = "; ".join(words for _, _, words in found[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     evidence: tuple[Evidence, ...] = tuple(number_evidence(n) for _, n, _ in found)
-    yield Finding("engineer", "caution", f"{what}. {said}. {advice}", evidence)
+    yield Finding("engineer", "caution", f"{what}: {said}. {advice}", evidence)
 
 
 RULES: tuple[Rule, ...] = (stragglers, pauses, busy_clients)

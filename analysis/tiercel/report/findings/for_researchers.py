@@ -10,9 +10,10 @@ from statistics import median
 from tiercel.report import words
 from tiercel.report.data import Record, Results, overall
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import bare, of_origin
+from tiercel.report.findings.phrases import of_origin
 from tiercel.simulation.fidelity import NO_ERROR, errors_of
 from tiercel.statistics.ranking import same
+from tiercel.statistics.verdict import Outcome
 
 
 def noise(results: Results) -> Iterable[Finding]:
@@ -23,15 +24,14 @@ def noise(results: Results) -> Iterable[Finding]:
             yield Finding(
                 "researcher",
                 "fact",
-                "A simulation gives the same number again, so there is neither noise nor an interval, and no "
-                f"difference is claimed. {' '.join(errors_of(results.observations)) or NO_ERROR}",
+                "A simulation has no noise, so it has no intervals and proves no difference. "
+                f"{' '.join(errors_of(results.observations)) or NO_ERROR}",
             )
         elif results.total:
             yield Finding(
                 "researcher",
                 "caution",
-                "No configuration was run twice over (A/A), so the noise is unknown and no difference is "
-                "claimed.",
+                "No configuration has an A/A replicate, so the noise is unknown and no difference is proven.",
             )
         return
     by_stack: dict[str, list[float]] = {}
@@ -39,14 +39,13 @@ def noise(results: Results) -> Iterable[Finding]:
         name = results.name(row["stack"]) + of_origin(row["origin"])
         by_stack.setdefault(name, []).append(row["high"])
     parts = [
-        f"{words.factor(max(v))} at worst (median {words.factor(median(v))}) on {name}"
-        for name, v in by_stack.items()
+        f"{words.times(max(v))} on {name} (median {words.times(median(v))})" for name, v in by_stack.items()
     ]
     yield Finding(
         "researcher",
         "fact",
-        "Two placements of the same configuration differ, beyond what repetitions do, by a factor of "
-        f"{words.listed(parts)}; claims reckon with that.",
+        f"Two replicates of the same configuration differ by at most {words.listed(parts)}. Only larger "
+        "differences are proven.",
         (Evidence("noise", "noise"),),
     )
 
@@ -58,16 +57,20 @@ def undecided(results: Results) -> Iterable[Finding]:
     still = [row for row in rows if row["verdict"] == "undecided" and row not in alike]
     if not rows:
         return
-    why = Counter(bare(row["reason"]) for row in still)
-    reasons = "; ".join(f"{number} because {reason}" for reason, number in why.most_common())
-    said = (
-        f"{len(rows) - len(still)} of {words.count(len(rows), 'comparison')} of storage systems are decided"
-        f"{f' ({len(alike)}: the same)' if alike else ''}"
-    )
+    why = Counter(row["rule"] for row in still)
+    reasons = "; ".join(f"{reason} ({number})" for reason, number in why.most_common())
+    said = [
+        f"Decided: {len(rows) - len(still)} of {words.count(len(rows), 'comparison')} between storage systems"
+        f"{f' ({len(alike)} equal)' if alike else ''}"
+    ]
+    for name, others in (("effects of scale", results.scaling), ("effects of settings", results.contrasts)):
+        of = [row for row in others if row["origin"] != "simulated" and math.isfinite(row["ratio"])]
+        if of:
+            said.append(f"{sum(row['verdict'] != 'undecided' for row in of)} of {len(of)} {name}")
     yield Finding(
         "researcher",
         "fact" if not still else "open",
-        f"{said}{f', {len(still)} are not: {reasons}' if still else ''}.",
+        f"{words.listed(said)}.{f' Open: {reasons}.' if still else ''}",
         (Evidence("comparisons", "comparisons"),),
     )
 
@@ -82,10 +85,10 @@ def intervals(results: Results) -> Iterable[Finding]:
     yield Finding(
         "researcher",
         "caution",
-        f"{len(short)} of {words.count(len(results.numbers), 'number')} rest on fewer than 6 repetitions (as "
-        f"few as {fewest}): their interval is the range, which covers the true median with "
-        f"{words.percent(covers)} at least, not 95 %.",
-        (Evidence("numbers", "numbers"),),
+        f"{len(short)} of {words.count(len(results.numbers), 'result')} have fewer than 6 repetitions "
+        f"(minimum {fewest}). Their interval is the range, with a coverage of at least "
+        f"{words.percent(covers)}.",
+        (Evidence("results", "numbers"),),
     )
 
 
@@ -95,13 +98,14 @@ def engines_agree(results: Results) -> Iterable[Finding]:
     for row in results.agreement:
         groups.setdefault((row["engine_a"], row["engine_b"]), []).append(row)
     for (a, b), rows in groups.items():
-        within = sum(bool(row["within_floor"]) for row in rows)
+        agree, blind = (sum(row["outcome"] == o for row in rows) for o in (Outcome.SAME, Outcome.NO_POWER))
         furthest = max(rows, key=lambda row: abs(math.log(row["ratio"])) if row["ratio"] > 0 else math.inf)
         yield Finding(
             "researcher",
-            "fact" if within == len(rows) else "caution",
-            f"{a} agrees with {b} within the noise in {within} of {words.count(len(rows), 'pair')}; "
-            f"the furthest apart is {words.operation(furthest['operation'])} on "
+            "fact" if agree == len(rows) else "caution",
+            f"{a} agrees with {b} {words.within(rows[0])} in {agree} of {words.count(len(rows), 'pair')}; "
+            f"{blind} have no power to show it. "
+            f"Largest difference: {words.operation(furthest['operation'])} on "
             f"{results.name(furthest['stack'])}{of_origin(furthest['origin'])}, "
             f"{words.times(furthest['ratio'])} ({words.factors(furthest['low'], furthest['high'])}).",
             (Evidence("engine agreement", "agreement"),),

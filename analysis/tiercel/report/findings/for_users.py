@@ -9,7 +9,7 @@ from tiercel.report import words
 from tiercel.report.data import Record, Results
 from tiercel.report.findings.best_stack import best_stack
 from tiercel.report.findings.finding import Evidence, Finding, Rule
-from tiercel.report.findings.phrases import few, is_hint, of_origin, row_evidence
+from tiercel.report.findings.phrases import is_hint, of_origin, row_evidence, unconfirmed
 
 
 def nothing_measured(results: Results) -> Iterable[Finding]:
@@ -18,21 +18,8 @@ def nothing_measured(results: Results) -> Iterable[Finding]:
         yield Finding(
             "user",
             "failure",
-            f"No run gave a number: {words.count(len(results.failed), 'run')} failed. The reasons are below.",
+            f"No run has a result: {words.count(len(results.failed), 'run')} failed.",
             (Evidence("failed runs", "failed"),),
-        )
-
-
-def memory(results: Results) -> Iterable[Finding]:
-    """Say what a fast stack that is memory is not."""
-    names = [results.stacks[stack] for stack in results.stacks if stack in results.memory]
-    if names:
-        verb = "is" if len(names) == 1 else "are"
-        yield Finding(
-            "user",
-            "caution",
-            f"{words.listed(names)} {verb} memory: files there take memory from your program, are seen on "
-            "their node only, and are gone after a restart. Use it for copies and temporary files.",
         )
 
 
@@ -55,7 +42,8 @@ def _factor(results: Results, row: Record) -> Iterable[Finding]:
     evidence = row_evidence(results, row, ("experiment_a", "workload_a")) + row_evidence(
         results, row, ("experiment_b", "workload_b")
     )
-    reach = f"{words.percent(row['ratio'])} ({words.percent(row['low'])} to {words.percent(row['high'])})"
+    interval = f"95 % CI {words.percent(row['low'])} to {words.percent(row['high'])}"
+    reach = f"{words.percent(row['ratio'])} ({interval})"
     if row["origin"] == "simulated":  # a model has no noise that a difference could be held against
         if math.isfinite(row["ratio"]):
             share = words.percent(row["ratio"])
@@ -65,12 +53,12 @@ def _factor(results: Results, row: Record) -> Iterable[Finding]:
         said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}."
         yield Finding("user", "claim", said, evidence)
     elif is_hint(row):
-        said = f"On {name}, {subject} reached {words.percent(row['ratio'])} of the bandwidth of {object_}"
-        said += f", on one side in all repetitions; {few(row)}."
+        said = f"On {name}, {subject} reach {reach} of the bandwidth of {object_}. {unconfirmed(row)}"
         yield Finding("user", "hint", said, evidence)
     elif math.isfinite(row["ratio"]):
-        said = f"On {name}, {subject} cannot be told from {object_}, {reach}: {row['reason']}."
+        said = f"On {name}, no proven difference between {subject} and {object_}: {reach}. "
+        said += unconfirmed(row)
         yield Finding("user", "open", said, evidence)
 
 
-RULES: tuple[Rule, ...] = (nothing_measured, best_stack, memory, factors)
+RULES: tuple[Rule, ...] = (nothing_measured, best_stack, factors)

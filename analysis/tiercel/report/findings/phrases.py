@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from tiercel.report import words
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.findings.finding import Evidence
+from tiercel.statistics.verdict import Verdict
 
 
 def is_hint(row: Record) -> bool:
-    """All repetitions lie on one side and beyond the noise; only their number forbids a claim."""
-    beyond = row["low"] > row["floor_high"] or row["high"] < row["floor_low"]
-    return row["verdict"] == "undecided" and bool(row["separated"]) and bool(beyond)
+    """Return whether nothing is decided although the interval of the ratio does not contain 1."""
+    v = Verdict.of(row)
+    return not v.outcome.decided and (v.low > 1 or v.high < 1)
 
 
-def bare(reason: object) -> str:
-    """Return why a comparison is undecided, without the numbers: equal reasons read alike."""
-    return str(reason).split(" (", maxsplit=1)[0]
-
-
-def few(row: Record) -> str:
-    return f"{row['n_a']} repetitions against {row['n_b']} are too few to claim it"
+def unconfirmed(row: Record) -> str:
+    """Return ``Not yet confirmed: 3 of 4 repetitions; run 1 more repetition of each side.``"""
+    v = Verdict.of(row)
+    return words.capital("; ".join(part for part in (v.confidence(), v.action()) if part)) + "."
 
 
 def of_origin(origin: str) -> str:

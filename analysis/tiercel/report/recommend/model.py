@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tiercel.placement.copying import Amount, Span, Staging
 from tiercel.report.classes import WorkloadClass
+from tiercel.statistics.lives import LIFE
 from tiercel.statistics.ranking import Advice, Outcome, Standing
 
 if TYPE_CHECKING:
     from tiercel.placement.recommend import Opinion
+
+Copying = Literal["unknown", "nothing to copy", "pays", "only if results are not kept", "never pays"]
 
 #: Files of a trace that take less of its time than this decide nothing.
 LITTLE = 0.01
@@ -71,6 +75,20 @@ class Recommendation:
     """Why nothing is said of copying although `faster` is; else empty."""
     reading: Span | None = None
     """What reading the inputs at home took in the workload itself, cold."""
+
+    @property
+    def copying(self) -> Copying:
+        """Return whether copying files to `faster` and results back saves time."""
+        stage = self.staging
+        if stage is None:
+            return "unknown"
+        if self.of.operation == LIFE and not self.amount.bytes_in and not self.amount.bytes_out:
+            return "nothing to copy"
+        if stage.pays_from is not None:
+            return "pays"
+        if not all(map(math.isfinite, (stage.seconds_in, stage.seconds_out, stage.saved))):
+            return "unknown"
+        return "only if results are not kept" if stage.saved > 0 else "never pays"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from tiercel.pages.tables import Table
 from tiercel.registry import Registry
 from tiercel.report.data import Results
 from tiercel.report.picture import Picture
+from tiercel.report.recommend import GroupAdvice, Recommendation
 from tiercel.site.model import Site
 from tiercel.subjects import fill
 
@@ -31,6 +32,8 @@ class Context:
     site: Site
     results: Results
     """The study's rows and statistics; ``results.study`` is the study."""
+    recommended: tuple[list[Recommendation], list[GroupAdvice], list[str]] = ([], [], [])
+    """Recommendations for workloads and groups of files, and notes on them."""
 
 
 @dataclass(frozen=True)

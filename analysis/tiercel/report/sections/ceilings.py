@@ -99,18 +99,21 @@ def ceilings(context: Context) -> Section | None:
     return Section(
         "ceilings",
         "Ceilings",
-        tuple(sentences) or ("No result comes close to what a stage of its storage's topology carries.",),
+        tuple(sentences) or ("No result is close to a limit of the topology.",),
         pictures=tuple(
             ceilings_figure(context.figures, some, of_metadata=kind) for kind, some in marks.items() if some
         ),
         tables=(
             table(
-                "Medians nearest to their ceilings by the topology of the site file", heads, rows, ("Nodes",)
+                "Results and ceilings. The medians closest to the limits of the topology in the site file",
+                heads,
+                rows,
+                ("Nodes",),
             ),
         ),
         notes=(
             *sorted(guesses),
-            "Stages and their numbers: topology in the site file, each with its source.",
+            "The topology in the site file lists the stages, their limits and sources.",
         ),
     )
 
@@ -134,9 +137,11 @@ def _sentences(found: Sequence[_Best]) -> list[str]:
             above.setdefault(b.label, []).append(b)
     several = {label: some for label, some in above.items() if len(some) > 1}
     said = [
-        f"{label}: {len(some)} medians lie above what was found when the storage was calibrated, at "
-        f"{format_share(min(b.share for b in some))} to {format_share(max(b.share for b in some))} of it: a "
-        "cache served them, or the storage was slower then (tiercel site calibrate)."
+        f"{label}: {len(some)} medians are above the calibrated limit "
+        f"({format_share(min(b.share for b in some))} "
+        f"to {format_share(max(b.share for b in some))}). Either a cache served them, or the calibration "
+        "was too "
+        "low: run `tiercel site calibrate`."
         for label, some in several.items()
     ]
     told = [b for b in found if b not in several.get(b.label, [])]
@@ -149,32 +154,35 @@ def _sentence(best: _Best) -> str:
     if best.share < BOUND:
         return ""
     if limit.stage.calibrated:
-        carries = "what was found when the storage was calibrated"
+        carries = "the calibrated limit"
     elif limit.figure == "bandwidth":
-        carries = f"what {limit.stage.name} carries"
+        carries = f"the limit of {limit.stage.name}"
     else:
         figure = "metadata operations" if limit.figure == "metadata" else limit.figure
-        carries = f"what the {figure} of {limit.stage.name} allow{'s' * (figure == 'latency')}"
+        carries = f"the {figure} limit of {limit.stage.name}"
     known = f"{best.where}: {format_share(best.share)} of {carries}"
     if best.share > 1 and limit.stage.calibrated:
-        return f"{known}: a cache served it, or the storage was slower then (tiercel site calibrate)."
+        return (
+            f"{known}. Either a cache served it, or the calibration was too low: run `tiercel site "
+            "calibrate`."
+        )
     if best.share > 1:
-        return f"{known}, which cannot be: a cache served it, or the topology is wrong."
+        return f"{known}, which is impossible. Either a cache served it, or the topology is wrong."
     if limit.stage.calibrated and limit.figure == "bandwidth":
-        return f"{known}; more needs a faster storage."
-    return f"{known}; more needs {_REMEDY[limit.figure].format(stage=limit.stage.stage)}."
+        return f"{known}. For more speed, use a faster storage."
+    return f"{known}. For more speed: {_REMEDY[limit.figure].format(stage=limit.stage.stage)}."
 
 
 def _verdict(best: _Best) -> str:
     limit = best.ceiling.limits[0]
     if best.share > 1 and limit.stage.calibrated:
-        return "above what calibration found: from a cache, or it was slower then"
+        return "above the calibration: cache, or calibration too low"
     if best.share > 1:
-        return "above the ceiling: from a cache, or the topology is wrong"
+        return "above the ceiling: cache, or wrong topology"
     if best.share < BOUND:
-        return "not the topology"
+        return "not limited by the topology"
     how = "" if limit.figure == "bandwidth" else f" ({limit.figure})"
-    return f"bounded by {limit.stage.stage}{how}"
+    return f"limited by {limit.stage.stage}{how}"
 
 
 def _best(context: Context) -> list[_Best]:

@@ -22,10 +22,14 @@ def facts(context: Context) -> Section | None:
     when = f"Measured on {measured.date} on the site's nodes" if measured else "Nothing was measured"
     return Section(
         "facts",
-        "How sure the facts of the site are",
+        "Sources of the site's facts",
         (f"{len(found)} facts: {summary(found)}.",),
         tables=(
-            table("Facts of the site", ("Fact", "Site file", "Standing", "Found", "Source or date"), rows),
+            table(
+                "Facts of the site. Values in the site file and their sources",
+                ("Fact", "Site file", "Status", "Measured", "Source or date"),
+                rows,
+            ),
         ),
         notes=(f"{when} (tiercel site check {site.site} --submit).",),
     )

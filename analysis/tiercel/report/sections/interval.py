@@ -7,10 +7,7 @@ from typing import Any
 
 from tiercel.statistics.summary import summarize
 
-NOTE = (
-    "In parentheses: the interval of the median, with a confidence of 95 % from six repetitions on; of fewer "
-    "it is their range."
-)
+NOTE = "In parentheses: the 95 % interval of the median; with fewer than six repetitions, their range."
 
 
 def interval_cell(values: Iterable[Any], written: Callable[[float], str]) -> tuple[str, float]:

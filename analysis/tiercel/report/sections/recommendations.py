@@ -9,7 +9,7 @@ from typing import Any
 
 from tiercel.pages.tables import Table, table
 from tiercel.report import words
-from tiercel.report.classes import classes, in_sentence
+from tiercel.report.classes import in_sentence
 from tiercel.report.data import Results
 from tiercel.report.recommend import (
     LITTLE,
@@ -17,10 +17,8 @@ from tiercel.report.recommend import (
     Judgement,
     Recommendation,
     as_json,
-    recommendations,
 )
 from tiercel.report.sections.base import Context, Section, sections
-from tiercel.statistics.lives import LIFE
 from tiercel.units import format_latency, format_share, format_size
 
 FILE = "recommendations.json"
@@ -30,7 +28,7 @@ FILE = "recommendations.json"
 def section(context: Context) -> Section | None:
     """Return the section and write FILE beside the page; None where no measured workload has a number."""
     results = context.results.named()
-    made, groups, notes = recommendations(results, context.site, context.folder, classes(results))
+    made, groups, notes = context.recommended
     target = context.figures.parent / FILE
     if not made:
         target.unlink(missing_ok=True)
@@ -50,77 +48,61 @@ def section(context: Context) -> Section | None:
         tuple(_texts(results, made, model, any(context.folder.glob("placement/*/model.json")))),
         tables=tuple(tables),
         notes=(
-            "Copying is counted at the rates that this study measured on both storages, one step after the "
-            "other; what is saved follows from the medians at the largest scale. Where a workload has no "
-            "traced run, its copy is counted for 1 GiB.",
+            "Copy times use the speeds that this study measured on both storages. Savings use the medians at "
+            "the largest scale. A workload without a traced run is assumed to copy 1 GiB.",
             *notes,
-            f"The same for programs: {FILE}, beside this page.",
+            f"Data: {FILE}, next to this page.",
         ),
         early=True,
     )
 
 
-#: How measurement and model go together, in words.
+#: Agreement of measurement and model: words for a count of pairs.
 _TOGETHER = {
-    "agree": "alike by measurement and model",
-    "disagree": "otherwise by the model (trust the measurement)",
-    "the measurement alone decides": "by the measurement alone",
-    "the model alone decides": "by the model alone (expected, not measured)",
-    "both undecided": "by neither",
+    "agree": "agree",
+    "disagree": "disagree (trust the measurement)",
+    "the measurement alone decides": "decided by the measurement only",
+    "the model alone decides": "expected by the model only",
+    "both undecided": "undecided",
 }
 
 
 def _texts(results: Results, made: list[Recommendation], model: list[Judgement], trained: bool) -> list[str]:
-    """`model`: what the placement model says; `trained`: whether the site has one at all."""
+    """`model`: the opinions of the placement model; `trained`: whether the site has one at all."""
     texts = []
     uses: dict[int, list[str]] = {}
     never, own = [], []
     for r in made:
-        if r.staging is None:
-            continue
-        if _nothing_to_copy(r):
-            own.append(in_sentence(r.of.name))
-        elif r.staging.pays_from is None:
-            never.append(in_sentence(r.of.name))
-        else:
-            uses.setdefault(r.staging.pays_from, []).append(in_sentence(r.of.name))
-    if uses:
-        parts = [
-            f"{words.listed(names)} from the {_nth(use)} use of the files"
-            for use, names in sorted(uses.items())
-        ]
-        texts.append(f"Copying into memory pays for {'; for '.join(parts)}.")
+        name = in_sentence(r.of.name)
+        if r.copying == "nothing to copy":
+            own.append(name)
+        elif r.copying == "pays" and r.staging is not None and r.staging.pays_from is not None:
+            uses.setdefault(r.staging.pays_from, []).append(name)
+        elif r.copying == "only if results are not kept":
+            never.append(name)
+    for use, names in sorted(uses.items()):
+        texts.append(f"Copy into memory from the {_nth(use)} use of the files: {words.listed(names)}.")
     if own:
-        texts.append(
-            "Files that a program makes and removes itself need no copying, only another folder: "
-            f"{words.listed(own)}."
-        )
+        texts.append(f"Use another folder, nothing to copy: {words.listed(own)}.")
     if never:
         texts.append(
-            f"For {words.listed(never)} copying pays only where nobody keeps the results: bringing them home "
-            "takes longer than what memory saves."
+            f"Copying pays only if the results are not kept: {words.listed(never)}. Copying them back takes "
+            "longer than memory saves."
         )
     if model:
         count = Counter(j.agreement for j in model)
         said = [f"{count[how]} {meaning}" for how, meaning in _TOGETHER.items() if count[how]]
-        pairs = words.count(len(model), "pair")
-        texts.append(f"{pairs} of storages that the placement model knows, decided: {words.listed(said)}.")
-    elif trained:
         texts.append(
-            "All this rests on measurements of this study: the site's placement model knows none of its "
-            "workloads on these storages."
+            f"Measurements and placement model for {words.count(len(model), 'pair')}: {words.listed(said)}."
         )
+    elif trained:
+        texts.append("The placement model of this site does not cover these workloads.")
     else:
         texts.append(
-            "All this rests on measurements of this study. A placement model of this site would judge files "
-            "of other sizes and patterns too: `tiercel evaluate --study placement-quick`, then "
-            "`tiercel place train`."
+            "For other file sizes and patterns, train a placement model: run `tiercel evaluate --study "
+            "placement-quick`, then `tiercel place train`."
         )
     return texts
-
-
-def _nothing_to_copy(r: Recommendation) -> bool:
-    return r.of.operation == LIFE and not r.amount.bytes_in and not r.amount.bytes_out
 
 
 def _workloads(results: Results, made: list[Recommendation]) -> Table:
@@ -140,8 +122,8 @@ def _workloads(results: Results, made: list[Recommendation]) -> Table:
             _mind(results, r),
         ])  # fmt: skip
     return table(
-        "By workload. A question mark: not proven better than another place that keeps files.",
-        ("Workload", "Files live on", "Gain there", "Faster, not kept", "Copying pays", "Decided by", "Mind"),
+        "Recommendation for each workload. A question mark: not proven better than another storage",
+        ("Workload", "Keep files on", "Gain", "Faster, not kept", "Copying pays", "Decided by", "Note"),
         rows,
     )
 
@@ -154,12 +136,12 @@ def _lost(results: Results, r: Recommendation) -> list[str]:
 def _home(results: Results, r: Recommendation) -> str:
     lost = _lost(results, r)
     if lost and not r.keeps:
-        return f"not known: {words.listed(lost)} gave no number"
+        return f"unknown: no result on {words.listed(lost)}"
     return results.name(r.home) if r.decided else f"{results.name(r.home)}?"
 
 
 def _not_decided(lost: list[str], r: Recommendation) -> str:
-    return "not known" if lost and not r.keeps else "undecided"
+    return "unknown" if lost and not r.keeps else "undecided"
 
 
 def _open_memory(results: Results, r: Recommendation) -> str:
@@ -177,8 +159,8 @@ def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
     standing = judgement.standing
     if not standing.rows:
         if lost:
-            return f"the only place that keeps files and gave a number ({words.listed(lost)} gave none)"
-        return "the only place that keeps files"
+            return f"only storage with a result (none on {words.listed(lost)})"
+        return "only storage that keeps files"
     if judgement.decided_by == "model" and judgement.opinion is not None:
         o = judgement.opinion
         return f"{words.times(o.ratio)} {results.name(o.against)} ({words.factors(o.low, o.high)}, expected)"
@@ -191,26 +173,26 @@ def _gain(results: Results, judgement: Judgement, lost: list[str]) -> str:
 def _decided(home: Judgement, faster: Judgement | None, decided: bool, lost: list[str]) -> str:
     by = [j.decided_by for j in (home, faster) if j is not None and j.decided_by]
     said = " and ".join(dict.fromkeys(by)) or (
-        f"no other place{' with a number' if lost else ''}"
+        f"no other storage{' with a result' if lost else ''}"
         if decided and not home.standing.rows
         else "nothing"
     )
     opinions = {j.agreement for j in (home, faster) if j is not None and j.agreement}
     if "disagree" in opinions:
-        return f"{said}; the model says otherwise"
+        return f"{said}; the model disagrees"
     return f"{said}; the model agrees" if opinions == {"agree"} else said
 
 
 def _copy(r: Recommendation) -> Any:
     if r.staging is None:
         return ("", -1.0)
-    if _nothing_to_copy(r):
-        return ("at once: nothing to copy", 0.0)
+    if r.copying == "nothing to copy":
+        return (r.copying, 0.0)
     pays = r.staging.pays_from
     size = format_size(r.amount.bytes_in or r.amount.bytes_out)
     cost = r.staging.seconds_in + r.staging.seconds_out
-    detail = f"{size} costs {_seconds(cost)}, saves {_seconds(r.staging.saved)}"
-    when = f"from use {pays}" if pays is not None else "only if not kept"
+    detail = f"copying {size} takes {_seconds(cost)}, saves {_seconds(r.staging.saved)}"
+    when = f"from use {pays}" if pays is not None else r.copying
     return (f"{when}: {detail}", float(pays or math.inf))
 
 
@@ -221,12 +203,11 @@ def _seconds(seconds: float) -> str:
 def _mind(results: Results, r: Recommendation) -> str:
     said = []
     if r.faster:
-        said.append(f"{results.name(r.faster)}: gone after a restart")
+        said.append(f"{results.name(r.faster)}: lost at restart")
     if not r.keeps:
-        measured = " that was measured" if _lost(results, r) else ""
-        said.append(f"all storage here{measured} is memory")
+        said.append("all measured storage is memory")
     if not r.everywhere:
-        said.append(f"{results.name(r.home)} is seen by one node only")
+        said.append(f"{results.name(r.home)}: one node only")
     if r.free is not None:
         said.append(f"{format_size(r.free)} free")
     return "; ".join(said)
@@ -244,19 +225,19 @@ def _groups(results: Results, groups: list[GroupAdvice]) -> Table:
         for g in groups if g.share >= LITTLE
     ]  # fmt: skip
     return table(
-        "By group of files, from the traced runs (one each: times in calls, summed over processes, show what "
-        f"a group costs; the choice follows the measured workload).{_left_out(groups)}",
+        "Recommendation for each group of files. Times in calls of one traced run, summed over "
+        f"processes.{_left_out(groups)}",
         (
             "Workload",
             "Files",
-            "How many",
+            "Count",
             "Size",
             *(f"On {results.name(s)}" for s in stacks),
-            "Use on",
+            "Use",
             "Copying pays",
         ),
         rows,
-        ("How many", "Size", *(f"On {results.name(s)}" for s in stacks)),
+        ("Count", "Size", *(f"On {results.name(s)}" for s in stacks)),
     )
 
 
@@ -264,9 +245,7 @@ def _left_out(groups: list[GroupAdvice]) -> str:
     """Say how many groups cost too little time to decide anything."""
     little = sum(g.share < LITTLE for g in groups)
     verb = "is" if little == 1 else "are"
-    return (
-        f" {words.count(little, 'group')} with less than 1 % of the time {verb} left out." if little else ""
-    )
+    return f" {words.count(little, 'group')} with less than 1 % of the time {verb} left out" if little else ""
 
 
 def _use(g: GroupAdvice) -> str:
@@ -275,7 +254,7 @@ def _use(g: GroupAdvice) -> str:
     if not g.staging.seconds_in and not g.staging.seconds_out:
         return "nothing to copy"
     pays = g.staging.pays_from
-    return f"from use {pays}" if pays is not None else "only if not kept"
+    return f"from use {pays}" if pays is not None else "only if results are not kept"
 
 
 def _models(results: Results, made: list[Recommendation]) -> Table:
@@ -292,10 +271,10 @@ def _models(results: Results, made: list[Recommendation]) -> Table:
                 format_share(o.confidence), j.agreement, o.outside,
             ])  # fmt: skip
     return table(
-        "Measured (95 % interval) beside what the placement model expects (90 %).",
-        ("Workload", "Storages", "Measured", "Model", "Sure", "Together", "Outside what it learnt"),
+        "Measurement and placement model. Measured with 95 % interval, expected with 90 % interval",
+        ("Workload", "Storages", "Measured", "Model", "Confidence", "Agreement", "Outside training data"),
         rows,
-        ("Measured", "Model", "Sure"),
+        ("Measured", "Model", "Confidence"),
     )
 
 

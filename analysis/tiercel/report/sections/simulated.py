@@ -29,23 +29,31 @@ def simulated(context: Context) -> Section | None:
     try:
         simulated_configurations(context.site, once(context.results.study), "", unknown)
     except UserError:  # all that is here was simulated with a topology that the site file had
-        unknown.append("The topology of the site file does not allow any of this any longer.")
+        unknown.append("The topology of the site file has changed and cannot be simulated.")
     bounds = int(found["figures_missing"].notna().sum())
     paragraphs = [
-        "Nothing here was measured: flows of bytes and operations share the stages of the site file's "
-        "topology max-min fairly. Protocols, locks, caches and other users take their part of a real one.",
+        "Nothing was measured. Flows share the stages of the topology max-min fairly. Protocols, locks, "
+        "caches and "
+        "other users slow a real system further.",
         *errors_of(found),
     ]
     if bounds:
         paragraphs.append(
-            f"{bounds} of {len(found)} numbers are bounds, and no more: figures of stages are missing. They "
-            "enter no comparison."
+            f"{bounds} of {len(found)} results are upper bounds, because figures of stages are missing. They "
+            "are not compared."
         )
     return Section(
         "simulated",
         "How this was simulated",
         tuple(paragraphs),
-        tables=(table("What was full for the longest time", _HEADS, rows, ("Nodes", "Processes a node")),),
+        tables=(
+            table(
+                "Limiting stage of each result. The stage that was full for the longest time",
+                _HEADS,
+                rows,
+                ("Nodes", "Processes a node"),
+            ),
+        ),
         notes=tuple(unknown),
         early=True,
     )

@@ -57,7 +57,7 @@ def lanes_picture(folder: Path, name: str, rows: Sequence[Row]) -> Picture | Non
     made = picture_of(
         folder,
         name,
-        f"What the processes did: {rows[0]['heading']}",
+        f"I/O of the processes: {rows[0]['heading']}",
         f"Time in calls, {lines}{below}.{axis}",
         (6.2, 0.85 + 0.62 * len(drawn) + (0 if one_axis else 0.25 * len(drawn))),
         lambda figure: _draw(figure, drawn, max(lengths) if one_axis else None, kinds),

@@ -43,4 +43,4 @@ def _evidence(rule: str, said: Sequence[tuple[str, Mapping[str, Any]]]) -> Table
     words_in = {n for n in names if any(isinstance(record.get(n), str) for _, record in records)}
     columns = ["storage", *(name.replace("_", " ") for name in names)]
     numeric = [name.replace("_", " ") for name in names if name not in words_in]
-    return table(f"What rule {rule} saw; of many rows, the first.", columns, body, numeric)
+    return table(f"Evidence of rule {rule}. The first rows", columns, body, numeric)

@@ -22,7 +22,7 @@ def overview(rows: Sequence[Row]) -> Table:
     computes = any(known(row["compute_s"]) for row in rows)
     columns = ["Workload", "Storage", "Calls", "Read", "Written", "Transfer", "Metadata", "Syncs",
                "I/O", "Throughput"]  # fmt: skip
-    columns += ["Hidden", "Application"] if computes else []
+    columns += ["Overlapped", "Application"] if computes else []
     columns.append("Tracing")
     body = []
     for row in rows:
@@ -45,7 +45,7 @@ def overview(rows: Sequence[Row]) -> Table:
         if name not in mostly_nothing or any(cells[place][1] > 0 for cells in body)
     ]  # fmt: skip
     columns, body = [columns[i] for i in kept], [[cells[i] for i in kept] for cells in body]
-    caption = "What the traced runs did, each at the largest scale of its workload; transfer: median size."
+    caption = "I/O of the traced runs. Each at the largest scale of its workload; transfer: median size"
     return table(caption, columns, body, columns[2:])
 
 
@@ -78,8 +78,7 @@ def calls_table(rows: Sequence[Row]) -> Table:
                  cell(row[f"{kind}_s"], format_latency), *sizes]
             )  # fmt: skip
     caption = (
-        "Wall clock: time in which at least one process is in such a call; sum: over all calls of all "
-        "processes. Sizes of transfers that moved bytes."
+        "Calls by kind. Wall clock: time with at least one process in such a call. Sum: over all processes"
     )
     return table(caption, columns, body, columns[2:])
 
@@ -102,5 +101,7 @@ def groups_table(groups: pd.DataFrame, labels: Mapping[str, str]) -> Table:
     ]  # fmt: skip
     left = groups["group"].nunique() - len(shown)
     more = f" {left} more groups are in trace-groups.parquet." if left else ""
-    caption = f"Files by name (* is any number); random: accesses that go backwards in a file.{more}"
+    caption = (
+        f"Groups of files. By name (* is any number); random: accesses that go backwards in a file.{more}"
+    )
     return table(caption, columns, body, ("Number", "Calls", "Read", "Written", "Time in calls", "Random"))

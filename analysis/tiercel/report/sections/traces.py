@@ -52,11 +52,8 @@ def traces(context: Context) -> Section | None:
         anchor="traces",
         heading="Traced runs",
         paragraphs=(
-            "Each workload ran once more at its largest scale on each storage system, under a tracer that "
-            "logs every call on a file. The traces say what the calls did and where their time went; only "
-            "what was measured is in them, not the making of the files. Tracing itself takes time, so no "
-            "rate and no factor of this page comes from these runs; elsewhere on it, only the groups of "
-            "files of the recommendations do.",
+            "Each workload ran once more at its largest scale under a tracer that logs every I/O call. "
+            "Tracing costs time, so no other section uses these speeds.",
             *_cost_in_words(rows),
             *_hidden_in_words(rows),
         ),
@@ -68,7 +65,7 @@ def traces(context: Context) -> Section | None:
 
 def _left_out(sampled: int) -> Iterator[str]:
     if sampled:
-        yield f"Of designed samples: {words.count(sampled, 'traced run')}, in traces.parquet alone."
+        yield f"Of designed samples: {words.count(sampled, 'traced run')}, in traces.parquet only."
 
 
 def _not_collected(context: Context) -> Section | None:
@@ -77,7 +74,7 @@ def _not_collected(context: Context) -> Section | None:
     site, study = context.site.site, context.results.study.study
     said = (
         f"{words.count(context.results.traced, 'traced run')} of this study are not aggregated yet: run "
-        f"`tiercel trace collect --site {site} --study {study}`, and make the page again."
+        f"`tiercel trace collect --site {site} --study {study}`, then `tiercel report`."
     )
     return Section("traces", "Traced runs", (said,))
 
@@ -107,13 +104,12 @@ def _cost_in_words(rows: list[Row]) -> Iterator[str]:
     beyond = [row for row in told if row["cost_low"] > 1]
     within = len(told) - len(beyond)
     if not beyond:
-        yield "What tracing cost cannot be told from the scatter of the untraced repetitions anywhere."
+        yield "The cost of tracing is within the noise in every run."
         return
     most = max(beyond, key=lambda row: row["cost"])
     yield (
-        f"What tracing cost cannot be told from the scatter of the untraced repetitions in {within} of "
-        f"{len(told)} runs; of those beyond scatter, it cost most in {most['heading']} on {most['label']}: "
-        f"{words.times(most['cost'])} the time for the same work ({cost_interval(most)})."
+        f"The cost of tracing is within the noise in {within} of {len(told)} runs. Largest cost: "
+        f"{words.times(most['cost'])} the time ({cost_interval(most)}), {most['heading']} on {most['label']}."
     )
 
 
@@ -127,7 +123,7 @@ def _hidden_in_words(rows: list[Row]) -> Iterator[str]:
         said = words.listed(
             [f"{words.percent(row['overlapped_io_s'] / row['io_s'])} on {row['label']}" for row in mine]
         )
-        yield f"{heading}: of the time in I/O, computation hides {said}."
+        yield f"{heading}: I/O time overlapped by computation: {said}."
 
 
 def _block(context: Context, rows: list[Row], groups: pd.DataFrame) -> Block:
@@ -154,19 +150,17 @@ def _where_the_time_goes(row: Row) -> str:
     said = f"{row['label']}: "
     if known(row["measured_s"]) and row["measured_s"] > 0:
         share = words.percent(row["io_s"] / row["measured_s"])
-        said += f"{format_latency(row['measured_s'])}{_with_pauses(row)}, {share} of it in I/O"
+        said += f"{format_latency(row['measured_s'])}{_with_pauses(row)}, {share} in I/O calls"
     else:
-        said += f"{format_latency(row['io_s'])} in I/O"
+        said += f"{format_latency(row['io_s'])} in I/O calls"
     whole = sum(row[f"{kind}_s"] for kind in KINDS)
     shares = {kind: row[f"{kind}_s"] / whole if whole else 0.0 for kind in KINDS}
     named = sorted((k for k in KINDS if shares[k] >= _WORTH), key=lambda kind: -shares[kind])
     if named:
-        said += "; of the time in calls, " + words.listed(
-            [f"{KINDS[kind]} take {words.percent(shares[kind])}" for kind in named]
-        )
+        said += ": " + words.listed([f"{words.percent(shares[kind])} {KINDS[kind]}" for kind in named])
     if known(row["app_throughput"]):
         said += (
-            f". The application perceives {format_bandwidth(row['app_throughput'])}, the storage delivers "
+            f". Application throughput: {format_bandwidth(row['app_throughput'])}, system throughput: "
             f"{format_bandwidth(row['system_throughput'])}"
         )
     return f"{said}."
@@ -181,7 +175,7 @@ def _with_pauses(row: Row) -> str:
     whole = phases[-1]["end"] - phases[0]["start"]
     if whole < _PAUSES * row["measured_s"]:
         return ""
-    return f" in {len(phases)} phases ({format_latency(whole)} with the pauses between them)"
+    return f" in {len(phases)} phases ({format_latency(whole)} with pauses)"
 
 
 def _said_of(rows: list[Row]) -> Iterator[str]:
@@ -200,22 +194,21 @@ def _notes(rows: list[Row], context: Context) -> tuple[str, ...]:
     computes = any(known(row["compute_s"]) for row in rows)
     tracers = words.listed(sorted({str(row["tracer"]) for row in rows}))
     return (
-        "I/O: wall-clock time in which at least one process is in a call; metadata and syncs: their share of "
-        "the summed time of all calls. Throughput: bytes over that wall-clock time (system throughput).",
+        "I/O: wall-clock time with at least one process in a call. Metadata and syncs: share of the summed "
+        "time "
+        "of all calls. Throughput: bytes over the I/O time.",
         *(
             (
-                "Hidden: I/O during which the same process also computes. Application throughput: bytes over "
-                "the I/O that is not hidden (the VAST study of 2024, section VI). Only a deep-learning "
-                "engine's own trace tells computation; elsewhere nothing is said of it.",
+                "Overlapped: I/O while the same process computes. Application throughput: bytes over the I/O "
+                "time that is not overlapped. Unknown where the trace does not record computation.",
             )
             if computes
             else ()
         ),
-        "Pictures: the stronger the colour, the larger the share of that moment; colours mix where kinds of "
-        "calls take turns within it.",
-        "Tracing: the time that the same work takes with the tracer over without, against the median of the "
-        "untraced repetitions; in brackets, against the fastest and the slowest of them. It is one traced "
-        "run: where the brackets hold 1, no cost can be told.",
-        f"Traced by {tracers}. All numbers: traces.parquet, trace-groups.parquet and traces.nc in "
-        f"results/{context.folder.name}; a trace itself: `tiercel trace summary` on raw/RUN/trace.",
+        "Timelines: a stronger colour means a larger share of that time.",
+        "Tracing: time with the tracer over the median time without; in brackets over the fastest and "
+        "slowest "
+        "repetition. If the range contains 1, the cost is within the noise.",
+        f"Tracer: {tracers}. Data: traces.parquet, trace-groups.parquet and traces.nc in "
+        f"results/{context.folder.name}. To analyse one trace, run `tiercel trace summary raw/RUN/trace`.",
     )

@@ -65,6 +65,17 @@ class DataWorkload(Workload):
         default=1, ge=1, le=1000, description="all phases again, in the same program start, on a new file"
     )
     verify: bool = Field(default=False, description="check the data that is read")
+    compressibility: float | None = Field(
+        default=None, ge=0, le=1, description="share of the data that compression can remove; default: none"
+    )
+    dedup: float | None = Field(
+        default=None, ge=0, le=1, description="share of the blocks of 4 KiB that repeat others; default: none"
+    )
+    refill: bool | None = Field(
+        default=None,
+        description="make every byte anew for each write, for storage that stores similar blocks once; takes "
+        "processor time",
+    )
     stonewall: Duration | None = Field(default=None, gt=0, description="time limit of a phase")
     wear_out: bool = Field(
         default=False, description="after the time limit all processes reach what the fastest did"
@@ -102,6 +113,8 @@ class DataWorkload(Workload):
         if self.access and self.access not in (_READS if self.operation == "read" else _WRITES):
             allowed = ", ".join(_READS if self.operation == "read" else _WRITES)
             raise ValueError(f"access: {self.access} is no {self.operation} access (allowed: {allowed})")
+        if self.verify and (self.compressibility or self.dedup):
+            raise ValueError("verify excludes compressibility and dedup: checked data have neither")
         if self.unique_directories and self.layout == "shared":
             raise ValueError("unique_directories needs layout: file-per-process")
         return self
@@ -185,8 +198,10 @@ class DataWorkload(Workload):
         return self.bytes_per_process(processes_per_node) * processes_per_node * nodes
 
     def features(self, nodes: int, processes_per_node: int) -> Mapping[str, Any]:
-        same = ("api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
-                "transfer_size", "fsync", "direct", "queue_depth")  # fmt: skip
+        same = (
+            "api", "collective", "file_view", "preallocate", "layout", "unique_directories", "pattern",
+            "transfer_size", "fsync", "direct", "queue_depth", "compressibility", "dedup", "refill",
+        )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in same},
             "bytes_per_process": self.bytes_per_process(processes_per_node),

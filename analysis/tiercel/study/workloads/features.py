@@ -24,8 +24,12 @@ features = Declared(
         Column("fsync", WORD, "", "none, phase (once, after writing) or write (after every write)"),
         Column("direct", FLAG, "", "O_DIRECT"),
         Column("queue_depth", COUNT, "", "operations in flight of one process"),
+        Column("compressibility", NUMBER, "1", "share of the data that compression can remove (null: none)"),
+        Column("dedup", NUMBER, "1", "share of the blocks of 4 KiB that repeat others (null: none)"),
+        Column("refill", FLAG, "", "every byte is made anew for each write"),
         Column("format", WORD, "", "format of the dataset's files"),
         Column("batch_size", COUNT, "", "samples of one step of one process"),
+        Column("file_order", WORD, "", "program whose order of files a deep-learning run follows"),
         Column("computation_time", NUMBER, "s", "emulated computation of one step"),
     ),
 )

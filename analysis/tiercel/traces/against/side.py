@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tiercel.traces.analysis.common import IS_IO, layer_of
+from tiercel.traces.analysis.common import IS_IO, bytes_of, layer_of, seconds_of, total
 from tiercel.traces.analysis.counters import (
     counted,
     files_counted,
@@ -87,8 +87,8 @@ def side(
 
 def _from_events(frame: IOFrame, numbers: dict[str, Any], api: str | None) -> dict[str, float | None]:
     table = frame.query(
-        "SELECT kind, count(*) AS calls, coalesce(sum(size), 0)::BIGINT AS bytes, "
-        "coalesce(sum(duration), 0.0) AS seconds, count(*) FILTER (size IS NOT NULL) AS sized, "
+        f"SELECT kind, count(*) AS calls, {bytes_of('TRUE')} AS bytes, "
+        f"{seconds_of('TRUE')} AS seconds, count(*) FILTER (size IS NOT NULL) AS sized, "
         f"count(*) FILTER (size < {_MIB}) AS small FROM events "
         f"WHERE {IS_IO} AND api = '{layer_of(frame, api)}' GROUP BY kind"
     )
@@ -98,11 +98,12 @@ def _from_events(frame: IOFrame, numbers: dict[str, Any], api: str | None) -> di
     kinds = ("read", "write") if numbers["format"] == "darshan" else ("read", "write", "metadata", "sync")
     for kind in kinds:
         row = by_kind.get(kind)
-        found[f"{kind}_time"] = 0.0 if row is None else float(row["seconds"])
+        found[f"{kind}_time"] = 0.0 if row is None else _known(row["seconds"])
         found[f"{kind}_calls"] = 0.0 if row is None else float(row["calls"])
         if kind in ("read", "write"):
-            found[f"{kind}_bytes"] = 0.0 if row is None else float(row["bytes"])
-            found[f"{kind}_small"] = None if row is None or not row["sized"] else row["small"] / row["sized"]
+            moved = found[f"{kind}_bytes"] = 0.0 if row is None else _known(row["bytes"])
+            sized = 0 if row is None or moved is None else row["sized"]
+            found[f"{kind}_small"] = row["small"] / sized if row is not None and sized else None
     found["io_wall"] = numbers["io_s"]
     found["system"] = numbers["system_throughput_bytes_s"]
     if numbers["compute_s"]:
@@ -114,21 +115,24 @@ def _from_events(frame: IOFrame, numbers: dict[str, Any], api: str | None) -> di
     return found | _derived(found)
 
 
+def _known(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
 def _from_counters(frame: IOFrame, layer: str | None) -> dict[str, float | None]:
     whole = counted(frame)
     low = lowest(whole) if layer is None else whole[whole["api"] == layer]
     found: dict[str, float | None] = {"job_time": frame.metadata.get("run_time")}
     for kind, column in (("read", "bytes_read"), ("write", "bytes_written")):
-        found[f"{kind}_time"] = float(low[f"{kind}_time"].sum())
-        found[f"{kind}_calls"] = float(low[f"{kind}s"].sum())
-        found[f"{kind}_bytes"] = float(low[column].sum())
-        counts = float(low[f"{kind}s"].sum())
+        found[f"{kind}_time"] = total(low[f"{kind}_time"])
+        counts = found[f"{kind}_calls"] = total(low[f"{kind}s"])
+        found[f"{kind}_bytes"] = total(low[column])
         # Only POSIX and MPI-IO have classes of sizes.
-        classed = float(low.loc[low["api"] != "stdio", f"{kind}s"].sum())
-        found[f"{kind}_small"] = (
-            float(low[f"small_{kind}s"].sum()) / counts if classed == counts > 0 else None
-        )
-    found["metadata_time"] = float(low["metadata_time"].sum())
+        classed = total(low.loc[low["api"] != "stdio", f"{kind}s"])
+        small = total(low[f"small_{kind}s"])
+        known = counts is not None and small is not None and classed == counts > 0
+        found[f"{kind}_small"] = small / counts if known and small is not None and counts else None
+    found["metadata_time"] = total(low["metadata_time"])
     return found | _derived(found)
 
 
@@ -141,8 +145,9 @@ def _derived(found: dict[str, float | None]) -> dict[str, float | None]:
         more[f"{kind}_size"] = moved / calls if moved is not None and calls else None
     if (metadata := found.get("metadata_time")) is not None:
         # Darshan counts syncs as writing: a share of both says the same of every trace.
-        whole = sum(found.get(f"{kind}_time") or 0.0 for kind in ("read", "write", "metadata", "sync"))
-        more["metadata_share"] = metadata / whole if whole > 0 else None
+        times = [found.get(f"{kind}_time", 0.0) for kind in ("read", "write", "metadata", "sync")]
+        whole = None if None in times else sum(time or 0.0 for time in times)
+        more["metadata_share"] = metadata / whole if whole else None
     return more
 
 

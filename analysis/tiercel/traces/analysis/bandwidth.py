@@ -8,7 +8,15 @@ import numpy as np
 import pandas as pd
 
 from tiercel.errors import UserError, suggest
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, bin_width, layer_of, with_units
+from tiercel.traces.analysis.common import (
+    IS_DATA,
+    IS_IO,
+    bin_width,
+    bytes_of,
+    layer_of,
+    seconds_of,
+    with_units,
+)
 from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.analysis.heat import heatmap, only_heat
 from tiercel.traces.analysis.ramps import Ramps
@@ -30,8 +38,9 @@ def io_bandwidth(
     """
     layer = layer_of(frame, api)
     query = (
-        "SELECT rank, file, sum(size)::BIGINT AS bytes, sum(duration) AS io_time FROM events "
-        f"WHERE {IS_DATA} AND api = '{layer}' AND size IS NOT NULL GROUP BY rank, file ORDER BY rank, file"
+        f"SELECT rank, file, {bytes_of('TRUE')} AS bytes, {seconds_of('TRUE')} AS io_time FROM events "
+        f"WHERE {IS_DATA} AND api = '{layer}' AND (size IS NOT NULL OR failed IS NOT TRUE) "
+        "GROUP BY rank, file ORDER BY rank, file"
     )
     table = _queried(frame.select(rank), "rank", ["rank", "file"], query, filter)
     table["io_bandwidth"] = table["bytes"] / table["io_time"].where(table["io_time"] > 0)
@@ -60,12 +69,13 @@ def io_time(
     layer = layer_of(frame, api)
     chosen = frame.select(rank)
     query = (
-        "SELECT file, rank, sum(duration) AS io_time, count(*) AS calls FROM events "
+        f"SELECT file, rank, {seconds_of('TRUE')} AS io_time, count(*) AS calls FROM events "
         f"WHERE {IS_IO} AND api = '{layer}' GROUP BY file, rank ORDER BY file, rank"
     )
     table = _queried(chosen, "rank", ["file", "rank"], query, filter)
     whole = chosen.query(
-        f"SELECT rank, sum(duration) AS rank_time FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank"
+        f"SELECT rank, {seconds_of('TRUE')} AS rank_time FROM events "
+        f"WHERE {IS_IO} AND api = '{layer}' GROUP BY rank"
     )
     table = table.merge(whole, on="rank", how="left")
     table["share"] = table["io_time"] / table["rank_time"].where(table["rank_time"] > 0)
@@ -122,7 +132,8 @@ def bandwidth_over_time(
     moved: dict[Any, dict[str, Ramps]] = {}
     query = (
         "SELECT time, coalesce(duration, 0.0) AS duration, size, kind = 'write' AS writes, "
-        f"{by or 'NULL'} AS part FROM events WHERE {IS_DATA} AND api = '{layer}' AND size > 0"
+        f"{by or 'NULL'} AS part FROM events WHERE {IS_DATA} AND api = '{layer}' "
+        "AND (size > 0 OR (size IS NULL AND failed IS NOT TRUE))"
     )
     for batch in frame.select(rank, filter).batches(query):
         rows = batch.to_pandas()
@@ -131,7 +142,8 @@ def bandwidth_over_time(
             for kind, wanted in (("read", ~own["writes"]), ("write", own["writes"])):
                 of_kind = own[wanted.astype(bool)]
                 ramps[kind].add(
-                    np.zeros(len(of_kind)), *(of_kind[c].to_numpy() for c in ("time", "duration", "size"))
+                    np.zeros(len(of_kind)),
+                    *(of_kind[c].to_numpy(np.float64) for c in ("time", "duration", "size")),
                 )
     if by is None:
         return _over_time(

@@ -20,16 +20,37 @@ LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 IO_KINDS = ("read", "write", "metadata", "sync")
 IS_IO = f"kind IN {IO_KINDS}"
 IS_DATA = "kind IN ('read', 'write')"
+IS_READ, IS_WRITE = "kind = 'read'", "kind = 'write'"
 #: Kinds of calls, and the columns that count them.
 CALLS = {"read": "reads", "write": "writes", "metadata": "metadata_calls", "sync": "syncs"}
+#: A read or write whose bytes the trace does not tell. One that failed moved none.
+UNSIZED = f"{IS_DATA} AND size IS NULL AND failed IS NOT TRUE"
+
+
+def bytes_of(condition: str) -> str:
+    """Return SQL for the bytes that the reads and writes of a condition moved; null where one has no size."""
+    return (
+        f"CASE WHEN count(*) FILTER (({condition}) AND {UNSIZED}) = 0 THEN "
+        f"coalesce(sum(size) FILTER ({condition}), 0)::BIGINT END"
+    )
+
+
+def seconds_of(condition: str, took: str = "duration") -> str:
+    """Return SQL for the time in the calls of a condition; null where one has no duration."""
+    return (
+        f"CASE WHEN count(*) FILTER (({condition}) AND duration IS NULL) = 0 THEN "
+        f"coalesce(sum({took}) FILTER ({condition}), 0.0) END"
+    )
+
+
 #: The columns that are sums over calls: counts, bytes and seconds by kind.
 SUMS = ", ".join(
     [
         "count(*) AS calls",
         *(f"count(*) FILTER (kind = '{kind}') AS {column}" for kind, column in CALLS.items()),
-        "coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read",
-        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written",
-        *(f"coalesce(sum(duration) FILTER (kind = '{kind}'), 0.0) AS {kind}_s" for kind in CALLS),
+        f"{bytes_of(IS_READ)} AS bytes_read",
+        f"{bytes_of(IS_WRITE)} AS bytes_written",
+        *(seconds_of(f"kind = '{kind}'") + f" AS {kind}_s" for kind in CALLS),
     ]
 )
 
@@ -54,20 +75,25 @@ def layer_of(frame: IOFrame, api: str | None) -> str:
 
 
 def layers(frame: IOFrame) -> pd.DataFrame:
-    """Return bytes and calls of each layer (index: api)."""
+    """Return bytes (NaN: not known) and calls of each layer (index: api)."""
     table = frame.query(
-        "SELECT api, sum(size)::BIGINT AS bytes, count(*) AS calls FROM events "
+        f"SELECT api, {bytes_of(IS_DATA)} AS bytes, count(*) AS calls FROM events "
         f"WHERE {IS_IO} AND api <> 'app' GROUP BY api"
     )
-    table["bytes"] = table["bytes"].fillna(0).astype("int64")
     return table.set_index("api")
 
 
 def lowest_layer(found: pd.DataFrame) -> str:
-    moved = found[found["bytes"] > 0]
+    moved = found[(found["bytes"] > 0) | found["bytes"].isna()]
     return next(
         (a for a in LAYERS if a in moved.index), next((a for a in LAYERS if a in found.index), "posix")
     )
+
+
+def total(values: pd.Series[float]) -> float | None:
+    """Return the sum of some numbers; None where one of them is missing."""
+    whole = float(values.sum(skipna=False))
+    return whole if whole == whole else None  # noqa: PLR0124 -- NaN is not
 
 
 def with_units(table: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import mostly, with_units
+from tiercel.traces.analysis.common import mostly, total, with_units
 from tiercel.traces.pseudo import is_pseudo
 from tiercel.units import format_share
 
@@ -90,8 +90,8 @@ def refuse_counters(frame: IOFrame, what: str) -> None:
     """UserError where there are counters alone, which do not say what happened when."""
     if only_counters(frame):
         raise UserError(
-            f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log holds counters "
-            "alone"
+            f"{frame.metadata.get('path', 'this trace')}: {what} needs events, and this log contains "
+            "counters only"
         )
 
 
@@ -124,15 +124,17 @@ def counted(frame: IOFrame) -> pd.DataFrame:
 def _module(raw: pd.DataFrame, prefix: str, api: str) -> pd.DataFrame:
     """Return the rows of one module. Whole columns in numpy: a survey asks this of thousands of logs."""
     files = raw["file"].tolist()
-    kept = np.array([file is not None and not is_pseudo(file) for file in files], dtype=bool)
+    kept = np.array([not is_pseudo(file) for file in files], dtype=bool)
     numbers = {
         name: raw[name].to_numpy(dtype=np.float64)[kept] for name in raw.columns if name.startswith(prefix)
     }
     nothing = np.full(int(kept.sum()), np.nan)
 
     def summed(names: Sequence[str]) -> Floats:
-        there = [np.clip(numbers[prefix + name], 0, None) for name in names if prefix + name in numbers]
-        return np.nansum(there, axis=0) if there else nothing
+        # A number that cannot be is missing, and so is every sum that it belongs to.
+        there = [numbers[prefix + name] for name in names if prefix + name in numbers]
+        # -1: this version of Darshan does not count it (darshan_log.py).
+        return np.sum([np.where(each == -1, 0, each) for each in there], axis=0) if there else nothing
 
     columns = {column: summed(names) for column, names in _SUMS.items()}
     columns |= {column: numbers.get(prefix + name, nothing) for column, name in SINGLE.items()}
@@ -260,7 +262,8 @@ def lowest(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the lowest layers that moved bytes: POSIX and STDIO, else MPI-IO, else HDF5."""
     for layers in (LOWEST, ("mpiio",), ("hdf5",)):
         rows = table[table["api"].isin(layers)]
-        if rows["bytes_read"].sum() + rows["bytes_written"].sum() > 0:
+        moved = total(rows["bytes_read"] + rows["bytes_written"])
+        if moved is None or moved > 0:
             return rows
     return table[table["api"].isin(LOWEST)]
 
@@ -278,12 +281,13 @@ def summarise_counters(frame: IOFrame) -> dict[str, Any]:
     low = lowest(table)
     run = frame.metadata.get("run_time")
     ranks = frame.metadata.get("ranks")
-    moved = int(low["bytes_read"].sum() + low["bytes_written"].sum())
+    moved = total(low["bytes_read"] + low["bytes_written"])
     missing = dict.fromkeys(("io_s", "overlapped_io_s", "nonoverlapped_io_s", "compute_s",
                              "app_throughput_bytes_s", "system_throughput_bytes_s"))  # fmt: skip
     return {
         "from": "counters", **missing, "events": 0, "job_time_s": run,
-        "posix_bytes": moved, "ranks": int(ranks) if ranks else None, "hosts": None,
+        "posix_bytes": None if moved is None else int(moved),
+        "ranks": int(ranks) if ranks else None, "hosts": None,
         "processes": int(ranks) if ranks else None,
         "files": int(table["file"].nunique()), "format": str(frame.metadata.get("format", "")),
         **in_calls(table, low, run, ranks),
@@ -297,27 +301,42 @@ def in_calls(table: pd.DataFrame, low: pd.DataFrame, run: float | None, ranks: A
     layers = []
     for api, rows in table.groupby("api", sort=False):
         layers.append({
-            "api": str(api), "calls": int(rows[_CALLS].sum().sum()),
-            "bytes_read": int(rows["bytes_read"].sum()), "bytes_written": int(rows["bytes_written"].sum()),
-            "data_s": float(rows["read_time"].sum() + rows["write_time"].sum()),
-            "metadata_s": float(rows["metadata_time"].sum()), "sync_s": None,
+            "api": str(api), "calls": _whole(_added(rows, [c for c in _CALLS if rows[c].notna().any()])),
+            "bytes_read": _whole(rows["bytes_read"]), "bytes_written": _whole(rows["bytes_written"]),
+            "data_s": total(rows["read_time"] + rows["write_time"]),
+            "metadata_s": total(rows["metadata_time"]), "sync_s": None,
         })  # fmt: skip
     top = topmost(table, low)
-    spent = float(top[["read_time", "write_time", "metadata_time"]].sum().sum())
+    spent = total(_added(top, _TIMES))
     return {"layers": layers, "in_calls_s": spent, "notes": _notes(low, top, run, ranks)}
+
+
+_TIMES = ["read_time", "write_time", "metadata_time"]
+
+
+def _added(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series[float]:
+    """Return the sum of some columns, missing where one of them is."""
+    return rows[list(columns)].sum(axis=1, skipna=False)
+
+
+def _whole(values: pd.Series[float]) -> int | None:
+    sum_ = total(values)
+    return None if sum_ is None else int(sum_)
 
 
 def _notes(low: pd.DataFrame, top: pd.DataFrame, run: float | None, ranks: Any) -> list[str]:
     found = []
-    data, metadata = (low["read_time"].sum() + low["write_time"].sum()), low["metadata_time"].sum()
-    if metadata > 0.005 * (data + metadata):
+    data, metadata = total(low["read_time"] + low["write_time"]), total(low["metadata_time"])
+    if data is not None and metadata is not None and metadata > 0.005 * (data + metadata):
         found.append(
             f"metadata calls take {format_share(metadata / (data + metadata))} of the time in I/O calls"
         )
     if run and ranks:
         took = run * int(ranks)
-        times = ["read_time", "write_time", "metadata_time"]
-        shares = [float(rows[times].sum().sum()) / took for rows in (top, low)]
+        spent = [total(_added(rows, _TIMES)) for rows in (top, low)]
+        if spent[0] is None or spent[1] is None:
+            return found
+        shares = [spent[0] / took, spent[1] / took]
         below = (
             f", {format_share(shares[1], 1)} below MPI-IO: the rest waits"
             if shares[0] >= 1.5 * shares[1]
@@ -336,15 +355,26 @@ def transfer_sizes_counted(frame: IOFrame) -> list[dict[str, Any]]:
         agg = "_AGG" if module == "MPI-IO" else ""
         if raw is None:
             continue
+        counts = [
+            (kind, size, total(raw[f"{prefix}SIZE_{kind}{agg}_{name}"]))
+            for kind in ("READ", "WRITE") for name, size in _SIZES
+        ]  # fmt: skip
+        if any(calls is None for _, _, calls in counts):
+            return []  # a number of the histogram cannot be
         found = [
             {"kind": kind.lower(), "size": size, "calls": int(calls), "bytes": None,
              "median_duration_s": None, "bandwidth_bytes_s": None}
-            for kind in ("READ", "WRITE") for name, size in _SIZES
-            if (calls := raw[f"{prefix}SIZE_{kind}{agg}_{name}"].clip(lower=0).sum())
+            for kind, size, calls in counts if calls
         ]  # fmt: skip
         if found:
             return found
     return []
+
+
+def _without(table: pd.DataFrame, name: str) -> set[str]:
+    """Return the layers that do not count something at all."""
+    counts = table.groupby("api")[name].count()
+    return set(counts.index[counts == 0])
 
 
 def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
@@ -355,13 +385,17 @@ def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
     shared = low["rank"] < 0
     ranks = frame.metadata.get("ranks")
     sums = [c for c in _SUMS if c in low]
-    table = low.groupby("file")[sums].sum()
-    table["calls"] = table[_CALLS].sum(axis=1)
+    # What a layer does not count at all is no part of a sum; what cannot be makes it missing.
+    rows = low.assign(**{
+        name: low[name].mask(low["api"].isin(_without(low, name)), 0.0) for name in sums
+    })  # fmt: skip
+    table = rows.groupby("file")[sums].sum()
+    table = table.mask(rows[sums].isna().groupby(rows["file"]).any())
+    table["calls"] = table[_CALLS].sum(axis=1, skipna=False)
     table["data_time"] = table["read_time"] + table["write_time"]
     table["io_time"] = table["data_time"] + table["metadata_time"]
-    table["metadata_share"] = (table["metadata_time"] / table["io_time"].where(table["io_time"] > 0)).fillna(
-        0
-    )
+    none = table["io_time"] == 0
+    table["metadata_share"] = (table["metadata_time"] / table["io_time"].mask(none, 1.0)).mask(none, 0.0)
     moved = table["bytes_read"] + table["bytes_written"]
     table["bandwidth"] = moved / table["data_time"].where(table["data_time"] > 0)
     own = low[~shared].groupby("file")["rank"].nunique()
@@ -375,7 +409,7 @@ def files_counted(frame: IOFrame, api: str | None = None) -> pd.DataFrame:
     table["pattern"] = mostly(table[["consecutive", "sequential", "random"]])
     table["history"] = ""
     whole = ["bytes_read", "bytes_written", "calls", "consecutive", "sequential", "random"]
-    table[whole] = table[whole].astype("int64")
+    table = table.astype({name: "int64" for name in whole if table[name].notna().all()})
     columns = [
         *whole[:3], "io_time", "metadata_time", "data_time", "metadata_share", "bandwidth", "num_ranks",
         *whole[3:], "pattern", "history",

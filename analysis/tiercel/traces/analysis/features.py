@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tiercel.traces.analysis.common import LAYERS, layers, lowest_layer, with_units
+from tiercel.traces.analysis.common import (
+    IS_READ,
+    IS_WRITE,
+    LAYERS,
+    bytes_of,
+    layers,
+    lowest_layer,
+    with_units,
+)
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
 from tiercel.traces.cluster import spread
 
@@ -24,12 +32,12 @@ SYNC_EACH = 0.9
 #: The interface of a file is the highest layer that its calls come from.
 INTERFACES = ("hdf5", "mpiio", "stdio", "posix")
 
-_COUNTS = """
+_COUNTS = f"""
 SELECT file, api,
     count(*) FILTER (kind = 'read') AS reads,
     count(*) FILTER (kind = 'write') AS writes,
-    coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read,
-    coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written,
+    {bytes_of(IS_READ)} AS bytes_read,
+    {bytes_of(IS_WRITE)} AS bytes_written,
     count(*) FILTER (
         regexp_matches(function, '^_*(f?open(at)?(64)?|creat(64)?|MPI_File_open|H5F(open|create).*)$')
     ) AS opens,
@@ -92,7 +100,10 @@ def extract_features(frame: IOFrame, rank: Ranks = None, filter: Filter = None) 
     table["accesses_per_open"] = accesses / opens
     table["use_file_view"] = sums["views"] > 0
     table = table.join(_patterns_of(chosen, table.index))
-    table["random_access"] = table["random_share"] >= RANDOM
+    # Where sizes are missing, so is where accesses lie and what was done to the same bytes before.
+    unsized = table["transfer_size"].isna()
+    table.loc[unsized, [*HISTORIES, "random_share"]] = np.nan
+    table["random_access"] = (table["random_share"] >= RANDOM).mask(unsized)
     table["num_ranks"] = [len(ranks) for ranks in users.values()]
     table["file_per_process"] = table["num_ranks"] == 1
     for column in ("bytes_read", "bytes_written"):

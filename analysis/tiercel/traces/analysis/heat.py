@@ -79,7 +79,8 @@ def _of_events(frame: IOFrame, by: str, bins: int, api: str | None, top: int | N
         listed = ", ".join(f"({_literal(name)}, {number})" for number, name in enumerate(names))
         query = (
             "SELECT code, time, coalesce(duration, 0.0) AS duration, CASE kind WHEN 'read' THEN 0 "
-            "WHEN 'write' THEN 1 ELSE 2 END AS kind, coalesce(size, 0)::DOUBLE AS size FROM events "
+            "WHEN 'write' THEN 1 ELSE 2 END AS kind, "
+            "CASE WHEN failed THEN coalesce(size, 0) ELSE size END::DOUBLE AS size FROM events "
             f"JOIN (VALUES {listed}) AS chosen(part, code) ON {by} = part WHERE {is_io}"
         )
         for batch in frame.batches(query):
@@ -123,7 +124,7 @@ def _counted(frame: IOFrame, rank: Ranks, bins: int, api: str | None, top: int |
     amounts = {}
     for column, counter in (("read_bytes", "read"), ("write_bytes", "written")):
         ramps = Ramps(max(len(names), 1), bins, width)
-        ramps.add(code, start, wide, chosen[counter].to_numpy(dtype=np.float64))
+        ramps.add(code, start, wide, chosen[counter].to_numpy(dtype=np.float64, na_value=np.nan))
         amounts[column] = ramps.amounts()
     amounts["io_time"] = np.full((max(len(names), 1), bins), np.nan)
     return _table(names, "rank", amounts, width, "counters", len(moved) - len(names))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import IS_IO, layer_of, with_units
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, bytes_of, layer_of, seconds_of, with_units
 from tiercel.traces.analysis.counters import only_data
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ RATIO = 1.5
 #: ...and, where there are enough hosts to tell, lies this many scaled median deviations away.
 DEVIATIONS = 3.5
 _ENOUGH = 5
+_BESIDE = "kind IN ('metadata', 'sync')"
 
 
 def load_imbalance(
@@ -35,10 +36,9 @@ def load_imbalance(
         raise UserError(f"load imbalance is by rank or host, not by {by!r}")
     layer = layer_of(frame, api)
     ranks = frame.select(rank, filter).query(
-        "SELECT rank, min(host) AS host, count(*) AS calls, coalesce(sum(size), 0)::BIGINT AS bytes, "
-        "sum(duration) AS io_time, "
-        "coalesce(sum(duration) FILTER (kind IN ('metadata', 'sync')), 0.0) AS metadata_time, "
-        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time, "
+        f"SELECT rank, min(host) AS host, count(*) AS calls, {bytes_of(IS_DATA)} AS bytes, "
+        f"{seconds_of('TRUE')} AS io_time, "
+        f"{seconds_of(_BESIDE)} AS metadata_time, {seconds_of(IS_DATA)} AS data_time, "
         "max(time + duration) AS finished "
         f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
     )
@@ -48,7 +48,7 @@ def load_imbalance(
         table = ranks.groupby("host", dropna=False).agg(
             ranks=("rank", "count"),
             calls=("calls", "sum"),
-            bytes=("bytes", "sum"),
+            bytes=("bytes", _whole_sum),
             io_time=("io_time", "mean"),
             metadata_time=("metadata_time", "mean"),
             data_time=("data_time", "mean"),
@@ -67,6 +67,10 @@ def load_imbalance(
     for verdict in ("slow", "fast"):
         table.attrs[verdict] = table.index[table["verdict"] == verdict].tolist()
     return table
+
+
+def _whole_sum(values: pd.Series[float]) -> float:
+    return values.sum(skipna=False)
 
 
 def _medians_of_others(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -24,7 +24,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, layers, lowest_layer, with_units
+from tiercel.traces.analysis.common import (
+    IS_DATA,
+    IS_IO,
+    UNSIZED,
+    bin_width,
+    layer_of,
+    layers,
+    lowest_layer,
+    with_units,
+)
 from tiercel.traces.analysis.counters import only_data, refuse_counters
 from tiercel.traces.analysis.intervals import (
     EMPTY,
@@ -62,6 +71,10 @@ class Split:
     io: Intervals
     compute: Intervals
     bytes: Ints
+    unsized: Ints
+    """Reads and writes of each rank whose bytes are not known."""
+    untimed: Ints
+    """Calls of each rank whose duration is not known."""
 
 
 def overlap(
@@ -76,7 +89,7 @@ def overlap(
     found = reduce(_added, spread(chosen, "rank", _of_ranks, layer_of(chosen, api), filter))
     order = np.argsort(found.ranks, kind="stable")
     ranks = found.ranks[order]
-    moved, io, compute, shared = found.numbers[:, order]
+    moved, io, compute, shared, unsized, untimed = found.numbers[:, order]
     all_io, all_stalled, all_compute, all_alone = (line.length for line in found.lines)
     table = pd.DataFrame(
         {
@@ -89,6 +102,10 @@ def overlap(
         },
         index=pd.Index([*ranks.tolist(), ALL], name="rank", dtype=object),
     )
+    gone = np.append(unsized, unsized.sum()) > 0, np.append(untimed, untimed.sum()) > 0
+    if gone[0].any():
+        table["bytes"] = table["bytes"].mask(gone[0])
+    table.loc[gone[1], list(table.columns[1:])] = np.nan
     # Bytes that cost no time that the application could feel have no throughput: missing, not infinite.
     table["app_throughput"] = table["bytes"] / table["nonoverlapped_io"].where(table["nonoverlapped_io"] > 0)
     table["system_throughput"] = table["bytes"] / table["io_time"].where(table["io_time"] > 0)
@@ -100,7 +117,9 @@ class Partial:
     """What some ranks add to the whole: numbers by rank, and what they cover of the job's time line."""
 
     ranks: Ints
-    numbers: Ints  # rows: bytes; nanoseconds of I/O, of computation, of both; one column for each rank
+    #: Rows: bytes; nanoseconds of I/O, of computation, of both; calls without size, and without duration. One
+    #: column for each rank.
+    numbers: Ints
     lines: tuple[
         Intervals, Intervals, Intervals, Intervals
     ]  # I/O, stalled I/O, computation, computation alone
@@ -138,7 +157,7 @@ def _partial(frame: IOFrame, layer: str, filter: Filter) -> Partial:
     shared = io + compute - joined([split.io, split.compute]).lengths(group, count)
     stalled, alone = difference(split.io, split.compute), difference(split.compute, split.io)
     lines = tuple(shifted(each, group) for each in (split.io, stalled, split.compute, alone))
-    numbers = np.stack([split.bytes, io, compute, shared])
+    numbers = np.stack([split.bytes, io, compute, shared, split.unsized, split.untimed])
     return Partial(np.array(split.ranks, dtype=np.int64), numbers, (lines[0], lines[1], lines[2], lines[3]))
 
 
@@ -192,15 +211,21 @@ def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:
     ranks: dict[int, int] = {}
     io, compute = _Growing(), _Growing()
     moved: list[int] = []
+    lacking: dict[str, Ints] = {"unsized": _NONE, "untimed": _NONE}
     for source, condition in parts:
         query = (
             "SELECT rank, time, duration, kind = 'compute' AS computing, "
-            f"CASE WHEN kind IN ('read', 'write') THEN size END AS moved FROM events WHERE {condition}"
+            f"CASE WHEN {IS_DATA} THEN size END AS moved, {UNSIZED} AS unsized FROM events "
+            f"WHERE {condition}"
         )
         for batch in source.batches(query):
             columns = {name: batch.column(name) for name in batch.schema.names}
             numbers = _numbered(columns["rank"].to_numpy(zero_copy_only=False), ranks)
             moved.extend([0] * (len(ranks) - len(moved)))
+            gone = {"unsized": columns["unsized"], "untimed": columns["duration"].is_null()}
+            for name, which in gone.items():
+                mine = numbers[which.fill_null(False).to_numpy(zero_copy_only=False)]
+                lacking[name] = _plus(lacking[name], np.bincount(mine, minlength=len(ranks)))
             shift = numbers * group
             starts = np.rint(columns["time"].to_numpy(zero_copy_only=False) * _NANO).astype(np.int64)
             lasted = np.rint(columns["duration"].fill_null(0).to_numpy(zero_copy_only=False) * _NANO).astype(
@@ -216,7 +241,18 @@ def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:
             for part, weight in ((sizes & 0xFFFFFFFF, 1), (sizes >> 32, 1 << 32)):
                 for number, total in enumerate(np.bincount(numbers, part)):
                     moved[number] += int(total) * weight
-    return _in_order(ranks, group, io.union(), compute.union(), np.array(moved, dtype=np.int64))
+    sums = [np.array(moved, dtype=np.int64), lacking["unsized"], lacking["untimed"]]
+    return _in_order(ranks, group, io.union(), compute.union(), [_plus(each, sums[0] * 0) for each in sums])
+
+
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+
+
+def _plus(one: Ints, other: Ints) -> Ints:
+    """Return the sum of two arrays of which one may have fewer numbers: the others are 0."""
+    longer, shorter = (one.copy(), other) if len(one) >= len(other) else (other.copy(), one)
+    longer[: len(shorter)] += shorter
+    return longer
 
 
 def _numbered(ranks: Ints, known: dict[int, int]) -> Ints:
@@ -233,7 +269,9 @@ def _numbered(ranks: Ints, known: dict[int, int]) -> Ints:
     return numbered
 
 
-def _in_order(ranks: dict[int, int], group: int, io: Intervals, compute: Intervals, moved: Ints) -> Split:
+def _in_order(
+    ranks: dict[int, int], group: int, io: Intervals, compute: Intervals, sums: list[Ints]
+) -> Split:
     """Return the split with ranks in order of their numbers."""
     order = sorted(ranks)
     place = np.empty(len(order), dtype=np.int64)
@@ -246,8 +284,9 @@ def _in_order(ranks: dict[int, int], group: int, io: Intervals, compute: Interva
         return union(intervals.starts + shift, intervals.ends + shift)
 
     if (place == np.arange(len(order))).all():
-        return Split(order, group, io, compute, moved)
-    return Split(order, group, moved_to(io), moved_to(compute), moved[[ranks[r] for r in order]])
+        return Split(order, group, io, compute, *sums)
+    places = [ranks[r] for r in order]
+    return Split(order, group, moved_to(io), moved_to(compute), *(each[places] for each in sums))
 
 
 class _Growing:
@@ -288,7 +327,7 @@ def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:
     return {
         "events": len(frame),
         "job_time_s": frame.job_time,
-        "posix_bytes": int(table["bytes"].iloc[-1]),
+        "posix_bytes": None if pd.isna(table["bytes"].iloc[-1]) else int(table["bytes"].iloc[-1]),
         "io_s": value("io_time"),
         "overlapped_io_s": value("overlapped_io") if computes else None,
         "nonoverlapped_io_s": value("nonoverlapped_io"),
@@ -305,9 +344,10 @@ def _other_layers(found: pd.DataFrame, layer: str) -> list[str]:
     notes = []
     if layer != "posix" and layer in found.index:
         notes.append(f"no POSIX call in this trace moved bytes: bytes and I/O time are those of {layer}")
-    moved = int(found["bytes"].get("stdio", 0))
+    moved = float(found["bytes"].get("stdio", 0))
     if layer == "posix" and moved:
-        notes.append(f"{moved} bytes moved by buffered calls (STDIO) are not counted: see --api stdio")
+        bytes_ = "bytes" if np.isnan(moved) else f"{int(moved)} bytes"
+        notes.append(f"{bytes_} moved by buffered calls (STDIO) are not counted: see --api stdio")
     return notes
 
 

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from tiercel.traces.analysis.bandwidth import shared_files
-from tiercel.traces.analysis.common import IS_IO, layer_of, mostly, with_units
+from tiercel.traces.analysis.common import (
+    IS_DATA,
+    IS_IO,
+    IS_READ,
+    IS_WRITE,
+    bytes_of,
+    layer_of,
+    mostly,
+    seconds_of,
+    with_units,
+)
 from tiercel.traces.analysis.counters import (
     counted,
     files_counted,
@@ -30,13 +40,14 @@ from tiercel.units import format_share, format_size
 if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
 
+_BESIDE = "kind IN ('metadata', 'sync')"
 _LAYERS = f"""
 SELECT api, count(*) AS calls,
-    coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read,
-    coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written,
-    coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_s,
-    coalesce(sum(duration) FILTER (kind = 'metadata'), 0.0) AS metadata_s,
-    coalesce(sum(duration) FILTER (kind = 'sync'), 0.0) AS sync_s
+    {bytes_of(IS_READ)} AS bytes_read,
+    {bytes_of(IS_WRITE)} AS bytes_written,
+    {seconds_of(IS_DATA)} AS data_s,
+    {seconds_of("kind = 'metadata'")} AS metadata_s,
+    {seconds_of("kind = 'sync'")} AS sync_s
 FROM events WHERE {IS_IO} GROUP BY api ORDER BY api DESC
 """
 
@@ -72,8 +83,8 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
                 "size": int(row["size"]),
                 "calls": int(row["calls"]),
                 "bytes": int(row["bytes"]),
-                "median_duration_s": float(row["median_duration"]),
-                "bandwidth_bytes_s": float(row["bandwidth"]),
+                "median_duration_s": row["median_duration"],
+                "bandwidth_bytes_s": row["bandwidth"],
             }
             for row in sizes.to_dict("records")
         ],
@@ -93,15 +104,18 @@ def _from_counters(frame: IOFrame) -> dict[str, Any]:
 
 
 def _from_events(frame: IOFrame) -> dict[str, Any]:
-    rows = frame.query(_LAYERS).to_dict("records")
+    table = frame.query(_LAYERS)
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
     if only_data(frame):
         return {"layers": [row | {"metadata_s": None, "sync_s": None} for row in rows], "in_calls_s": None,
                 "notes": []}  # fmt: skip
     notes = []
     for row in rows:
-        beside = row["metadata_s"] + row["sync_s"]
+        if None in (times := (row["metadata_s"], row["sync_s"], row["data_s"])):
+            continue
+        beside, whole = sum(times[:2]), sum(times)
         if beside > 0:
-            share = beside / (row["data_s"] + beside)
+            share = beside / whole
             notes.append(
                 f"{row['api']}: metadata and sync calls take {format_share(share)} of the time in I/O calls"
             )
@@ -147,16 +161,15 @@ def files_table(
     chosen = frame.select(rank, filter)
     layer = layer_of(chosen, api)
     table = chosen.query(
-        "SELECT file, coalesce(sum(size) FILTER (kind = 'read'), 0)::BIGINT AS bytes_read, "
-        "coalesce(sum(size) FILTER (kind = 'write'), 0)::BIGINT AS bytes_written, count(*) AS calls, "
-        "sum(duration) AS io_time, "
-        "coalesce(sum(duration) FILTER (kind IN ('metadata', 'sync')), 0.0) AS metadata_time, "
-        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time "
-        f"FROM events WHERE {IS_IO} AND api = '{layer}' AND file IS NOT NULL "
-        "GROUP BY file ORDER BY io_time DESC, file"
+        f"SELECT file, {bytes_of(IS_READ)} AS bytes_read, {bytes_of(IS_WRITE)} AS bytes_written, "
+        f"count(*) AS calls, {seconds_of('TRUE')} AS io_time, {seconds_of(_BESIDE)} AS metadata_time, "
+        f"{seconds_of(IS_DATA)} AS data_time FROM events "
+        f"WHERE {IS_IO} AND api = '{layer}' AND file IS NOT NULL GROUP BY file "
+        "ORDER BY io_time DESC NULLS LAST, file"
     ).set_index("file")
-    table["metadata_share"] = (table["metadata_time"] / table["io_time"].where(table["io_time"] > 0)).fillna(
-        0.0
+    took_none = table["io_time"] == 0
+    table["metadata_share"] = (table["metadata_time"] / table["io_time"].mask(took_none, 1.0)).mask(
+        took_none, 0.0
     )
     moved = table["bytes_read"] + table["bytes_written"]
     table["bandwidth"] = moved / table["data_time"].where(table["data_time"] > 0)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.traces.analysis import patterns
-from tiercel.traces.analysis.common import IS_IO
+from tiercel.traces.analysis.common import IS_IO, UNSIZED, bytes_of, seconds_of
 from tiercel.traces.analysis.counters import SINGLE, counted, has_counters, lowest, places_counted, topmost
 from tiercel.traces.cluster import spread
 
@@ -28,8 +28,10 @@ WHOLE = 0.9
 #: What a call costs at least with strace is the tracer's doing; up to this much is taken off (s).
 _TRACER = 100e-6
 
-_READ = "kind = 'read' AND coalesce(size, 0) > 0"
-_WRITE = "kind = 'write' AND coalesce(size, 0) > 0"
+#: What moved bytes: how many, not every trace tells.
+_MOVED = f"(size > 0 OR ({UNSIZED}))"
+_READ = f"kind = 'read' AND {_MOVED}"
+_WRITE = f"kind = 'write' AND {_MOVED}"
 _OPENS = "regexp_matches(function, '(^|_)(f?open|f?open64|openat|openat64|open_async|creat|creat64)$')"
 _COLLECTIVE = "api = 'mpiio' AND regexp_matches(lower(function), '(_all|_ordered)')"
 
@@ -104,10 +106,10 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         return f"count(*) FILTER ({condition}) AS {name}"
 
     def time(name: str, condition: str) -> str:
-        return f"coalesce(sum({took}) FILTER ({condition}), 0.0) AS {name}"
+        return f"{seconds_of(condition, took)} AS {name}"
 
     def size(name: str, condition: str) -> str:
-        return f"coalesce(sum(size) FILTER ({condition}), 0)::BIGINT AS {name}"
+        return f"{bytes_of(condition)} AS {name}"
 
     off = f"size >= {block} AND \"offset\" % {block} <> 0 AND kind IN ('read', 'write')"
     sums = ", ".join((
@@ -123,7 +125,8 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         *(part for kind, what in (("read", _READ), ("write", _WRITE)) for part in
           (count(f"small_{kind}s", f"{what} AND size < {SMALL}"),
            time(f"small_{kind}_time", f"{what} AND size < {SMALL}"),
-           size(f"small_{kind}_bytes", f"{what} AND size < {SMALL}"))),
+           size(f"small_{kind}_bytes", f"{what} AND size < {SMALL}"),
+           count(f"unsized_{kind}s", f"kind = '{kind}' AND {UNSIZED}"))),
         *(f"max(\"offset\" + size) FILTER ({what}) - 1 AS last_byte_{done}"
           for what, done in ((_READ, "read"), (_WRITE, "written"))),
     ))  # fmt: skip
@@ -131,6 +134,11 @@ def _from_events(frame: IOFrame, block: int) -> pd.DataFrame:
         f"SELECT api, file, rank, {sums} FROM events WHERE {IS_IO} AND api <> 'app' "
         "GROUP BY api, file, rank ORDER BY api, file, rank"
     )
+    # How many are small is not known where one has no size.
+    for kind in ("read", "write"):
+        unsized = table.pop(f"unsized_{kind}s") > 0
+        names = [f"small_{kind}{what}" for what in ("s", "_time", "_bytes")]
+        table[names] = table[names].mask(unsized)
     ends = ["last_byte_read", "last_byte_written"]
     table[ends] = table[ends].astype("float64")
     table["independent"] = (table["reads"] + table["writes"] - table["collective"]).where(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import with_units
+from tiercel.traces.analysis.common import UNSIZED, bytes_of, with_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,8 @@ def timeline(frame: IOFrame, rank: Ranks = None, filter: Filter = None, blocks: 
     if count <= blocks:
         table = chosen.query(
             'SELECT rank, time AS start, time + coalesce(duration, 0) AS "end", kind, function, file, '
-            'coalesce(size, 0)::BIGINT AS bytes, 1 AS calls FROM events ORDER BY rank, start, "end" DESC'
+            f"CASE WHEN NOT ({UNSIZED}) THEN coalesce(size, 0)::BIGINT END AS bytes, 1 AS calls FROM events "
+            'ORDER BY rank, start, "end" DESC'
         )
     else:
         table = _merged(chosen, blocks)
@@ -65,7 +66,7 @@ def _merged(frame: IOFrame, blocks: int) -> pd.DataFrame:
         width = max(frame.job_time / slices, 1e-9)
         table = frame.query(
             'SELECT rank, min(time) AS start, max(time + coalesce(duration, 0)) AS "end", kind, function, '
-            "any_value(file) AS file, coalesce(sum(size), 0)::BIGINT AS bytes, count(*) AS calls FROM events "
+            f"any_value(file) AS file, {bytes_of('TRUE')} AS bytes, count(*) AS calls FROM events "
             f'GROUP BY rank, kind, function, floor(time / {width!r}) ORDER BY rank, start, "end" DESC'
         )
         if len(table) <= blocks or slices == 1:
@@ -162,7 +163,7 @@ def _compact(table: pd.DataFrame, frame: IOFrame) -> dict[str, Any]:
         "kind": [list(COLOURS).index(k) for k in table["kind"]],
         "function": functions.tolist(),
         "file": paths.tolist(),
-        "bytes": table["bytes"].astype("int64").tolist(),
+        "bytes": [None if each != each else int(each) for each in table["bytes"]],  # noqa: PLR0124 -- NaN
         "calls": table["calls"].astype("int64").tolist(),
         "merged": bool((table["calls"] > 1).any()),
         "warnings": list(frame.warnings),

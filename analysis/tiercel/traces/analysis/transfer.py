@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, with_units
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, seconds_of, with_units
 from tiercel.traces.analysis.counters import only_data
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def metadata_share(
     layer = layer_of(frame, api)
     table = frame.select(rank, filter).query(
         "SELECT rank, "
-        "coalesce(sum(duration) FILTER (kind IN ('read', 'write')), 0.0) AS data_time, "
-        "coalesce(sum(duration) FILTER (kind = 'metadata'), 0.0) AS metadata_time, "
-        "coalesce(sum(duration) FILTER (kind = 'sync'), 0.0) AS sync_time, "
+        f"{seconds_of(IS_DATA)} AS data_time, "
+        + seconds_of("kind = 'metadata'")
+        + " AS metadata_time, "
+        + seconds_of("kind = 'sync'")
+        + " AS sync_time, "
         "count(*) FILTER (kind IN ('read', 'write')) AS data_calls, "
         "count(*) FILTER (kind = 'metadata') AS metadata_calls, "
         "count(*) FILTER (kind = 'sync') AS sync_calls "
@@ -57,13 +59,13 @@ def metadata_share(
     if only_data(frame):
         table[["metadata_time", "sync_time", "metadata_calls", "sync_calls"]] = np.nan
     table["rank"] = table["rank"].astype(object)
-    total = table.drop(columns="rank").sum()
+    total = table.drop(columns="rank").sum(skipna=False)
     table = pd.concat([table.set_index("rank"), total.to_frame("all").T]).rename_axis("rank")
     counts = [c for c in table.columns if c.endswith("calls")]
     table[counts] = table[counts].astype("int64")
     times = table[["data_time", "metadata_time", "sync_time"]].astype("float64")
     table[times.columns] = times
-    whole = times.sum(axis=1)
+    whole = times.sum(axis=1, skipna=only_data(frame))
     table["share"] = (times["metadata_time"] + times["sync_time"]) / whole.where(whole > 0, np.nan)
     units = {"data_time": "s", "metadata_time": "s", "sync_time": "s", "share": "1"}
     return with_units(table, units)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tiercel.errors import UserError, suggest
-from tiercel.traces.analysis.common import LAYERS
-from tiercel.traces.analysis.counters import has_counters
+from tiercel.traces.analysis.common import IS_DATA, IS_IO, LAYERS, UNSIZED
+from tiercel.traces.analysis.counters import counted, has_counters
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.tally import lowest, processes_time, tally
+from tiercel.traces.engine import quoted
 from tiercel.traces.findings.base import SEVERITIES, Case, Finding, Storage, needs_ranks, rules
+from tiercel.traces.program import PATTERN, is_program
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +41,24 @@ def explain(
     case = _case(frame, storage or Storage(), api, seconds)
     if case is None:
         return []
-    found = [finding for name in names for finding in rules.get(name)(case)]
+    silent = _without_numbers(frame)
+    if case.low.empty:
+        names = [name for name in names if name == _OF_PROGRAM]
+    found = [finding for name in names if name not in silent for finding in rules.get(name)(case)]
     return sorted(found, key=lambda f: (SEVERITIES.index(f.severity), -(f.share or 0.0)))
 
 
 #: How a choice of ranks is written (IOFrame.select).
 _BY_RANK = "rank IN ("
 #: Rules that look at calls of MPI-IO, which DFTracer and strace do not see.
+_OF_PROGRAM = "program-files"
+#: Rules that need neither sizes nor durations, and those that need no sizes.
+_OF_COUNTS = frozenset({"mapped"})
+_OF_METADATA = frozenset({"metadata-bound", "open-storm", _OF_PROGRAM})
+#: Rules judge by what is known where no more calls than this share lack a number.
+_TOLERATED = 0.01
+_SIZES = ["bytes_read", "bytes_written"]
+_TIMES = ["read_time", "write_time", "metadata_time"]
 _OF_MPIIO = frozenset({"independent-io", "few-aggregators", "exchange", "sieving"})
 
 
@@ -52,7 +67,7 @@ def mute(frame: IOFrame) -> dict[str, str]:
     nothing."""
     if not len(frame) and not has_counters(frame):
         return dict.fromkeys(rules.names(), "there are neither events nor counters")
-    found: dict[str, str] = {}
+    found = _without_numbers(frame)
     if not frame.metadata.get("stripes"):
         found["narrow-stripes"] = "the trace tells no stripes"
     if has_counters(frame):
@@ -65,6 +80,28 @@ def mute(frame: IOFrame) -> dict[str, str]:
         told = "only some ranks are looked at" if some else "the tracer tells processes, not ranks"
         found |= {name: told for name in rules if needs_ranks(rules.get(name))}
     return found
+
+
+def _without_numbers(frame: IOFrame) -> dict[str, str]:
+    """Return the rules that need sizes or durations of calls which the trace does not tell."""
+    if has_counters(frame):
+        table = counted(frame)
+        shares = [table[names].isna().any(axis=1).mean() for names in (_SIZES, _TIMES)]
+    else:
+        row = frame.query(
+            f"SELECT count(*) FILTER ({UNSIZED}) AS unsized, count(*) FILTER ({IS_DATA}) AS data, "
+            f"count(*) FILTER ({IS_IO} AND duration IS NULL) AS untimed, count(*) FILTER ({IS_IO}) AS calls "
+            "FROM events WHERE api <> 'app'"
+        ).iloc[0]
+        shares = [row["unsized"] / max(row["data"], 1), row["untimed"] / max(row["calls"], 1)]
+    if shares[1] > _TOLERATED:
+        return dict.fromkeys(frozenset(rules.names()) - _OF_COUNTS, "the trace tells no durations of calls")
+    if shares[0] > _TOLERATED:
+        return dict.fromkeys(
+            frozenset(rules.names()) - _OF_COUNTS - _OF_METADATA,
+            "the trace tells no sizes of reads and writes",
+        )
+    return {}
 
 
 def unjudged(frame: IOFrame) -> list[str]:
@@ -95,9 +132,11 @@ def _case(frame: IOFrame, storage: Storage, api: str | None, seconds: float | No
     """Return what the rules look at; None for a trace that tells nothing."""
     if api is not None and api not in LAYERS:
         raise UserError(f"no layer named {api!r}: {suggest(api, LAYERS)}")
-    table = tally(frame, storage.block)
-    if table.empty:
+    whole = tally(frame, storage.block)
+    if whole.empty:
         return None
+    own = np.array([isinstance(file, str) and is_program(file) for file in whole["file"]], dtype=bool)
+    table = whole[~own]
     low = lowest(table) if api is None else table[table["api"] == api]
     layer = api or _lowest_name(low)
     took, ranks = processes_time(frame) or (None, None)
@@ -106,8 +145,11 @@ def _case(frame: IOFrame, storage: Storage, api: str | None, seconds: float | No
     if _no_ranks(frame):
         ranks = None
     numbered = not has_counters(frame) and bool(frame.ranks_are_numbered)
+    felt = _felt(frame, layer)
+    if own.any() and not has_counters(frame):
+        frame = frame.where(f"file IS NULL OR NOT regexp_matches(file, {quoted(PATTERN)})")
     return Case(
-        frame, layer, storage, table, low, ranks, took, _felt(frame, layer), numbered, _sees_mpiio(frame)
+        frame, layer, storage, table, low, ranks, took, felt, numbered, whole[own], _sees_mpiio(frame)
     )
 
 

@@ -93,6 +93,8 @@ class Case:
     took: float | None = None
     felt: float = 1.0
     numbered: bool = False
+    program: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Rows on the program's own files (traces/program.py), which `table` and `low` leave out."""
     sees_mpiio: bool = True
     """Calls of MPI-IO would be in the trace."""
 

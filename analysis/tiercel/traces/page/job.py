@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
 from tiercel.traces.analysis.summary import summarise
@@ -17,7 +18,6 @@ from tiercel.traces.page.findings import shown
 from tiercel.traces.page.missing import missing_part
 from tiercel.traces.page.ranks import ranks_part
 from tiercel.traces.page.times import bandwidth_part, heat_part, moved_over_time, overlap_part
-from tiercel.whole import write_text
 
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tiercel
+from tiercel.atomic_file import write_text
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
 from tiercel.pages.tables import Table, table
@@ -19,7 +20,6 @@ from tiercel.traces.page.findings import Shown, shown
 from tiercel.traces.page.part import Drawing, Part, frame_table
 from tiercel.traces.page.times import bandwidth_part, moved_over_time, overlap_part, peak
 from tiercel.units import format_size
-from tiercel.whole import write_text
 
 if TYPE_CHECKING:
     from tiercel.traces.against.side import Side

@@ -18,11 +18,13 @@ Opens, stats, syncs and STDIO are not in DXT but in the counters. Times are seco
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import importlib.util
 import json
 import sys
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -59,25 +61,41 @@ class Darshan:
     def recognises(self, path: Path) -> bool:
         if not path.is_file():
             return False
-        if path.suffix == ".darshan":
-            return True
-        try:
-            with path.open("rb") as file:
-                head = file.read(16)
-        except OSError:
-            return False
-        return head[8:] in _MAGIC and head[1:2] == b"."
+        return path.name.endswith(_NAMES) or _version(path) != ""
 
     def read(self, sources: Sequence[Path], writer: EventWriter) -> ReadReport:
         if len(sources) > 1:
+            raise UserError(f"{len(sources)} Darshan logs of different programs: name one of them")
+        if (version := _version(sources[0])).startswith("2."):
             raise UserError(
-                f"{len(sources)} Darshan logs here, each of a program of its own: name one of them"
+                f"{sources[0]}: a log of format version {version} (Darshan 2), which Darshan's library no "
+                "longer reads: use darshan-parser of Darshan 2"
             )
         if importlib.util.find_spec("darshan") is None:
             raise UserError(NEEDED)
         with tempfile.TemporaryDirectory(prefix="tiercel-darshan-") as name:
             ended, said = _take_apart(sources[0], Path(name))
             return _report(sources[0], Path(name), ended, said, writer)
+
+
+#: How logs are called; those of Darshan 2 are compressed as a whole.
+_NAMES = (".darshan", ".darshan.gz", ".darshan.bz2", ".darshan_partial", ".darshan_partial.gz")
+
+
+def _version(path: Path) -> str:
+    """Return the version of a log's format as its first bytes tell it; empty for what is no log."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+        if head.startswith(b"\x1f\x8b"):
+            head = zlib.decompressobj(31).decompress(head, 16)
+        elif head.startswith(b"BZh"):
+            with bz2.open(path) as packed:
+                head = packed.read(16)
+    except (OSError, EOFError, zlib.error):
+        return ""
+    known = head[8:16] in _MAGIC and head[1:2] == b"."
+    return head[:8].rstrip(b"\0").decode("ascii", "replace") if known else ""
 
 
 @contextlib.contextmanager
@@ -121,7 +139,9 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
     head: dict[str, Any] = _json(folder / "head.json")
     if not head:
         why = ended or "; ".join(said)
-        raise UserError(f"{log}: not a readable Darshan log{': ' + why if why else ''}")
+        version = _version(log)
+        named = f" (format version {version})" if version else ""
+        raise UserError(f"{log}: not a readable Darshan log{named}{': ' + why if why else ''}")
     warnings = [f"{log.name}: read in part: {ended}"] if ended else []
     warnings += [f"{log.name}: Darshan's library says: {line}" for line in said]
     rows = 0
@@ -129,11 +149,12 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
     for number in range(len(list(folder.glob("*.arrow")))):
         with pa.OSFile(str(folder / f"{number}.arrow")) as file:
             table = pa.ipc.open_file(file).read_all()
-        rows += _write(table, writer, warnings)
+        rows += _write(table, writer, _run_time(head["job"]), warnings)
         for part in table.group_by("module").aggregate([("size", "sum")]).to_pylist():
             moved[part["module"]] += part["size_sum"]
     end: dict[str, Any] = _json(folder / "end.json")
     modules: Mapping[str, Any] = head["modules"]
+    warnings += _damage(end)
     cut = _cut(moved, end.get("totals", {}))
     warnings += cut.values()
     for name, module in modules.items():
@@ -179,13 +200,32 @@ def _report(log: Path, folder: Path, ended: str, said: list[str], writer: EventW
     return ReadReport(warnings, metadata)
 
 
-def _cut(moved: Mapping[str, int], totals: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+def _damage(end: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what of the counters cannot be, and what has no name."""
+    if impossible := end.get("impossible"):
+        names = sorted(impossible, key=lambda each: -impossible[each])
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        yield (
+            f"{sum(impossible.values())} counters cannot be (negative, not a number, or out of reason): they "
+            f"and their sums are missing ({', '.join(names[:4])}{more})"
+        )
+    if unnamed := end.get("unnamed"):
+        yield (
+            f"{unnamed} files have no name in this log and are shown as <record NUMBER>: Darshan's memory "
+            "for names was full (DARSHAN_NAMEMEM makes it larger)"
+        )
+
+
+def _cut(moved: Mapping[str, int], totals: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the modules of DXT that lack more than a hundredth of what moved by their counters, each with a
     sentence. DXT ends where its memory does (DXT_MAX_MEMORY...), and does not say so."""
     found = {}
     for module, counted, prefix in (("DXT_POSIX", "POSIX", "POSIX_"), ("DXT_MPIIO", "MPI-IO", "MPIIO_")):
         told = totals.get(counted, {})
-        whole = sum(told.get(f"{prefix}BYTES_{what}", 0.0) for what in ("READ", "WRITTEN"))
+        counts = [told.get(f"{prefix}BYTES_{what}", 0.0) for what in ("READ", "WRITTEN")]
+        if None in counts:
+            continue
+        whole = sum(counts)
         if module in moved and moved[module] < (1 - _NEARLY) * whole:
             found[module] = (
                 f"{module} holds {format_size(moved[module])} of the {format_size(whole)} that moved: times, "
@@ -223,28 +263,21 @@ _NOT_READ = frozenset({"DFS", "DAOS", "MDHIM"})
 _NOT_TOLD = -1
 
 
-def _write(table: pa.Table, writer: EventWriter, warnings: list[str]) -> int:
-    """Write segments as events; those that cannot be (times that are no numbers) are left out."""
-    time, duration = (table.column(name).to_numpy() for name in ("time", "duration"))
-    size, offset = (table.column(name).to_numpy() for name in ("size", "offset"))
-    sound = (
-        np.isfinite(time)
-        & np.isfinite(duration)
-        & (np.abs(time) < 1e9)
-        & (duration > -1e9)
-        & (duration < 1e9)
-    )
-    sound &= (size >= 0) & (offset >= _NOT_TOLD)
-    if lost := int((~sound).sum()):
-        warnings.append(f"{lost} of {len(table)} segments lost: their numbers cannot be")
-        table = table.filter(pa.array(sound))
-        time, duration, offset = time[sound], duration[sound], offset[sound]
+def _write(table: pa.Table, writer: EventWriter, run_time: float | None, warnings: list[str]) -> int:
+    """Write segments as events. One outside the job has no time; the writer counts what cannot be."""
+    time, duration, offset = (table.column(name).to_numpy() for name in ("time", "duration", "offset"))
+    if run_time is not None:
+        # Logs before 3.4 count whole seconds.
+        outside = (time < -1.0) | (time + np.maximum(duration, 0) > run_time * (1 + _NEARLY) + 2.0)
+        if lost := int(outside.sum()):
+            warnings.append(f"{lost} of {len(table)} segments lie outside the job's {run_time:g} s")
+            time = np.where(outside, np.nan, time)
     modules, kinds = (table.column(name).to_pylist() for name in ("module", "kind"))
     apis = [_APIS.get(module, "posix") for module in modules]
     writer.write(
         {
             "time": time,
-            "duration": np.maximum(duration, 0.0),
+            "duration": duration,
             "rank": table.column("rank"),
             "host": table.column("host"),
             "function": [_FUNCTIONS[api, kind] for api, kind in zip(apis, kinds, strict=True)],

@@ -17,6 +17,7 @@ import os
 import sys
 from collections import defaultdict
 from importlib import import_module
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ _ADD_UP = (
     "_OPENS", "_READS", "_WRITES", "_SEEKS", "_STATS", "_FSYNCS", "_FDSYNCS", "_FLUSHES", "_MMAPS", "_SYNCS",
     "_BYTES_READ", "_BYTES_WRITTEN", "_READ_TIME", "_WRITE_TIME", "_META_TIME",
 )  # fmt: skip
+#: Of these the ones that every version counts; the others are -1 in logs of a version that does not.
+_ALWAYS = ("_OPENS", "_READS", "_WRITES", "_SEEKS", "_BYTES_READ", "_BYTES_WRITTEN", "_TIME")
+#: No counter of a sound log is larger: 64 PiB, or as many calls; 10 trillion seconds of all ranks.
+_LARGEST, _LONGEST = 1 << 56, 1e13
 
 
 def main() -> None:
@@ -58,9 +63,24 @@ def main() -> None:
         print(json.dumps(ended), file=answers, flush=True)
 
 
+def _load_when_used(name: str) -> None:
+    """Put off the import of a module that Darshan's package imports, and that is not used here: it takes most
+    of the time that a small log needs."""
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
 def take_apart(log_path: str, target: Path) -> None:
     """Write what the log holds to the folder `target`."""
+    if "pandas" not in sys.modules:
+        _load_when_used("pandas")
     backend: Any = import_module("darshan.backend.cffi_backend")
+    if not isinstance(backend.ffi, _Interface):
+        backend.ffi = _Interface(backend.ffi)
     log = backend.log_open(log_path)
     if log["handle"] == backend.ffi.NULL:
         return
@@ -83,25 +103,62 @@ def _take_apart(backend: Any, log: Any, target: Path) -> None:
     }
     _write(target / "head.json", head)
     _write(target / "mounts.json", backend.log_get_mounts(log))
-    names = backend.log_get_name_records(log)
+    names = _Names(backend.log_get_name_records(log))
     segments = _Segments(target, names)
     read = {name: _dxt(backend, log, name, segments) for name in modules if name.startswith("DXT_")}
     segments.flush()
+    impossible: dict[str, int] = defaultdict(int)
     totals = {
-        name: _counters(backend, log, name, names, target / f"{name}.counters")
+        name: _counters(backend, log, name, names, target / f"{name}.counters", impossible)
         for name in modules
         if name in _COUNTED
     }
-    if _HEAT in modules:
-        _heat(backend, log, names, target / f"{_HEAT}.counters")
+    if _HEAT in modules and (bad := _heat(backend, log, names, target / f"{_HEAT}.counters")):
+        impossible[_HEAT] = bad
     stripes = _stripes(backend, log, names) if _STRIPES in modules else {}
-    _write(target / "end.json", {"dxt_records": read, "totals": totals, "stripes": stripes})
+    _write(target / "end.json", {
+        "dxt_records": read, "totals": totals, "stripes": stripes, "impossible": impossible,
+        "unnamed": names.unnamed,
+    })  # fmt: skip
+
+
+class _Names(dict[int, str]):
+    """Names of records; one that the log does not name goes by its number."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        super().__init__({number: name for number, name in names.items() if name})
+        self.unnamed = 0
+
+    def __missing__(self, number: int) -> str:
+        self.unnamed += 1
+        name = self[number] = f"<record {number:#x}>"
+        return name
+
+
+class _Text(bytes):
+    """Text of a log, which is what the file system had: bytes that are no UTF-8 are shown as ``\\xe9``."""
+
+    def decode(self, encoding: str = "utf-8", errors: str = "backslashreplace") -> str:
+        return super().decode(encoding, errors)
+
+
+class _Interface:
+    """The interface to Darshan's C library, whose texts can all be decoded."""
+
+    def __init__(self, ffi: Any) -> None:
+        self._ffi = ffi
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ffi, name)
+
+    def string(self, *arguments: Any) -> _Text:
+        return _Text(self._ffi.string(*arguments))
 
 
 class _Segments:
     """Collects segments into files of a bounded size."""
 
-    def __init__(self, folder: Path, names: dict[int, str]) -> None:
+    def __init__(self, folder: Path, names: _Names) -> None:
         self._folder = folder
         self._names = names
         self._parts: list[pa.RecordBatch] = []
@@ -110,7 +167,7 @@ class _Segments:
 
     def add(self, module: str, record: int, rank: int, host: str, kind: str, segments: Any) -> None:
         count = len(segments)
-        file = self._names.get(record)
+        file = self._names[record]
 
         def same(value: Any, kind: pa.DataType) -> pa.Array:
             words = pa.array([value], kind)
@@ -173,70 +230,93 @@ def _dxt(backend: Any, log: Any, module: str, segments: _Segments) -> int:
         count += 1
 
 
-def _counters(backend: Any, log: Any, module: str, names: dict[int, str], path: Path) -> dict[str, float]:
-    """Write a module's records to `path`, and return totals of the counters that add up."""
+def _counters(
+    backend: Any, log: Any, module: str, names: _Names, path: Path, impossible: dict[str, int]
+) -> dict[str, float | None]:
+    """Write a module's records to `path`, and return totals of the counters that add up.
+
+    Numbers that cannot be are written as missing, make their total so, and are counted in `impossible`.
+    """
     whole = [str(name) for name in backend.counter_names(module)]
     broken = [str(name) for name in backend.fcounter_names(module)]
     schema = pa.schema([
         ("file", pa.string()), ("rank", pa.int32()),
         *((name, pa.int64()) for name in whole), *((name, pa.float64()) for name in broken),
     ])  # fmt: skip
-    totals: dict[str, float] = defaultdict(float)
+    totals: dict[str, float | None] = {}
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         held: list[dict[str, Any]] = []
         while (record := backend.log_get_record(log, module, "numpy")) is not None:
             held.append(record)
             if len(held) == _RECORDS:
-                _write_records(held, schema, (whole, broken), names, writer, totals)
+                _write_records(held, schema, (whole, broken), names, writer, totals, impossible)
                 held = []
-        _write_records(held, schema, (whole, broken), names, writer, totals)
-    return dict(totals)
+        _write_records(held, schema, (whole, broken), names, writer, totals, impossible)
+    return totals
 
 
 def _write_records(
     held: list[dict[str, Any]], schema: pa.Schema, columns: tuple[list[str], list[str]],
-    names: dict[int, str], writer: Any, totals: dict[str, float],
+    names: _Names, writer: Any, totals: dict[str, float | None], impossible: dict[str, int],
 ) -> None:  # fmt: skip
     if not held:
         return
     arrays = [
-        pa.array([names.get(int(record["id"])) for record in held], pa.string()),
+        pa.array([names[int(record["id"])] for record in held], pa.string()),
         pa.array([int(record["rank"]) for record in held], pa.int32()),
     ]
     for key, listed in zip(("counters", "fcounters"), columns, strict=True):
         table = np.stack([np.asarray(record[key]) for record in held])
         for number, name in enumerate(listed):
             values = table[:, number]
-            sound = values if key == "counters" else np.where(np.isfinite(values), values, 0.0)
-            arrays.append(pa.array(sound, schema.field(name).type))
+            bad = _cannot_be(name, values)
+            if bad.any():
+                impossible[name] += int(bad.sum())
+            arrays.append(pa.array(values, schema.field(name).type, mask=bad))
             if name.endswith(_ADD_UP) and "_MAX_" not in name:
-                totals[name] += float(np.clip(sound, 0, None).sum())
+                before = totals.get(name, 0.0)
+                sound = None if bad.any() else float(np.clip(values, 0, None).sum())
+                totals[name] = None if before is None or sound is None else before + sound
     writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _heat(backend: Any, log: Any, names: dict[int, str], path: Path) -> None:
+def _cannot_be(name: str, values: Any) -> Any:
+    """Say which values of a counter cannot be: negative counts, bytes and times; what is out of reason."""
+    if values.dtype.kind == "f":
+        if not name.endswith("_TIME"):  # a time of day, a variance
+            return ~np.isfinite(values)
+        return ~((values >= 0) & (values <= _LONGEST))  # NaN is not
+    if not (name.endswith(_ADD_UP) or "_SIZE_" in name):
+        return np.zeros(len(values), dtype=bool)
+    least = 0 if name.endswith(_ALWAYS) or "_SIZE_" in name else -1
+    return (values < least) | (values > _LARGEST)
+
+
+def _heat(backend: Any, log: Any, names: _Names, path: Path) -> int:
     """Write HEATMAP as rows: record (file), rank, a bin's start and width (s), bytes read and written in it.
 
     Bins in which nothing moved are left out, but for a record's last one, which says how long the job was.
+    Return the number of bins whose bytes cannot be: they are missing.
     """
+    impossible = 0
     columns = {"file": pa.string(), "rank": pa.int32(), "start": pa.float64(), "width": pa.float64(),
                "read": pa.int64(), "written": pa.int64()}  # fmt: skip
     schema = pa.schema(list(columns.items()))
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for record, rank, width, read, written in _heat_records(backend, log):
-            kept = (read > 0) | (written > 0)
+            bad = [(each < 0) | (each > _LARGEST) for each in (read, written)]
+            impossible += int(bad[0].sum() + bad[1].sum())
+            kept = (read > 0) | (written > 0) | bad[0] | bad[1]
             kept[-1] = True
             count, start = int(kept.sum()), np.flatnonzero(kept) * width
-            values = (
-                [names.get(record)] * count,
-                [rank] * count,
-                start,
-                [width] * count,
-                read[kept],
-                written[kept],
-            )
-            arrays = [pa.array(v, kind) for v, kind in zip(values, columns.values(), strict=True)]
+            values = ([names[record]] * count, [rank] * count, start, [width] * count)
+            arrays = [pa.array(v, kind) for v, kind in zip(values, columns.values(), strict=False)]
+            arrays += [
+                pa.array(moved[kept], pa.int64(), mask=lost[kept])
+                for moved, lost in zip((read, written), bad, strict=True)
+            ]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return impossible
 
 
 def _heat_records(backend: Any, log: Any) -> Any:
@@ -252,23 +332,23 @@ def _heat_records(backend: Any, log: Any) -> Any:
         if not (0 < bins <= _BINS and 0.0 < width < 1e9):
             return
         read, written = (
-            np.clip(np.frombuffer(ffi.buffer(b, 8 * bins), dtype=np.int64), 0, None)
+            np.frombuffer(ffi.buffer(b, 8 * bins), dtype=np.int64).copy()
             for b in (record.read_bins, record.write_bins)
         )
         yield int(record.base_rec.id), int(record.base_rec.rank), width, read, written
         library.darshan_free(buffer[0])
 
 
-def _stripes(backend: Any, log: Any, names: dict[int, str]) -> dict[str, dict[str, int]]:
+def _stripes(backend: Any, log: Any, names: _Names) -> dict[str, dict[str, int]]:
     """Return stripe size (bytes) and width of each file that lies on Lustre."""
     found = {}
     while (record := backend.log_get_record(log, _STRIPES, "dict")) is not None:
         # Of a file with several layouts (by offset) the first counts.
         for component in record["components"][:1]:
             numbers = {str(key): int(value) for key, value in component["counters"].items()}
-            file = names.get(int(record["id"]))
+            file = names[int(record["id"])]
             size = numbers.get("LUSTRE_COMP_STRIPE_SIZE", 0)
-            if file is not None and size > 0:
+            if size > 0:
                 found[file] = {"size": size, "width": numbers.get("LUSTRE_COMP_STRIPE_COUNT", 0)}
     return found
 

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from tiercel.errors import UserError
 from tiercel.traces import cluster, store
-from tiercel.traces.calls import kind_of
+from tiercel.traces.calls import api_of, kind_of
 from tiercel.traces.readers import scan
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 from tiercel.traces.readers.hashes import Hashes, replace_torn
@@ -51,7 +51,7 @@ _RANK_LINE = b'"PR"'
 
 def classify(function: str, category: str) -> tuple[str, Kind]:
     """Return (api, kind) of an event by its name and category."""
-    api = _APIS.get(category.lower(), "")
+    api = _APIS.get(category.lower(), "") if category else api_of(function).replace("app", "")
     if not api and function.startswith("MPI_File_"):
         api = "mpiio"
     if api:
@@ -195,10 +195,13 @@ class _Reading:
         self.hashes = {name: Hashes(parents) for name in ("HH", "FH", "SH")}
         self.placeholders: dict[str, set[str]] = {"host": set(), "file": set()}
         self._warnings: list[str] = []
-        began = min((head.began for head in self._heads.values()), default=float("inf"))
+        starts = [head.began for head in self._heads.values()]
+        began = min([each for each in starts if _is_dated(each)] or starts, default=float("inf"))
         self._origin: int | None = int(began) if began < 2**62 else None
+        self._dated = _is_dated(began)
         self._ranks = _ranks(sorted(self._heads.items(), key=lambda item: self._order(item[0])))
         self._other = 0
+        self._nameless = 0
         self._events = 0
 
     def _order(self, source: Path) -> tuple[float, float, str]:
@@ -229,10 +232,17 @@ class _Reading:
         self._warnings += [f"{name}: nothing in it can be read as DFTracer events" for name in silent]
         if self._other:
             self._warnings.append(f"{self._other} lines are left out: neither events nor metadata (counters)")
+        if self._nameless:
+            self._warnings.append(f"{self._nameless} events have no name: what they did is not known")
         if unsure := self.hashes["FH"].unsure:
             self._warnings.append(
                 f"{unsure} events may name a wrong file: their hash stands for several, and their process "
                 "does not say which"
+            )
+        if not self._dated and (unit := _other_unit(self._origin)):
+            self._warnings.append(
+                f"times seem to be in {unit} since 1970, where DFTracer writes microseconds: no number that "
+                "depends on time holds"
             )
         return ReadReport(self._warnings, self._metadata(), self._renames())
 
@@ -272,15 +282,14 @@ class _Reading:
 
     def _columns(self, block: Block, head: _Process) -> dict[str, Any]:
         columns = block.columns
+        self._nameless += int((columns["name"] < 0).sum())
         apis, kinds, roles = self._classify(columns)
-        if self._origin is None:
-            self._origin = int(columns["ts"][0])
         sizes = self._sizes(columns, kinds)
         offsets = self._scanner.track(columns, roles, sizes)
         host, file = columns["host"].astype(np.int32), columns["file"].astype(np.int32)
         return {
-            "time": (columns["ts"] - self._origin) / 1e6,
-            "duration": columns["dur"] / 1e6,
+            "time": self._times(columns["ts"]),
+            "duration": np.where(columns["dur"] == MISSING, np.nan, columns["dur"] / 1e6),
             # Copies: the writer keeps them, and the scanner uses its memory again.
             "process": _nullable(columns["pid"].copy()),
             "thread": _nullable(columns["tid"].copy()),
@@ -297,6 +306,15 @@ class _Reading:
             "epoch": _nullable(_small(columns["epoch"])),
             "step": _nullable(_small(columns["step"])),
         }
+
+    def _times(self, stamps: Ints) -> Any:
+        """Return seconds from time 0; NaN for what is no time since 1970 in a trace whose times are."""
+        dated = (stamps >= _SINCE_1970[0]) & (stamps <= _SINCE_1970[1])
+        if self._origin is None:  # nothing in the heads of the files
+            self._dated = bool(dated.any())
+            self._origin = int(stamps[dated][0] if self._dated else stamps[0])
+        times = (stamps - self._origin) / 1e6
+        return np.where(dated, times, np.nan) if self._dated else times
 
     def _classify(self, columns: dict[str, Ints]) -> tuple[Any, Any, Ints]:
         """Return codes of api and of kind for each row, and the role of each function."""
@@ -431,7 +449,12 @@ _HASHED = {"host": "HH", "file": "FH"}
 
 
 def _heads(sources: Sequence[Path]) -> dict[Path, _Process]:
-    return {source: replace(_peek(source), told=_told_ranks(source)) for source in sources}
+    heads = {source: _peek(source) for source in sources}
+    # A name that says the rank saves the search for the line that does, which means inflating the file.
+    return {
+        source: head if head.rank is not None else replace(head, told=_told_ranks(source))
+        for source, head in heads.items()
+    }
 
 
 def _how_told(heads: Iterable[_Process], added: int) -> str:
@@ -477,7 +500,7 @@ def _peek(source: Path) -> _Process:
     rank = int(named[1]) if named else None
     pid = parent = None
     command = host = ""
-    began = float("inf")
+    times = []
     for line in first_bytes(source, _PEEK).split(b"\n")[:64]:
         try:
             event = json.loads(line.strip(b" \t\r,"))
@@ -485,15 +508,31 @@ def _peek(source: Path) -> _Process:
             pid = int(event["pid"]) if pid is None else pid
             host = host or str(arguments.get("hhash", arguments.get("hostname", "")))
             if "ts" in event:
-                began = min(began, float(event["ts"]))
+                times.append(float(event["ts"]))
             if event.get("name") == "start" and "ppid" in arguments:
                 parent, command = int(arguments["ppid"]), str(arguments.get("cmd_hash", ""))
                 break
         except (ValueError, TypeError, KeyError, AttributeError):
             continue
+    began = min([each for each in times if _is_dated(each)] or times, default=float("inf"))
     return _Process(
         pid, parent, command, host, began, rank, source.name.endswith(("-fork.pfw", "-fork.pfw.gz"))
     )
+
+
+#: Microseconds since 1970 of the years 2000 and 2100: what DFTracer writes lies between them.
+_SINCE_1970 = (946_684_800 * 10**6, 4_102_444_800 * 10**6)
+
+
+def _is_dated(stamp: float) -> bool:
+    return _SINCE_1970[0] <= stamp <= _SINCE_1970[1]
+
+
+def _other_unit(stamp: int | None) -> str:
+    """Return the unit in which a time would be one of our days; empty where none is known."""
+    units = {"nanoseconds": 1e-3, "milliseconds": 1e3, "seconds": 1e6}
+    found = next((name for name, scale in units.items() if stamp and _is_dated(stamp * scale)), "")
+    return found or ("an unknown unit" if stamp and stamp > _SINCE_1970[0] else "")
 
 
 def _unique(values: Any) -> tuple[Any, Any]:

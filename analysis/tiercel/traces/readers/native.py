@@ -16,7 +16,7 @@ import numpy as np
 from tiercel import native
 from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, Note, PythonScanner, Scanner, clean
 
-_ABI = 2
+_ABI = 3
 _Numbers = ctypes.POINTER(ctypes.c_int64)
 
 
@@ -124,5 +124,5 @@ class NativeScanner:
 
 
 def _decoded(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace")
-    return clean(str(json.loads(f'"{text}"', strict=False))) if "\\" in text else text
+    text = raw.decode("utf-8", "surrogateescape")
+    return clean(str(json.loads(f'"{text}"', strict=False)) if "\\" in text else text)

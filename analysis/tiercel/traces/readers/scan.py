@@ -28,6 +28,8 @@ Ints = npt.NDArray[np.int64]
 #: What the offset tracking must know of a function; 0 is everything else.
 ADVANCE, POSITIONED, SEEK, STDIO_SEEK, OPEN, CLOSE, REWIND, FORGET = range(1, 9)
 _O_APPEND = 0o2000
+#: Halves of pairs; of these, those that do not stand for a byte (PEP 383).
+_SURROGATE, _LONE = re.compile("[\ud800-\udfff]"), re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _WHOLE = re.compile(r"-?[0-9]{1,4300}")
 
 
@@ -100,7 +102,7 @@ class PythonScanner:
     def _line(self, line: bytes, found: Block, rows: int) -> list[int] | None:
         """Return the row of an event, an empty one for other lines, None for a line that cannot be read."""
         try:
-            event = json.loads(line.decode("utf-8", "replace"), parse_constant=_refuse, strict=False)
+            event = json.loads(line.decode("utf-8", "surrogateescape"), parse_constant=_refuse, strict=False)
             phase = str(event["ph"])
             arguments = event.get("args")
             arguments = arguments if isinstance(arguments, dict) else {}
@@ -117,9 +119,10 @@ class PythonScanner:
             return None
 
     def _event(self, event: dict[str, Any], name: str, arguments: dict[str, Any]) -> list[int]:
-        ts, dur = _number(event["ts"]), _number(event.get("dur", 0))
-        if ts < 0 or dur < 0:  # MISSING is negative too
+        ts, dur = _number(event["ts"]), _number(event.get("dur"))
+        if ts < 0:  # MISSING is negative too
             raise ValueError
+        dur = dur if dur >= 0 else MISSING
         argument = arguments.get
         # All words before the first code: a line that is lost leaves nothing behind.
         category = _word(event.get("cat", ""))
@@ -207,8 +210,12 @@ def _word(value: object) -> str:
 
 
 def clean(word: str) -> str:
-    """Return `word` without lone halves of surrogate pairs, which no UTF-8 can hold."""
-    return word.encode("utf-8", "replace").decode() if any("\ud800" <= c <= "\udfff" for c in word) else word
+    """Return `word` as UTF-8 can hold it: other bytes, which names may have, as ``\\xe9``, so that two names
+    stay two; lone halves of surrogate pairs as ``?``."""
+    if not _SURROGATE.search(word):
+        return word
+    raw = _LONE.sub("?", word).encode("utf-8", "surrogateescape")
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def _refuse(_: str) -> NoReturn:

@@ -6,15 +6,22 @@ missing in append mode. ``-y`` is not needed for that, but names descriptors tha
 
 What system calls cannot show is not here: memory-mapped transfers, and what io_uring or Linux AIO move
 (a warning says so). Reads and writes of pipes, sockets and the like are of kind ``other``. copy_file_range,
-sendfile and splice appear once, as a write of the file that they write. Source: strace 6.1 and its manual.
+sendfile and splice are a read of the file that they read and a write of the file that they write; where both
+are files, each has half of the time.
+
+The lines of several files (``-ff``) are merged by time, because processes share descriptors and positions.
+Without ``-o`` strace names a process only while it traces several; lines without a name are those of the one
+process that is left. Source: strace 6.1 and its manual.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from posixpath import normpath
 from typing import Any
@@ -27,20 +34,26 @@ from tiercel.traces.readers.base import BATCH, EventWriter, ReadReport, readers
 from tiercel.traces.readers.text import Lines, first_bytes
 
 _LINE = re.compile(
-    r"(?:\[pid +(\d{1,9})\] |(\d{1,9}) +)?"  # who
-    r"(?:(\d{9,11}\.\d{6,9})|(\d\d):(\d\d):(\d\d(?:\.\d{6,9})?)) "  # when: seconds since 1970, or time of day
+    r"(?:\[pid +(\d{1,9})(?:<.*?>)?\] |(\d{1,9})(?:<.*?>)? +)?"  # who; -Y adds the name of its program
+    # When: seconds since 1970, or time of day; of any precision.
+    r"(?:(\d{9,11}(?:\.\d{3,9})?)|(\d\d):(\d\d):(\d\d(?:\.\d{3,9})?)) "
     r"(.*)"
 )
-_CALL = re.compile(r"([a-z_][a-z0-9_]*)\((.*)\)\s*= (-?\d{1,20}|0x[0-9a-f]{1,16}|\?)(.*)", re.DOTALL)
+#: strace's own word, which may stand within the line of the call that starts the process.
+_ATTACHED = re.compile(r"(?:strace: )?Process (\d{1,9}) attached$")
+#: A fork that came back with a process: its number is in the last group.
+_FORKED = re.compile(r"(?:v?fork|clone3?)\(.*\)\s*= (\d{1,9})(?!\d)")
+_CALL = re.compile(r"([a-z_][a-z0-9_]*)\((.*)\)\s*= (-?\d{1,20}|0x[0-9a-f]{1,16}|\?)(?![^ <])(.*)", re.DOTALL)
 _UNFINISHED = re.compile(r"([a-z_][a-z0-9_]*)\((.*?),? *<unfinished \.\.\.>\)?", re.DOTALL)
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed> ?(.*)", re.DOTALL)
 #: What -y and -yy put behind a descriptor; the arrow between the ends of a connection is not its end.
 _SHOWN = r"<((?:->(?=[\d\[])|[^>])*(?:<[^>]*>)?)>"
 _DESCRIPTOR = re.compile(r"(-?\d{1,10}|AT_FDCWD)(?:" + _SHOWN + ")?")
 _PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_TOOK = re.compile(r" <(\d{1,10}\.\d{1,9})>$")
+_TOOK = re.compile(r" <(\d{1,10}(?:\.\d{1,9})?)>$")
 _RESULT = re.compile(_SHOWN)
 _OFFSET = re.compile(r", (-?\d{1,19})$")
+_POSITION = re.compile(r"\[(\d{1,19})\], SEEK_")
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)")
 _NOT_A_FILE = re.compile(
     r"(?:socket|pipe|anon_inode|TCP|UDP|UNIX|NETLINK|mqueue|/memfd|ICMP|RAW|PACKET)[^/]*:"
@@ -60,7 +73,10 @@ _NEW_PLACES = {
     "eventfd2",
     "timerfd_create",
 }
+_UNNAMED = 0
 _DAY = 86400.0
+#: Text of all files of a trace that is held while their lines are merged.
+_HELD = 32 << 20
 _LIMIT = (1 << 63) - 1
 _FLAGS = re.compile(r"\b(?:O|AT|RENAME)_[A-Z_]+(?:\|(?:O|AT|RENAME)_[A-Z_]+)*(?=[,)]|$)")
 #: fcntl's locks of byte ranges: l_whence is SEEK_SET of all programs that name ranges.
@@ -98,6 +114,26 @@ class _Process:
     table: dict[int, _Open] = field(default_factory=dict)
     folder: str | None = None
     """Its working folder, once the trace told it: what relative names are below."""
+    inherited: bool = False
+    """Whether it has what its parent had open."""
+
+
+@dataclass(slots=True)
+class _Event:
+    """A row. `process` is resolved to its number when rows are written: it may be named late."""
+
+    time: float
+    duration: float | None
+    process: _Process
+    thread: int
+    function: str
+    kind: str
+    file: str | None = None
+    offset: int | None = None
+    size: int | None = None
+    failed: bool | None = None
+    flags: str | None = None
+    target: str | None = None
 
 
 @dataclass
@@ -134,89 +170,174 @@ def _is_call(line: str) -> bool:
     return bool(_CALL.fullmatch(rest) or _UNFINISHED.fullmatch(rest) or rest.startswith("<... "))
 
 
+@dataclass(frozen=True)
+class _Line:
+    """One line: when, in which file, who (None: the line does not name it), and what it says."""
+
+    time: float
+    source: _Source
+    who: int | None
+    text: str
+
+
+class _Source:
+    """One file of lines. With -ff its name ends with the process' number; then no line names a process."""
+
+    def __init__(self, path: Path, block: int, day: float = 0.0) -> None:
+        suffix = path.suffixes[-1][1:] if path.suffixes else ""
+        self.path = path
+        self.owner = int(suffix) if suffix.isdecimal() and len(suffix) < 10 else None
+        #: The process of lines that name none, once it is known.
+        self.main: int | None = self.owner
+        #: Processes that lines name and that have not ended.
+        self.alive: set[int] = set()
+        self.dated = False
+        self.warnings: list[str] = []
+        self._block = block
+        self._day = day
+        self._number = self._bad = self._first_bad = 0
+        self._cut = False
+
+    def lines(self) -> Iterator[_Line]:
+        """Yield the lines that have a time, and those that say that a process is attached, in their order."""
+        text = Lines(self.path, self._block)
+        last, day, begun = 0.0, self._day, ""
+        try:
+            for block in text:
+                self._cut = not block.endswith(b"\n")
+                for raw in block.split(b"\n")[: None if self._cut else -1]:
+                    self._number += 1
+                    line = begun + raw.decode("utf-8", "backslashreplace").rstrip("\r")
+                    begun = ""
+                    if line.endswith("attached") and (attached := _ATTACHED.search(line)):
+                        begun = line[: attached.start()]
+                        yield _Line(last, self, None, attached[0])
+                        continue
+                    found = _LINE.fullmatch(line)
+                    if found is None:
+                        if line and not line.startswith(("strace: ", "+++ ", "--- ")):
+                            self.misread()
+                        continue
+                    one, other, since, hours, minutes, seconds, rest = found.groups()
+                    if since is not None:
+                        self.dated, time = True, float(since)
+                    else:
+                        time = day + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+                        if time < last - _DAY / 2:
+                            day += _DAY
+                            time += _DAY
+                    last = max(last, time)
+                    named = one or other
+                    yield _Line(time, self, int(named) if named else None, rest)
+        except OSError as error:
+            self.warnings.append(
+                f"{self.path.name}: lost from line {self._number} on: {error.strerror or error}"
+            )
+        self.warnings += text.warnings
+
+    def misread(self) -> None:
+        """Count the line that was yielded last as one that cannot be understood."""
+        self._bad += 1
+        self._first_bad = self._first_bad or self._number
+
+    def lost(self) -> list[str]:
+        """Return a sentence for each thing that was lost."""
+        if self._bad and self._cut and self._first_bad == self._number:
+            return [*self.warnings, f"{self.path.name}: the last line is cut: one call lost"]
+        if self._bad:
+            return [*self.warnings, f"{self.path.name}: {self._bad} of {self._number} lines are not strace's "
+                    f"(first: line {self._first_bad})"]  # fmt: skip
+        return self.warnings
+
+
+def _sources(paths: Sequence[Path]) -> list[_Source]:
+    block = max(_HELD // len(paths), 1 << 16)
+    days = _days([_Source(path, block) for path in paths]) if len(paths) > 1 else {}
+    return [_Source(path, block, days.get(path, 0.0)) for path in paths]
+
+
+def _days(sources: Sequence[_Source]) -> dict[Path, float]:
+    """Return on which day each file begins, in seconds, where lines tell the time of day alone: not before
+    its process was started in another file. Empty where they tell the date."""
+    first: dict[int, tuple[float, Path]] = {}
+    children: dict[int, list[tuple[int, float]]] = {}
+    for source in sources:
+        for line in source.lines():
+            if source.dated or source.owner is None:
+                return {}
+            first.setdefault(source.owner, (line.time, source.path))
+            if (forked := _FORKED.match(line.text)) and int(forked[1]) != source.owner:
+                children.setdefault(source.owner, []).append((int(forked[1]), line.time))
+    started = {child for found in children.values() for child, _ in found}
+    found: dict[Path, float] = {}
+    waiting = [(owner, 0.0) for owner in first if owner not in started]
+    while waiting:
+        owner, day = waiting.pop()
+        if owner not in first or first[owner][1] in found:
+            continue
+        found[first[owner][1]] = day
+        for child, at in children.get(owner, ()):
+            if child in first:
+                behind = at + day - first[child][0] - 1.0
+                waiting.append((child, max(math.ceil(behind / _DAY), 0) * _DAY))
+    return found
+
+
 class _Reading:
     """One pass over all files of a trace."""
 
     def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[_Event] = []
         self._events = 0
         self._processes: dict[int, _Process] = {}
         self._began: dict[int, _Began] = {}
         self._forking: list[int] = []
+        self._attached: set[int] = set()
         self._start: float | None = None
-        self._dated = False
-        self._day = 0.0
-        self._last = 0.0
-        self._untimed = 0
+        self._unanswered = 0
         self._unseen: Counter[str] = Counter()
 
-    def run(self, sources: Sequence[Path]) -> ReadReport:
-        warnings: list[str] = []
-        for source in sources:
-            warnings += self._file(source)
+    def run(self, paths: Sequence[Path]) -> ReadReport:
+        sources = _sources(paths)
+        for line in heapq.merge(*(source.lines() for source in sources), key=lambda each: each.time):
+            if not self._line(line):
+                line.source.misread()
+        warnings = [sentence for source in sources for sentence in source.lost()]
         self._flush()
         if not self._events:
             raise UserError(
-                f"{sources[0]}: no system call with a time (strace -f -ttt -T -y -o FILE PROGRAM writes them)"
+                f"{paths[0]}: no system call with a time (strace -f -ttt -T -y -o FILE PROGRAM writes them)"
             )
         if self._began:
             names = ", ".join(sorted({began.function for began in self._began.values()}))
             warnings.append(f"{len(self._began)} calls lost: they never returned in the trace ({names})")
-        if self._untimed:
-            warnings.append(f"{self._untimed} calls of unknown duration: strace ran without -T")
+        if self._unanswered:
+            warnings.append(
+                f"{self._unanswered} reads and writes have no answer (their process ended): they failed"
+            )
         for what, count in self._unseen.items():
             warnings.append(
                 f"{count} calls of {what}: what it read and wrote is not in a trace of system calls"
             )
         metadata: dict[str, Any] = {"format": "strace", "ranks_from": "order of appearance"}
-        if self._dated and self._start is not None:
+        if any(source.dated for source in sources) and self._start is not None:
             metadata["epoch"] = self._start
         return ReadReport(warnings, metadata)
 
-    def _file(self, source: Path) -> list[str]:
-        """Read one file. With -ff the name ends with the process' number."""
-        suffix = source.suffixes[-1][1:] if source.suffixes else ""
-        owner = int(suffix) if suffix.isdecimal() and len(suffix) < 10 else 0
-        bad, first, number, cut = 0, 0, 0, False
-        text = Lines(source)
-        try:
-            for block in text:
-                for raw in block.split(b"\n")[: -1 if block.endswith(b"\n") else None]:
-                    number += 1
-                    cut = not block.endswith(b"\n")
-                    if raw and not self._line(raw.decode("utf-8", "replace"), owner):
-                        bad += 1
-                        first = first or number
-        except OSError as error:
-            return [f"{source.name}: lost from line {number} on: {error.strerror or error}"]
-        warnings = list(text.warnings)
-        if bad and cut and first == number:
-            warnings.append(f"{source.name}: the last line is cut: one call lost")
-        elif bad:
-            warnings.append(f"{source.name}: {bad} of {number} lines are not strace's (first: line {first})")
-        return warnings
-
-    def _line(self, line: str, owner: int) -> bool:
+    def _line(self, line: _Line) -> bool:
         """Take one line in; False when it cannot be understood."""
-        found = _LINE.fullmatch(line.rstrip("\r"))
-        if found is None:
-            return line.startswith(("strace: ", "+++ ", "--- "))
-        one, other, since, hours, minutes, seconds, rest = found.groups()
-        thread = int(one or other or owner)
-        if since is not None:
-            self._dated, time = True, float(since)
-        else:
-            time = self._day + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-            if time < self._last - _DAY / 2:
-                self._day += _DAY
-                time += _DAY
-            self._last = max(self._last, time)
+        if attached := _ATTACHED.match(line.text):
+            self._attached.add(int(attached[1]))
+            return True
+        time, rest = line.time, line.text
+        thread = self._thread(line)
         if self._start is None:
             self._start = time
         if rest.startswith(("+++ ", "--- ")):
             if rest.startswith("+++ "):
                 self._processes.pop(thread, None)
+                line.source.alive.discard(thread)
             return True
         if rest.startswith("<... "):
             return self._resumed(rest, thread, time)
@@ -234,6 +355,32 @@ class _Reading:
             return False
         self._call(thread, time, call[1], call[2], call[3], call[4])
         return True
+
+    def _thread(self, line: _Line) -> int:
+        """Return whose line it is. `_UNNAMED` stands for a process until a line names it."""
+        source, who = line.source, line.who
+        if who is None:
+            # strace names processes while there are several: what is left needs no name.
+            left = next(iter(source.alive)) if len(source.alive) == 1 else None
+            return next((each for each in (left, source.main) if each is not None), _UNNAMED)
+        source.alive.add(who)
+        if source.main is None and who not in self._processes and self._is_unnamed(who, line.text):
+            source.main = who
+            unnamed = self._processes.pop(_UNNAMED)
+            if not self._events:  # else rows with the stand-in are written: it stays the process' number
+                unnamed.number = who
+            self._processes[who] = unnamed
+            if began := self._began.pop(_UNNAMED, None):
+                self._began[who] = began
+            self._forking = [who if each == _UNNAMED else each for each in self._forking]
+        return who
+
+    def _is_unnamed(self, who: int, text: str) -> bool:
+        """Say whether a process that a line names for the first time is the one that had no name before."""
+        if _UNNAMED not in self._processes or who in self._attached:
+            return False
+        # While it forks it says nothing: then another one's line is the child's.
+        return _UNNAMED not in self._forking or text.startswith(("<... fork", "<... vfork", "<... clone"))
 
     def _resumed(self, rest: str, thread: int, time: float) -> bool:
         resumed = _RESUMED.fullmatch(rest)
@@ -270,12 +417,16 @@ class _Reading:
         return known
 
     def _fork(self, parent: int, child: int, arguments: str) -> None:
-        if child in self._processes:
-            return
         mother = self._processes[parent]
-        number = mother.number if "CLONE_THREAD" in arguments else child
+        if known := self._processes.get(child):
+            if not known.inherited and known is not mother:  # its first line has the time of the fork
+                known.table.update({**mother.table, **known.table})
+                known.folder, known.inherited = known.folder or mother.folder, True
+            return
         table = mother.table if "CLONE_FILES" in arguments else dict(mother.table)
-        self._processes[child] = mother if number == mother.number else _Process(number, table, mother.folder)
+        self._processes[child] = (
+            mother if "CLONE_THREAD" in arguments else _Process(child, table, mother.folder, True)
+        )
 
     def _opened(self, process: _Process, text: str) -> tuple[int | None, _Open | None]:
         """Return the descriptor at the start of `text` and what is known of it."""
@@ -299,47 +450,57 @@ class _Reading:
         process = self._process(thread)
         took = _TOOK.search(rest)
         duration = float(took[1]) if took else None if until is None else until - time
-        self._untimed += duration is None and answer != "?"  # exit does not come back
         # Addresses are hexadecimal; a damaged number may begin with zeros, which base 0 refuses.
         result = int(answer, 16 if answer.lower().startswith(("0x", "-0x")) else 10) if answer != "?" else -1
-        kind = kind_of(function, "posix")
-        file: str | None = None
-        size = offset = flags = target = None
+        # What never came back moved nothing that the program knows of; a restarted call says so again.
+        failed = (
+            (True if kind_of(function, "posix") in {"read", "write"} else None)
+            if answer == "?"
+            else result < 0
+        )
+        self._unanswered += failed is True and answer == "?" and not rest.startswith(" ERESTART")
+        event = _Event(
+            time - (self._start or 0.0), 0.0 if duration is None and answer == "?" else duration, process,
+            thread, function, kind_of(function, "posix"), failed=failed,
+        )  # fmt: skip
         if function in _UNSEEN and result > 0:
             self._unseen[_UNSEEN[function]] += 1
-        if kind in {"read", "write"}:
-            opened, offset = _transfer(self, process, function, arguments, result)
-            target = _source(self, process, function, arguments) if function in _COPIES else None
-            size = result if 0 <= result <= _LIMIT else None
-            if opened is not None:
-                file = opened.path
-                if not opened.file:
-                    kind, offset, size = "other", None, None
-                    flags, target = self._passed(function, opened.path, result)
-        elif change := _CHANGES.get(function):
-            file = change(self, process, arguments, result, rest)
-        elif function in _FORKS | _WAITS:
-            flags, target = self._family(thread, function, arguments, result)
-        elif kind != "other":
-            file = self._named(process, arguments)
-            target = _second_path(process, arguments) if function in _TWO_PATHS else None
-            if function in _MOVES_ABOUT and result == 0 and file:
-                process.folder = normpath(file)
-            offset = _new_length(arguments) if function in _TRUNCATES else None
-        elif function in _MAPS:
-            file = self._mapped(process, arguments)
-        if kind == "metadata":
-            flags, start = _FLAGGED.get(function, _plainly_flagged)(arguments)
-            offset = start if offset is None else offset
-        elif function == "futex":
-            flags, target = _futex(process, arguments, result)
-        failed = None if answer == "?" else result < 0
-        began = time - (self._start or 0.0)
-        duration = 0.0 if duration is None and answer == "?" else duration
-        who = (began, duration, process.number, thread, function, kind)
-        self._rows.append((*who, file, offset, size, failed, flags, target))
+        if function in _COPIES:
+            self._rows += _copied(self, event, arguments, result)
+        else:
+            self._fill(event, arguments, result, rest)
+            self._rows.append(event)
         if len(self._rows) >= BATCH:
             self._flush()
+
+    def _fill(self, event: _Event, arguments: str, result: int, rest: str) -> None:
+        """Find out what a call was about, and follow what it changes."""
+        process, function, kind = event.process, event.function, event.kind
+        if kind in {"read", "write"}:
+            opened, event.offset = _transfer(self, process, function, arguments, result)
+            event.size = result if 0 <= result <= _LIMIT else None
+            if opened is not None:
+                event.file = opened.path
+                if not opened.file:
+                    event.kind, event.offset, event.size = "other", None, None
+                    event.flags, event.target = self._passed(function, opened.path, result)
+        elif change := _CHANGES.get(function):
+            event.file = change(self, process, arguments, result, rest)
+        elif function in _FORKS | _WAITS:
+            event.flags, event.target = self._family(event.thread, function, arguments, result)
+        elif kind != "other":
+            event.file = self._named(process, arguments)
+            event.target = _second_path(process, arguments) if function in _TWO_PATHS else None
+            if function in _MOVES_ABOUT and result == 0 and event.file:
+                process.folder = normpath(event.file)
+            event.offset = _new_length(arguments) if function in _TRUNCATES else None
+        elif function in _MAPS:
+            event.file = self._mapped(process, arguments)
+        if kind == "metadata":
+            event.flags, start = _FLAGGED.get(function, _plainly_flagged)(arguments)
+            event.offset = start if event.offset is None else event.offset
+        elif function == "futex":
+            event.flags, event.target = _futex(process, arguments, result)
 
     def _passed(self, function: str, path: str | None, result: int) -> tuple[str | None, str | None]:
         """Return how many bytes were read or written, and whose inbox they went through: a pipe's, or that of
@@ -402,6 +563,11 @@ class _Reading:
             process.table.pop(number, None)
         return opened.path if opened is not None and opened.file else None
 
+    def long_seek(self, process: _Process, arguments: str, result: int, rest: str) -> str | None:
+        """_llseek returns 0, and the position through its third argument."""
+        there = _POSITION.search(arguments) if result == 0 else None
+        return self.seek(process, arguments, int(there[1]) if there else -1, rest)
+
     def seek(self, process: _Process, arguments: str, result: int, rest: str) -> str | None:
         opened = self._opened(process, arguments)[1]
         if opened is None:
@@ -426,31 +592,27 @@ class _Reading:
         return opened.path if opened is not None and opened.file else None
 
     def _flush(self) -> None:
-        if not self._rows:
+        rows, self._rows = self._rows, []
+        if not rows:
             return
-        (time, duration, process, thread, function, kind, file, offset, size, failed, flags, target) = zip(
-            *self._rows, strict=True
-        )
-        self._events += len(time)
-        self._writer.write(
-            {
-                "time": pa.array(time, pa.float64()),
-                "duration": pa.array(duration, pa.float64()),
-                "process": pa.array(process, pa.int64()),
-                "thread": pa.array(thread, pa.int64()),
-                "function": pa.array(function, pa.string()),
-                "category": pa.array(["POSIX"] * len(time), pa.string()),
-                "api": pa.array(["posix"] * len(time), pa.string()),
-                "kind": pa.array(kind, pa.string()),
-                "file": pa.array(file, pa.string()),
-                "offset": pa.array(offset, pa.int64()),
-                "size": pa.array(size, pa.int64()),
-                "failed": pa.array(failed, pa.bool_()),
-                "flags": pa.array(flags, pa.string()),
-                "target": pa.array(target, pa.string()),
-            }
-        )
-        self._rows = []
+        self._events += len(rows)
+        columns = {
+            "time": ([row.time for row in rows], pa.float64()),
+            "duration": ([row.duration for row in rows], pa.float64()),
+            "process": ([row.process.number for row in rows], pa.int64()),
+            "thread": ([row.thread or row.process.number for row in rows], pa.int64()),
+            "function": ([row.function for row in rows], pa.string()),
+            "category": (["POSIX"] * len(rows), pa.string()),
+            "api": (["posix"] * len(rows), pa.string()),
+            "kind": ([row.kind for row in rows], pa.string()),
+            "file": ([row.file for row in rows], pa.string()),
+            "offset": ([row.offset for row in rows], pa.int64()),
+            "size": ([row.size for row in rows], pa.int64()),
+            "failed": ([row.failed for row in rows], pa.bool_()),
+            "flags": ([row.flags for row in rows], pa.string()),
+            "target": ([row.target for row in rows], pa.string()),
+        }
+        self._writer.write({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
 
 
 def _flags(arguments: str) -> str | None:
@@ -516,7 +678,7 @@ _Change = Callable[[_Reading, _Process, str, int, str], str | None]
 _CHANGES: dict[str, _Change] = {
     **dict.fromkeys(_OPENS, _Reading.open),
     **dict.fromkeys(_NEW_PLACES, _Reading.new_place),
-    "close": _Reading.close, "lseek": _Reading.seek, "_llseek": _Reading.seek, "dup": _Reading.duplicate,
+    "close": _Reading.close, "lseek": _Reading.seek, "_llseek": _Reading.long_seek, "dup": _Reading.duplicate,
     "dup2": _Reading.duplicate, "dup3": _Reading.duplicate, "fcntl": _Reading.control,
     "fcntl64": _Reading.control,
 }  # fmt: skip
@@ -525,53 +687,68 @@ _CHANGES: dict[str, _Change] = {
 def _transfer(reading: _Reading, process: _Process, function: str, arguments: str,
               result: int) -> tuple[_Open | None, int | None]:  # fmt: skip
     """Return what a read or write was of and where, and move its position on."""
-    if function in _COPIES:
-        return _copy(reading, process, function, arguments, result)
     opened = reading._opened(process, arguments)[1]
     if opened is None:
         return None, None
+    writes = kind_of(function, "posix") == "write"
+    # Linux appends whatever offset is given (pwrite's manual, BUGS).
+    appends = writes and (opened.appends or "RWF_APPEND" in arguments.rpartition(", ")[2])
     if function.startswith(("pread", "pwrite")):
         text = arguments.rpartition(", ")[0] if function.endswith("v2") else arguments
         given = _OFFSET.search(text)
-        where = int(given[1]) if given else None
-        if where is not None and where >= 0:
-            return opened, min(where, _LIMIT)
-    here = None if opened.appends and kind_of(function, "posix") == "write" else opened.at
+        there = int(given[1]) if given else None
+        if there is not None and there >= 0:
+            return opened, None if appends else min(there, _LIMIT)
+    here = None if appends else opened.at
     opened.at = None if here is None or not 0 <= result <= _LIMIT else min(here + result, _LIMIT)
     if result < 0:
         opened.at = here
     return opened, here
 
 
-def _copy(reading: _Reading, process: _Process, function: str, arguments: str,
-          result: int) -> tuple[_Open | None, int | None]:  # fmt: skip
-    """Follow a copy between descriptors: both move on where no offset was given."""
+def _copied(reading: _Reading, event: _Event, arguments: str, result: int) -> list[_Event]:
+    """Return the read and the write that a copy between descriptors is, those of them that are of files.
+
+    Both descriptors move on where no offset was given.
+    """
     shown = re.sub(r" => \[\d+\]", "", arguments)
     parts = [part.strip() for part in re.split(r",(?![^<]*>)", shown)]
     if len(parts) < 4:
-        return None, None
-    moved = max(result, 0)
-    source, target = (parts[1], parts[0]) if function.startswith("sendfile") else (parts[0], parts[2])
-    given = (parts[2], "NULL") if function.startswith("sendfile") else (parts[1], parts[3])
-    read, written = reading._opened(process, source)[1], reading._opened(process, target)[1]
-    if read is not None and given[0] == "NULL" and read.at is not None:
-        read.at = min(read.at + moved, _LIMIT)
-    if written is None:
-        return None, None
-    if given[1] != "NULL":
-        found = re.match(r"\[(\d{1,19})", given[1])
-        return written, min(int(found[1]), _LIMIT) if found else None
-    here = None if written.appends else written.at
-    written.at = None if here is None else min(here + moved, _LIMIT)
-    return written, here
+        return [event]
+    by_sendfile = event.function.startswith("sendfile")
+    source, target = (parts[1], parts[0]) if by_sendfile else (parts[0], parts[2])
+    given = (parts[2], "NULL") if by_sendfile else (parts[1], parts[3])
+    read, written = (reading._opened(event.process, each)[1] for each in (source, target))
+    moved = result if 0 <= result <= _LIMIT else 0
+    offsets = [_moved_on(*each, moved) for each in ((read, given[0]), (written, given[1]))]
+    event.size = result if 0 <= result <= _LIMIT else None
+    from_file, to_file = (each is not None and each.file for each in (read, written))
+    if to_file and written is not None:
+        event.file, event.offset = written.path, offsets[1]
+        event.target = read.path if from_file and read is not None else None
+    if not from_file or read is None:
+        if not to_file:
+            event.kind, event.size = "other", None
+        return [event]
+    reads = replace(event, kind="read", file=read.path, offset=offsets[0], target=None)
+    if not to_file:
+        return [reads]
+    if event.duration is not None:
+        event.duration = reads.duration = event.duration / 2
+        event.time += event.duration
+    return [reads, event]
 
 
-def _source(reading: _Reading, process: _Process, function: str, arguments: str) -> str | None:
-    """Return the file that a copy between descriptors reads."""
-    parts = [part.strip() for part in re.split(r",(?![^<]*>)", arguments)]
-    number = 1 if function.startswith("sendfile") else 0
-    opened = reading._opened(process, parts[number])[1] if len(parts) > number else None
-    return opened.path if opened is not None and opened.file else None
+def _moved_on(opened: _Open | None, given: str, moved: int) -> int | None:
+    """Return where a copy reads or writes, and move the position on where `given` is no offset."""
+    if opened is None:
+        return None
+    if given != "NULL":
+        found = re.match(r"\[(\d{1,19})", given)
+        return min(int(found[1]), _LIMIT) if found else None
+    here = None if opened.appends else opened.at
+    opened.at = None if here is None else min(here + moved, _LIMIT)
+    return here
 
 
 def _described(shown: str) -> _Open:

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
-from tiercel.whole import drafted
 
 #: What a row must have to be told apart and judged (table._current).
 _KEYS = {"log", "log_bytes", "log_stamp", "reason"}

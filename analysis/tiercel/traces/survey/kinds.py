@@ -29,6 +29,7 @@ KINDS = {
     "writer": "writes four times what it reads, or more: checkpoints, output",
     "reader": "reads four times what it writes, or more: input, training",
     "mixed": "reads and writes",
+    "unknown": "the trace does not tell how many bytes its reads and writes moved",
 }
 
 
@@ -36,10 +37,10 @@ def kind_of(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Return the kind (of `KINDS`) and a sentence part; (None, None) for a trace that was not read."""
     if row["reason"]:
         return None, None
-    if row["io_s"] is None:
+    if row["source"] is None:
         return "none", "neither counters nor events"
-    read, written = row["bytes_read"] or 0, row["bytes_written"] or 0
-    if not read + written and not row["io_s"]:
+    read, written = row["bytes_read"], row["bytes_written"]
+    if read == written == row["io_s"] == 0:
         return "none", "no byte moved, no time in calls"
     # While one process is in I/O the others may wait for it: that time is in a finding, and in no call.
     share, core_s = row["io_share"], row["core_s"]
@@ -47,6 +48,8 @@ def kind_of(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
         return "quiet", f"{percent(share)} of the processes' time in I/O"
     if row["metadata_share"] is not None and row["metadata_share"] >= METADATA_TIME:
         return "metadata", f"{percent(row['metadata_share'])} of the I/O time in metadata"
+    if read is None or written is None:
+        return "unknown", "the trace has no sizes of transfers"
     calls = (row["reads"] or 0) + (row["writes"] or 0)
     if calls and (read + written) / calls < SMALL_IO:
         small = "" if row["small_share"] is None else (

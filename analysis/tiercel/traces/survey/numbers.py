@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tiercel.traces.analysis.common import LAYERS
+from tiercel.traces.analysis.common import LAYERS, total
 from tiercel.traces.analysis.counters import has_counters, transfer_sizes_counted
 from tiercel.traces.analysis.tally import lowest, places, tally, topmost
 from tiercel.traces.frame import IOFrame
@@ -29,11 +29,15 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
     codes, files = pd.factorize(low["file"])
     # Ranks wait in collective calls while aggregators move their data: time is what the topmost layer took.
     top = topmost(table, rows)
-    seconds = {name: float(np.nansum(top[name].to_numpy())) for name in _TIMES}
+    # Of syncs Darshan tells no time: it is in that of writes.
+    seconds = {
+        name: float(np.nansum(column) if name == "sync_time" and has_counters(frame) else np.sum(column))
+        for name in _TIMES for column in [top[name].to_numpy(dtype=np.float64)]
+    }  # fmt: skip
     found: dict[str, Any] = {
         "source": "counters" if has_counters(frame) else "events",
         "apis": [api for api in LAYERS if api in set(table["api"])],
-        **{name: int(np.nansum(low[name])) for name in ("bytes_read", "bytes_written", "reads", "writes")},
+        **{name: _whole(low[name]) for name in ("bytes_read", "bytes_written", "reads", "writes")},
         "files": len(files), "shared_files": int(_shared(codes, low["rank"], len(files)).sum()),
         # Darshan counts the time of syncs with that of writes. So does this, or a job's kind would depend
         # on the tracer.
@@ -45,10 +49,19 @@ def numbers_of(frame: IOFrame) -> dict[str, Any]:
     }  # fmt: skip
     for kind, moved in (("read", "bytes_read"), ("write", "bytes_written")):
         calls, took = found[f"{kind}s"], found[f"{kind}_s"]
-        found[f"{kind}_size"] = found[moved] / calls if calls else None
+        found[f"{kind}_size"] = found[moved] / calls if calls and found[moved] is not None else None
         found[f"{kind}_bandwidth"] = found[moved] / took if took > 0 and found[moved] else None
     found["metadata_share"] = found["metadata_s"] / found["io_s"] if found["io_s"] > 0 else None
-    return found
+    # A time that is missing (NaN) is null; the kind is decided by what is null.
+    return {
+        name: None if isinstance(value, float) and np.isnan(value) else value for name, value in found.items()
+    }
+
+
+def _whole(values: Any) -> int | None:
+    """Return the sum; None where one of the numbers is missing."""
+    sum_ = float(np.sum(values.astype(np.float64)))
+    return None if np.isnan(sum_) else int(np.sum(values))
 
 
 def _by_file(top: pd.DataFrame, files: Iterable[Any]) -> Any:
@@ -94,11 +107,15 @@ def _median_class(classes: Sequence[Mapping[str, Any]]) -> int | None:
 def _small_share(low: Mapping[str, Any]) -> float | None:
     known = ~np.isnan(low["small_reads"].astype(float)) & ~np.isnan(low["small_writes"].astype(float))
     calls = float((low["reads"] + low["writes"])[known].sum())
+    if not known.all() and np.isnan(low["bytes_read"] + low["bytes_written"])[~known].any():
+        return None
     return float((low["small_reads"] + low["small_writes"])[known].sum()) / calls if calls else None
 
 
 def _random_share(frame: IOFrame, rows: pd.DataFrame) -> float | None:
     layer = next((api for api in LAYERS if api in set(rows["api"])), LAYERS[0])
+    if total(rows["bytes_read"] + rows["bytes_written"]) is None:
+        return None  # without sizes no position can be followed
     sums = places(frame, rows, layer).sum()
     placed = float(sums.get("placed_reads", 0) + sums.get("placed_writes", 0))
     return float(sums["random_reads"] + sums["random_writes"]) / placed if placed else None
@@ -122,8 +139,7 @@ def mounts_of(
         rows = (codes >= 0) & (place[codes] == number)
         found.append({
             "mount": points[number], "type": types[points[number]], "files": int((place == number).sum()),
-            "bytes_read": int(low["bytes_read"][rows].sum()),
-            "bytes_written": int(low["bytes_written"][rows].sum()),
+            **{name: _whole(low[name][rows]) for name in ("bytes_read", "bytes_written")},
             "io_s": float(spent[place == number].sum()),
         })  # fmt: skip
     return sorted(found, key=lambda each: -each["io_s"])

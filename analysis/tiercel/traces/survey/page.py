@@ -54,7 +54,8 @@ def answers(table: pd.DataFrame, by: By | None = None, limit: int = 10) -> dict[
         "unreadable": _head(unreadable(table), limit),
         "began": _number(read["start"].min()),
         "ended": _number(read["end"].max()),
-        **{name: int(read[name].sum()) for name in ("bytes_read", "bytes_written")},
+        **_bytes(read),
+        "bytes_unknown": int(read[list(_BYTES)].isna().any(axis=1).sum()),
         **_hours(read),
     }
     page = {name: _head(rankings[name](), limit) for name in wanted}
@@ -65,6 +66,17 @@ def answers(table: pd.DataFrame, by: By | None = None, limit: int = 10) -> dict[
 
 def _head(rows: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
     return rows[:limit] if limit else rows
+
+
+_BYTES = ("bytes_read", "bytes_written")
+
+
+def _bytes(rows: pd.DataFrame) -> dict[str, int | None]:
+    """Return the bytes of the jobs that tell them; None where there are jobs and none does."""
+    return {
+        name: int(known.sum()) if len(known := rows[name].dropna()) or not len(rows) else None
+        for name in _BYTES
+    }
 
 
 def _number(value: Any) -> float | None:
@@ -97,7 +109,7 @@ def kinds(read: pd.DataFrame) -> list[dict[str, Any]]:
     """Return what kinds of I/O the jobs do, by number of jobs."""
     found = [
         {"kind": str(kind), "meaning": KINDS[str(kind)], "jobs": len(rows),
-         **{name: int(rows[name].sum()) for name in ("bytes_read", "bytes_written")}, **_hours(rows)}
+         **_bytes(rows), **_hours(rows)}
         for kind, rows in read.groupby("kind", sort=False)
     ]  # fmt: skip
     return sorted(found, key=lambda each: -each["jobs"])
@@ -109,7 +121,7 @@ def mounts(read: pd.DataFrame) -> list[dict[str, Any]]:
     table = pd.DataFrame(rows, columns=[column.name for column in MOUNT])
     found = [
         {"mount": mount, "type": kind, "jobs": len(each), "files": int(each["files"].sum()),
-         "bytes_read": int(each["bytes_read"].sum()), "bytes_written": int(each["bytes_written"].sum()),
+         **_bytes(each),
          "io_core_hours": float(each["io_s"].sum()) / _HOUR}
         for (mount, kind), each in table.groupby(["mount", "type"])
     ]  # fmt: skip

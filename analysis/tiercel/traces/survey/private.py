@@ -12,8 +12,8 @@ import os
 import secrets
 from pathlib import Path
 
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
-from tiercel.whole import drafted
 
 
 def survey_key() -> str:

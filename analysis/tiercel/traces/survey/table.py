@@ -73,9 +73,7 @@ def survey(
             journal.path.unlink(missing_ok=True)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else f"{output}: "
-        raise UserError(
-            f"{where}{error.strerror or error}: what was read is kept, the same command goes on from there"
-        ) from None
+        raise UserError(f"{where}{error.strerror or error}: run the same command again to resume") from None
     table = load_survey(output)
     table.attrs["lost"] = lost
     return table

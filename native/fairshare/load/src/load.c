@@ -53,10 +53,20 @@ static struct results *mine;
 static double began, worst_end;
 static uint64_t thinning = 1, counted;
 
-static double now(void) {
+static double read_clock(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Seconds since the epoch by the wall clock at the first call, and evenly from there: a clock that jumps changes no
+   duration. Jobs agree on the moment of their start (--at). */
+static double now(void) {
+    static double epoch;
+    const double even = read_clock(CLOCK_MONOTONIC);
+    if (epoch == 0)
+        epoch = read_clock(CLOCK_REALTIME) - even;
+    return epoch + even;
 }
 
 static void fail(const char *what) {

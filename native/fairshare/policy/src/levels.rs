@@ -1,6 +1,7 @@
 //! Policies by name: a list of levels, from the outermost to the innermost.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// One step of splitting: by what jobs are told apart, and what their parts weigh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +82,14 @@ impl Policy {
             levels.push(Level::Job);
         }
         levels
+    }
+}
+
+impl FromStr for Policy {
+    type Err = ParseError;
+
+    fn from_str(name: &str) -> Result<Self, ParseError> {
+        Policy::parse(name)
     }
 }
 
@@ -186,7 +195,7 @@ fn nearest(name: &str) -> Option<String> {
 }
 
 /// Number of letters to insert, delete, replace or swap with their neighbour to turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(32).collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {

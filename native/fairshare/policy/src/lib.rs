@@ -31,7 +31,7 @@ mod tree;
 pub use arbiter::Arbiter;
 pub use cost::CostModel;
 pub use job::{Job, JobId};
-pub use levels::{Level, ParseError, Policy};
+pub use levels::{distance, Level, ParseError, Policy};
 pub use pace::{Pace, CATCH_UP};
 pub use scheduler::{
     LocalShares, Nanos, Next, Request, Scheduler, SchedulerKind, Settings, UnknownJob, Usage,

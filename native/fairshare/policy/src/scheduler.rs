@@ -125,6 +125,11 @@ impl SchedulerKind {
         ("tbf-published", SchedulerKind::TbfPublished),
         ("fifo", SchedulerKind::Fifo),
     ];
+
+    /// Whether this is a variant as published, for the comparison with the ThemisIO paper.
+    pub fn is_published(self) -> bool {
+        matches!(self, SchedulerKind::GiftPublished | SchedulerKind::TbfPublished)
+    }
 }
 
 impl fmt::Display for SchedulerKind {
@@ -153,9 +158,6 @@ pub struct Settings {
     /// Stride, in cost units: how far a job that was momentarily without requests may catch up. More
     /// evens out jitter, less keeps a job that returns from idleness from a burst.
     pub credit: u64,
-    /// Stride: how long a server holds back other jobs for the next request of a job that is due and
-    /// has just been answered. 0 (off) keeps it work-conserving.
-    pub anticipation: Nanos,
     /// GIFT: time between two allocations. ThemisIO's comparison uses 0.5 s.
     pub epoch: Nanos,
     /// GIFT as published: what a worker loses when its draw hits a job without requests.
@@ -171,7 +173,6 @@ impl Default for Settings {
         Settings {
             seed: 1,
             credit: 16 << 20, // as much as the bucket of TBF: one allowance for all who have one
-            anticipation: 0,
             epoch: 500_000_000,
             wasted_draw: 1_000,
             rate: 10e9,

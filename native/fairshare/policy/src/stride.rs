@@ -10,7 +10,7 @@
 //! brought up to the clock of its parent less a small credit: it may catch up what jitter took, never
 //! what it did not ask for.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use crate::job::{Job, JobId};
 use crate::levels::Policy;
@@ -43,16 +43,12 @@ pub(crate) struct Stride {
     tree: Tree<State>,
     local: Option<LocalShares>,
     credit: f64,
-    anticipation: Nanos,
-    /// By slot: requests handed out and not completed, and until when the job is held ready although
-    /// it has no request (anticipation).
+    /// By slot: requests handed out and not completed.
     in_service: Vec<u32>,
     /// When a request of it was done last.
     answered: Vec<Option<Nanos>>,
     /// Whether it was charged for the time that one took, and may be ahead of the others for it.
     charged: Vec<bool>,
-    held: Vec<Option<Nanos>>,
-    expiries: VecDeque<(Nanos, Slot)>,
 }
 
 impl Stride {
@@ -62,12 +58,9 @@ impl Stride {
             tree: Tree::new(policy),
             local: None,
             credit: settings.credit as f64,
-            anticipation: settings.anticipation,
             in_service: Vec::new(),
             answered: Vec::new(),
             charged: Vec::new(),
-            held: Vec::new(),
-            expiries: VecDeque::new(),
         }
     }
 
@@ -151,7 +144,7 @@ impl Stride {
 
     fn is_ready(&self, node: usize) -> bool {
         match self.tree.nodes[node].slot {
-            Some(slot) => self.queues.head(slot).is_some() || self.held[slot].is_some(),
+            Some(slot) => self.queues.head(slot).is_some(),
             None => !self.tree.nodes[node].data.ready.is_empty(),
         }
     }
@@ -178,8 +171,7 @@ impl Stride {
     }
 
     fn insert(&mut self, slot: Slot, job: &Job) {
-        if self.held.len() <= slot {
-            self.held.resize(slot + 1, None);
+        if self.charged.len() <= slot {
             self.in_service.resize(slot + 1, 0);
             self.answered.resize(slot + 1, None);
             self.charged.resize(slot + 1, false);
@@ -226,21 +218,7 @@ impl Stride {
         if self.is_ready(leaf) {
             self.deactivate(leaf);
         }
-        self.held[slot] = None;
         self.tree.remove(slot);
-    }
-
-    fn release_expired(&mut self, now: Nanos) {
-        while let Some(&(expiry, slot)) = self.expiries.front() {
-            if expiry > now {
-                return;
-            }
-            self.expiries.pop_front();
-            if self.held[slot] == Some(expiry) {
-                self.held[slot] = None;
-                self.deactivate(self.tree.leaf(slot));
-            }
-        }
     }
 }
 
@@ -249,14 +227,13 @@ impl Scheduler for Stride {
 
     fn enqueue(&mut self, job: JobId, cost: u64, token: u64, _now: Nanos) -> Result<(), UnknownJob> {
         let (slot, first) = self.queues.push(job, cost, token)?;
-        if first && self.held[slot].take().is_none() {
+        if first {
             self.activate(self.tree.leaf(slot));
         }
         Ok(())
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        self.release_expired(now);
         if self.queues.backlog() == 0 {
             return Next::Empty;
         }
@@ -268,7 +245,7 @@ impl Scheduler for Stride {
             let first = self.tree.nodes[node].data.ready.first();
             node = first.expect("a ready node has a ready child").1;
         };
-        if let Some(expiry) = self.held[slot].or_else(|| self.waits(slot, now)) {
+        if let Some(expiry) = self.waits(slot, now) {
             return Next::WaitUntil(expiry);
         }
         let (request, more) = self.queues.pop(slot);
@@ -283,13 +260,6 @@ impl Scheduler for Stride {
         };
         self.in_service[slot] = self.in_service[slot].saturating_sub(1);
         self.answered[slot] = Some(now);
-        let idle = self.in_service[slot] == 0 && self.queues.head(slot).is_none();
-        if self.anticipation > 0 && idle && self.held[slot].is_none() {
-            let expiry = now.saturating_add(self.anticipation);
-            self.held[slot] = Some(expiry);
-            self.expiries.push_back((expiry, slot));
-            self.activate(self.tree.leaf(slot));
-        }
     }
 
     fn surcharge(&mut self, job: JobId, cost: u64) {

@@ -201,53 +201,6 @@ fn one_request_outstanding_is_enough_for_half() {
     assert!((closed_loop(SchedulerKind::Token, &settings) - 1.0 / 3.0).abs() < 0.03);
 }
 
-/// Job 2 is due 4/5 and has one request outstanding: without waiting for it, every other slot goes to job 1.
-#[test]
-fn anticipation_waits_for_the_job_that_is_due() {
-    let part = |anticipation| -> f64 {
-        let settings = Settings {
-            anticipation,
-            ..Settings::default()
-        };
-        let jobs = [Job::new(1).size(1), Job::new(2).size(4)];
-        let mut arbiter = Arbiter::new(SchedulerKind::Stride, &named("size-fair"), &settings);
-        jobs.iter().for_each(|job| arbiter.add_job(*job));
-        for token in 0..8 {
-            arbiter.enqueue(1, MIB, token, 0).unwrap();
-        }
-        arbiter.enqueue(2, MIB, 8, 0).unwrap();
-        let (mut now, mut second, mut returns) = (0u64, 0.0, None);
-        for _ in 0..5000 {
-            let request = loop {
-                match arbiter.next(now) {
-                    Next::Serve(request) => break request,
-                    Next::WaitUntil(time) => {
-                        let due: u64 = returns.take().expect("waits only for an answered job");
-                        assert!(due < time);
-                        now = due;
-                        arbiter.enqueue(2, MIB, 9, now).unwrap();
-                    }
-                    Next::Empty => panic!(),
-                }
-            };
-            now += 100_000;
-            if let Some(due) = returns.take() {
-                arbiter.enqueue(2, MIB, 9, due).unwrap();
-            }
-            if request.job == 2 {
-                second += 1.0;
-                returns = Some(now + 5_000); // the client thinks 5 us
-            } else {
-                arbiter.enqueue(1, MIB, 9, now).unwrap();
-            }
-            arbiter.complete(request.job, now);
-        }
-        second / 5000.0
-    };
-    assert!((part(0) - 0.5).abs() < 0.001, "{}", part(0));
-    assert!((part(20_000) - 0.8).abs() < 0.001, "{}", part(20_000));
-}
-
 #[test]
 fn a_job_that_comes_back_does_not_claim_the_past() {
     for kind in FAIR {
@@ -388,10 +341,7 @@ fn no_request_is_lost_or_doubled() {
     for (_, kind) in SchedulerKind::ALL {
         for seed in 0..60 {
             let mut random = Random::new(seed);
-            let settings = Settings {
-                anticipation: (seed % 2) * 5_000,
-                ..Settings::default()
-            };
+            let settings = Settings::default();
             let policy = named(POLICIES[random.below(6) as usize]);
             let mut arbiter = Arbiter::new(kind, &policy, &settings);
             let mut waiting: HashMap<JobId, Vec<u64>> = HashMap::new();

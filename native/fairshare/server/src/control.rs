@@ -110,26 +110,26 @@ impl Server {
                 changed.push(format!("{what} {before} -> {after}"));
             }
         };
-        note("policy", live.policy_name.clone(), fresh.policy_name.clone());
+        let (fixed, fresh_live) = (self.config.fixed_that_differ(&fresh), &fresh.live);
+        note("policy", live.policy_name.clone(), fresh_live.policy_name.clone());
         note(
             "scheduler",
             live.scheduler.to_string(),
-            fresh.scheduler.to_string(),
+            fresh_live.scheduler.to_string(),
         );
-        note("rate", live.rate.to_string(), fresh.rate.to_string());
-        note("jobs", live.jobs.name().into(), fresh.jobs.name().into());
+        note("rate", live.rate.to_string(), fresh_live.rate.to_string());
+        note("jobs", live.jobs.name().into(), fresh_live.jobs.name().into());
         if !changed.is_empty() {
-            let storage = (fresh.rate, self.config.cost(fresh.rate));
+            let storage = (fresh_live.rate, self.config.cost(fresh_live.rate));
             self.queue
-                .go_on_by(fresh.scheduler, &fresh.policy, &fresh.settings, storage);
-            *live = fresh.live();
+                .go_on_by(fresh_live.scheduler, &fresh.policy, &fresh.settings, storage);
+            *live = fresh.live.clone();
         }
         let mut text = if changed.is_empty() {
             "nothing changed".to_owned()
         } else {
             changed.join(", ")
         };
-        let fixed = self.config.fixed_that_differ(&fresh);
         if !fixed.is_empty() {
             text += &format!("; a restart is needed for {}", fixed.join(", "));
         }

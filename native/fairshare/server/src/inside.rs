@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use wire::Request;
+use wire::{Op, Request};
 
 use crate::caches;
-use crate::creds::Creds;
+use crate::creds::{self, Creds};
 use crate::identity::local_job;
 use crate::outcome::{Outcome, Then};
 use crate::queue::{Pending, Place};
@@ -164,12 +164,13 @@ impl Insiders {
             }
         }
         known.tidy(now, |session| server.leave_job(session));
-        let creds = Creds {
-            uid,
-            gid,
-            groups: groups_of(uid, gid, pid),
-        };
-        let local = local_job(&creds, pid as i32, &server.slurm);
+        // This thread may have a client's rights since it carried out a request.
+        let (creds, local) = creds::as_server(|| {
+            let groups = groups_of(uid, gid, pid);
+            let creds = Creds { uid, gid, groups };
+            let local = local_job(&creds, pid as i32, &server.slurm);
+            (creds, local)
+        });
         let described = match server.members.job_of(uid, pid) {
             // A ticket may say more of the same Slurm job, never put the process into another.
             Some(member) if member.name == local.name || !local.name.starts_with("slurm-") => member,
@@ -222,7 +223,7 @@ fn groups_in(status: &str, uid: u32, gid: u32) -> Vec<u32> {
 impl Server {
     /// Queue a request; `payload` is what follows it on the wire. `then` is called by a worker.
     pub fn submit(&self, session: Arc<Session>, request: Request, payload: Vec<u8>, then: Then) {
-        let job = session.job;
+        let (job, op) = (session.job, request.op);
         let user = session.user();
         if self.sent_away.left(&session.entry.name, user).is_some() {
             return then(&Outcome::of(-i64::from(libc::EACCES)), &[]);
@@ -246,9 +247,26 @@ impl Server {
             return;
         }
         self.enqueue(job, vec![pending]);
-        if self.arrivals.came() {
+        if self.carry_out_here(op) && self.arrivals.came() {
             self.nudge();
         }
+    }
+
+    /// Carry out the request of kind `op` that this thread has just queued, where nothing else waits and handing it to a
+    /// worker would cost more than the request itself. Returns whether requests are left for the workers.
+    fn carry_out_here(&self, op: Op) -> bool {
+        let short = !matches!(op, Op::Read | Op::Write | Op::Fsync | Op::Allocate | Op::Truncate);
+        if !short || !creds::has_laid_down() || !self.brevity.is_expected() {
+            return true;
+        }
+        let Some((pending, ticked)) = self.queue.pop_for_bringer() else {
+            return true;
+        };
+        let began = self.queue.now();
+        let time = self.serve(*pending);
+        self.brevity.took(self.queue.now() - began);
+        self.queue.done(&ticked, time);
+        self.queue.backlog() > 0
     }
 }
 

@@ -146,7 +146,7 @@ impl Remote {
         // No attack learns anything from how long this takes: the secret is of this connection alone.
         if secret.is_some_and(|secret| proof != secret) {
             return Err(format!(
-                "{}: whoever answers there does not know the ticket's secret",
+                "{}: the server does not know the secret of the ticket",
                 self.address
             ));
         }

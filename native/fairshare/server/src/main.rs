@@ -73,7 +73,7 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
     );
     let _ = std::io::stdout().flush();
     tell_systemd("READY=1");
-    let about = serde_json::json!({"policy": server.config.policy_name, "rate": server.config.rate,
+    let about = serde_json::json!({"policy": server.config.live.policy_name, "rate": server.config.live.rate,
         "data": server.config.data, "socket": socket});
     server.log.tell("began", about);
     server::worker::run(&server);

@@ -4,8 +4,9 @@
 //! sleeps meanwhile has to be woken, which takes as long as the copies, and often beside the client. The client
 //! looks for answers by the same rule (`looked_if_it_pays` in the client's `segment.c`).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use policy::Nanos;
 use wire::{Op, Request};
 
 /// Bytes of a piece whose copy takes as long as waking somebody, or moving to another processor.
@@ -55,6 +56,31 @@ impl Patience {
     }
 }
 
+/// Whether requests on names and attributes are short on this storage. One that is not keeps the thread that reads the
+/// kernel's questions from reading the next ones: after one, the next ones go to the workers.
+#[derive(Default)]
+pub struct Brevity(AtomicU64);
+
+impl Brevity {
+    /// A request that takes longer is not short.
+    const SHORT: Nanos = 100_000;
+    /// Requests that workers get after a long one.
+    const WARY: u64 = 256;
+
+    pub fn is_expected(&self) -> bool {
+        let wary = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        wary.is_err()
+    }
+
+    pub fn took(&self, time: Nanos) {
+        if time > Self::SHORT {
+            self.0.store(Self::WARY, Ordering::Relaxed);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +113,15 @@ mod tests {
         assert_eq!(looks(&patience, 32 + 1280, |_| false), 32 + 10);
         // The trial that finds something ends it.
         assert_eq!(looks(&patience, 128 + 100, |_| true), 1 + 100);
+    }
+
+    #[test]
+    fn after_a_long_request_the_next_ones_go_to_the_workers() {
+        let brevity = Brevity::default();
+        brevity.took(Brevity::SHORT);
+        assert!(brevity.is_expected());
+        brevity.took(Brevity::SHORT + 1);
+        assert!((0..Brevity::WARY).all(|_| !brevity.is_expected()));
+        assert!(brevity.is_expected());
     }
 }

@@ -76,13 +76,23 @@ pub enum Time {
     Nothing,
 }
 
+/// What a request occupies while it is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seat {
+    /// One of the places for requests that move data or names.
+    Place,
+    /// Nothing: it waits for a device.
+    Device,
+    /// Nothing: whoever brought it carries it out, and it is short.
+    Bringer,
+}
+
 /// A request that counts as being served until [`Queue::done`].
 pub struct Ticked {
     job: JobId,
     session: Arc<Session>,
     write: bool,
-    /// Whether it occupies one of the places for requests that move data or names.
-    counted: bool,
+    seat: Seat,
     /// What it costs, and when it began.
     cost: u64,
     began: Nanos,
@@ -91,7 +101,7 @@ pub struct Ticked {
 impl Ticked {
     /// It does not count as one of those that are served.
     pub fn leaves_its_place(&self) -> bool {
-        !self.counted
+        self.seat == Seat::Device
     }
 }
 
@@ -183,11 +193,27 @@ impl Queue {
 
     /// The next request by the policy, and how many more another worker could serve now.
     pub fn pop(&self) -> (Work, usize) {
-        let now = self.now();
         let mut inner = self.lock();
         if inner.serving >= self.parallel {
             return (Work::Full, 0);
         }
+        self.take(&mut inner, false)
+    }
+
+    /// The only request that waits, where none is being served, for the thread that brought it.
+    pub fn pop_for_bringer(&self) -> Option<(Box<Pending>, Ticked)> {
+        let mut inner = self.lock();
+        if inner.serving > 0 || inner.arbiter.backlog() != 1 {
+            return None;
+        }
+        match self.take(&mut inner, true).0 {
+            Work::Serve(pending, ticked) => Some((pending, ticked)),
+            _ => None,
+        }
+    }
+
+    fn take(&self, inner: &mut Inner, bringer: bool) -> (Work, usize) {
+        let now = self.now();
         // As long as the storage is busy the policy has not decided: what comes meanwhile counts, too.
         if let Some(when) = inner.pace.wait(now).filter(|_| inner.arbiter.backlog() > 0) {
             return (Work::WaitUntil(when), 0);
@@ -200,9 +226,13 @@ impl Queue {
                         continue;
                     };
                     // fsync waits for a device and uses nothing else: it leaves its place to others.
-                    let counted = pending.request.op != Op::Fsync || inner.syncing >= MOST_SYNCING;
-                    inner.serving += usize::from(counted);
-                    inner.syncing += usize::from(!counted);
+                    let seat = match pending.request.op {
+                        Op::Fsync if inner.syncing < MOST_SYNCING => Seat::Device,
+                        _ if bringer => Seat::Bringer,
+                        _ => Seat::Place,
+                    };
+                    inner.serving += usize::from(seat == Seat::Place);
+                    inner.syncing += usize::from(seat == Seat::Device);
                     inner.pace.begin(now, arrived, bytes_of(&pending.request));
                     // Before anybody else can take the write behind it.
                     let write = pending.request.op == Op::Write;
@@ -213,7 +243,7 @@ impl Queue {
                         job: request.job,
                         session: Arc::clone(&pending.session),
                         write,
-                        counted,
+                        seat,
                         cost: request.cost,
                         began: now,
                     };
@@ -235,13 +265,13 @@ impl Queue {
         }
         let now = self.now();
         let mut inner = self.lock();
-        inner.serving -= usize::from(ticked.counted);
-        inner.syncing -= usize::from(!ticked.counted);
+        inner.serving -= usize::from(ticked.seat == Seat::Place);
+        inner.syncing -= usize::from(ticked.seat == Seat::Device);
         inner.arbiter.complete(ticked.job, now);
         let took = now.saturating_sub(ticked.began);
         match time {
             // Who waits for a device uses nothing else.
-            Time::IsCost if !ticked.counted => {}
+            Time::IsCost if ticked.seat == Seat::Device => {}
             Time::IsCost => inner.charge(ticked.job, ticked.session.user(), ticked.cost, took, now),
             Time::Moved(bytes) => {
                 let cost = inner.cost.cost(bytes);

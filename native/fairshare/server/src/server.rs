@@ -34,6 +34,7 @@ use crate::log::Log;
 use crate::mapping::Inodes;
 use crate::members::Members;
 use crate::outcome::Outcome;
+use crate::patience::Brevity;
 use crate::queue::{Pending, Queue};
 use crate::sent_away::SentAway;
 use crate::session::Session;
@@ -87,6 +88,8 @@ pub struct Server {
     pub(crate) stop: OwnedFd,
     nudge: OwnedFd,
     pub(crate) arrivals: Arrivals,
+    /// How long requests of the mount take that are carried out where they arrive.
+    pub(crate) brevity: Brevity,
     pub(crate) stopping: AtomicBool,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     strangers: Strangers,
@@ -130,7 +133,7 @@ impl Server {
         epoll.add(stop.as_raw_fd(), libc::EPOLLIN, about::STOP)?;
         epoll.add(nudge.as_raw_fd(), libc::EPOLLIN | libc::EPOLLET, about::NUDGE)?;
         let (slurm, jobs_asked_for) = Slurm::new();
-        let arbiter = Arbiter::new(config.scheduler, &config.policy, &config.settings);
+        let arbiter = Arbiter::new(config.live.scheduler, &config.policy, &config.settings);
         let budgets = Budgets::of_this_machine(config.parallel + config.spare);
         let server = Arc::new(Self {
             id: data.id,
@@ -141,7 +144,12 @@ impl Server {
             records: RecordLocks::default(),
             slurm,
             jobs: Jobs::default(),
-            queue: Queue::new(arbiter, config.cost(config.rate), config.parallel, config.rate),
+            queue: Queue::new(
+                arbiter,
+                config.cost(config.live.rate),
+                config.parallel,
+                config.live.rate,
+            ),
             key: data.key,
             epoll,
             door,
@@ -149,6 +157,7 @@ impl Server {
             stop,
             nudge,
             arrivals: Arrivals::default(),
+            brevity: Brevity::default(),
             stopping: AtomicBool::new(false),
             connections: Mutex::default(),
             strangers: Strangers::new(budgets.strangers),
@@ -161,7 +170,7 @@ impl Server {
             vouchers: Vouchers::default(),
             members: Members::default(),
             _lock: data.lock,
-            live: RwLock::new(config.live()),
+            live: RwLock::new(config.live.clone()),
             log,
             sent_away: SentAway::default(),
             config,

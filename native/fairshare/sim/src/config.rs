@@ -22,13 +22,8 @@ pub struct Config {
     pub cost: Cost,
     /// Time between two exchanges of job tables; null: each server knows its own jobs only.
     pub lambda_s: Option<f64>,
-    /// How long an exchange takes.
-    pub exchange_s: f64,
     pub server: Server,
     pub link: Link,
-    pub tuning: Tuning,
-    /// A job's share may differ so much from what it is entitled to and still be fair.
-    pub tolerance: f64,
     pub jobs: Vec<JobSpec>,
 }
 
@@ -43,11 +38,8 @@ impl Default for Config {
             scheduler: "stride".into(),
             cost: Cost::default(),
             lambda_s: None,
-            exchange_s: 1e-3,
             server: Server::default(),
             link: Link::default(),
-            tuning: Tuning::default(),
-            tolerance: 0.05,
             jobs: Vec::new(),
         }
     }
@@ -129,19 +121,6 @@ impl Default for Link {
             latency_s: 3e-6,
         }
     }
-}
-
-/// The schedulers' own parameters; null: their defaults.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Tuning {
-    pub credit: Option<u64>,
-    pub anticipation_s: Option<f64>,
-    pub epoch_s: Option<f64>,
-    pub wasted_draw_s: Option<f64>,
-    /// TBF as published: its cap, in bytes per second and server; else 0.88 of what the server can do.
-    pub rate: Option<f64>,
-    pub bucket: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -284,8 +263,6 @@ impl Config {
         if let Some(lambda) = self.lambda_s {
             within("lambda_s", lambda, 1e-4, 1e6)?;
         }
-        within("exchange_s", self.exchange_s, 0.0, 1e3)?;
-        within("tolerance", self.tolerance, 0.0, 1.0)?;
         within("server.bandwidth", self.server.bandwidth, 1.0, 1e15)?;
         within("server.overhead_s", self.server.overhead_s, 0.0, 1e3)?;
         within("server.jitter", self.server.jitter, 0.0, 1.0)?;
@@ -298,7 +275,6 @@ impl Config {
         )?;
         within("link.bandwidth", self.link.bandwidth, 1.0, 1e15)?;
         within("link.latency_s", self.link.latency_s, 0.0, 1e3)?;
-        self.check_tuning()?;
         if self.jobs.is_empty() {
             return Err("jobs: there is none to simulate".into());
         }
@@ -329,21 +305,6 @@ impl Config {
             return Err(format!(
                 "servers and jobs: more than {NUMBERS} schedulers or outstanding requests"
             ));
-        }
-        Ok(())
-    }
-
-    fn check_tuning(&self) -> Result<(), String> {
-        let tuning = &self.tuning;
-        for (name, value, least) in [
-            ("tuning.anticipation_s", tuning.anticipation_s, 0.0),
-            ("tuning.epoch_s", tuning.epoch_s, 1e-6),
-            ("tuning.wasted_draw_s", tuning.wasted_draw_s, 1e-9),
-            ("tuning.rate", tuning.rate, 1.0),
-        ] {
-            if let Some(value) = value {
-                within(name, value, least, 1e15)?;
-            }
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ mod simulate;
 mod world;
 
 pub use calibrate::{calibrate, Fit, Setup, Simulated, Task};
-pub use config::{Config, Cost, JobSpec, Link, Operation, Placement, Server, Tuning};
+pub use config::{Config, Cost, JobSpec, Link, Operation, Placement, Server};
 pub use promise::{promise, Entry, Matrix, Promise, Promised};
 pub use result::{Interval, JobOutcome, Outcome, Phase, PhaseJob};
 pub use simulate::simulate;

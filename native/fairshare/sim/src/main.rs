@@ -1,4 +1,4 @@
-//! `fairshare-sim [run|promise|calibrate|defaults] [FILE]`: JSON in (a file, or standard input), JSON out.
+//! `fairshare-sim [run|promise|calibrate] [FILE]`: JSON in (a file, or standard input), JSON out.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -7,11 +7,10 @@ use fairshare_sim::{calibrate, promise, simulate, Config, Task};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-const USAGE: &str = "usage: fairshare-sim run|promise|calibrate|defaults [FILE]
+const USAGE: &str = "usage: fairshare-sim run|promise|calibrate [FILE]
   run        simulates the document in FILE (or standard input)
   promise    says what its policy promises its jobs, without simulating them
   calibrate  fits server and placement to measurements and predicts
-  defaults   prints a document with all defaults, and no jobs
 Numbers are bytes, seconds, and bytes per second. What it prints is simulated, never measured.";
 
 fn main() -> ExitCode {
@@ -24,7 +23,6 @@ fn main() -> ExitCode {
         ["promise", file] => say(Some(file)),
         ["calibrate"] => fit(None),
         ["calibrate", file] => fit(Some(file)),
-        ["defaults"] => print(&Config::default()),
         ["--version" | "-V"] => {
             println!("fairshare-sim {}", env!("CARGO_PKG_VERSION"));
             Ok(())

@@ -7,6 +7,9 @@ use crate::config::Config;
 use crate::server::nanos;
 use crate::world::World;
 
+/// A job's share may differ so much from what it is entitled to and still be fair.
+const TOLERANCE: f64 = 0.05;
+
 #[derive(Serialize)]
 pub struct Outcome {
     /// Always "simulated".
@@ -201,7 +204,7 @@ fn phase(
     let fair = |at: usize| {
         active.iter().zip(&entitled).all(|(&job, entitled)| {
             let share = world.series.bytes(job, whole[at]) as f64 / totals[at].max(1) as f64;
-            (share - entitled).abs() <= config.tolerance
+            (share - entitled).abs() <= TOLERANCE
         })
     };
     let mut reached = None;
@@ -286,7 +289,7 @@ fn notes(config: &Config, phases: &[Phase]) -> Vec<String> {
         let Some(entitled) = job.entitled else {
             continue;
         };
-        if job.share < entitled - config.tolerance && config.scheduler != "fifo" {
+        if job.share < entitled - TOLERANCE && config.scheduler != "fifo" {
             notes.push(format!(
                 "{} got {:.1} % of {:.1} %: it asked for less, its files lie on few servers (see lambda_s), \
                  or the scheduler is not fair to it",

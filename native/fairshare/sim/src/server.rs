@@ -107,19 +107,10 @@ pub fn nanos(seconds: f64) -> Nanos {
 }
 
 fn settings(config: &Config, server: u32, queue: u32) -> Settings {
-    let default = Settings::default();
-    let tuning = &config.tuning;
-    let seconds = |value: Option<f64>, default: Nanos| value.map_or(default, nanos);
-    // Each of a server's queues has its part of the rate.
-    let rate =
-        tuning.rate.unwrap_or(0.88 * Server::capacity(&config.server)) / f64::from(config.server.queues);
     Settings {
         seed: Random::new(config.seed ^ (u64::from(server) << 32) ^ u64::from(queue)).bits(),
-        credit: tuning.credit.unwrap_or(default.credit),
-        anticipation: seconds(tuning.anticipation_s, default.anticipation),
-        epoch: seconds(tuning.epoch_s, default.epoch),
-        wasted_draw: seconds(tuning.wasted_draw_s, default.wasted_draw),
-        rate,
-        bucket: tuning.bucket.unwrap_or(default.bucket),
+        // TBF as published: its cap gives the paper's lead. Each of a server's queues has its part of it.
+        rate: 0.88 * Server::capacity(&config.server) / f64::from(config.server.queues),
+        ..Settings::default()
     }
 }

@@ -22,6 +22,9 @@ struct Flight {
     sent: Nanos,
 }
 
+/// How long an exchange of job tables takes.
+const EXCHANGE: Nanos = 1_000_000;
+
 pub struct World<'a> {
     config: &'a Config,
     policy: Policy,
@@ -317,8 +320,7 @@ impl<'a> World<'a> {
             });
         }
         self.pending_shares = local_shares(&self.policy, &tables);
-        self.events
-            .at(self.now + nanos(self.config.exchange_s), Event::Apply);
+        self.events.at(self.now + EXCHANGE, Event::Apply);
         self.events.at(self.now + nanos(lambda), Event::Exchange);
     }
 

@@ -245,7 +245,7 @@ fn nothing_is_lost() {
         for lambda in [None, Some(0.05)] {
             let outcome = run(json!({
                 "scheduler": scheduler, "servers": 3, "duration_s": 30, "lambda_s": lambda,
-                "server": {"queues": 2, "workers": 4}, "tuning": {"anticipation_s": 1e-4}, "jobs": [
+                "server": {"queues": 2, "workers": 4}, "jobs": [
                     {"id": 1, "nodes": 2, "operation": "write", "bytes_per_cycle": 10_000_000, "cycles": 3,
                      "pieces": 3, "depth": 4, "compute_s": 0.01},
                     {"id": 2, "operation": "read", "bytes_per_cycle": 5_000_001, "cycles": 2, "think_s": 1e-4},

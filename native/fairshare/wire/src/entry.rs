@@ -2,7 +2,7 @@
 
 use crate::record::record;
 
-pub const ATTRIBUTES_BYTES: usize = 120;
+pub const ATTRIBUTES_BYTES: usize = 104;
 pub const STATFS_BYTES: usize = 64;
 /// Of an entry before its name.
 pub const ENTRY_BYTES: usize = 20;
@@ -20,8 +20,8 @@ record! {
     gid: u32,
     blksize: u32,
     rdev: u64,
-    /// Seconds and nanoseconds of access, modification, change and birth.
-    times: [i64; 8],
+    /// Seconds and nanoseconds of access, modification and change.
+    times: [i64; 6],
 }
 
 record! {
@@ -161,7 +161,7 @@ mod tests {
         let attributes = Attributes {
             ino: 1,
             mode: 0o100644,
-            times: [1, 2, 3, 4, 5, 6, 7, -8],
+            times: [1, 2, 3, 4, 5, -6],
             ..Default::default()
         };
         assert_eq!(Attributes::parse(&attributes.to_bytes()), attributes);

@@ -45,11 +45,11 @@ fn fields_lie_where_they_always_did() {
 
     let attributes = Attributes {
         gid: 5,
-        times: [0, 0, 0, 0, 0, 0, 0, 9],
+        times: [0, 0, 0, 0, 0, 9],
         ..Attributes::default()
     };
     let bytes = attributes.to_bytes();
-    assert_eq!((bytes[40], bytes[112]), (5, 9)); // 4 * 8 + 2 * 4; 4 * 8 + 4 * 4 + 8 + 7 * 8
+    assert_eq!((bytes[40], bytes[96]), (5, 9)); // 4 * 8 + 2 * 4; 4 * 8 + 4 * 4 + 8 + 5 * 8
 }
 
 #[test]

@@ -36,7 +36,7 @@ class Follower(Engine):
             found = json.loads((output / "links.json").read_text())
             opened, seconds = found["opened"], found["seconds"]
         except (OSError, ValueError, KeyError) as error:
-            raise RunFailed(f"links.json is not a whole result: {error!r}") from None
+            raise RunFailed(f"links.json is not a complete result: {error!r}") from None
         return [
             Measurement(
                 "link-open", operations=opened, total_time=seconds, operation_rate=opened / seconds,

@@ -7,14 +7,16 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tiercel.clock import now
 from tiercel.dl.kernel.comm import Comm
-from tiercel.dl.kernel.dataset import Split, share
+from tiercel.dl.kernel.dataset import Split
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.formats import Format, Opened
 from tiercel.dl.kernel.io import IO
+from tiercel.dl.kernel.order import Order, order_of
 from tiercel.dl.kernel.spans import Pairs
 from tiercel.dl.kernel.spec import Spec
 
@@ -72,6 +74,11 @@ class Work:
             return 0
         return int(samples * self.packed_bytes) if self.packed_bytes else content
 
+    @cached_property
+    def order(self) -> Order:
+        """The order in which this process reads."""
+        return order_of(self.spec, self.split, self.comm, self.nonce)
+
     @property
     def batch(self) -> int:
         return self.spec.batch if self.split.name == "train" else self.spec.batch_eval
@@ -119,7 +126,7 @@ class Reading:
         self._preprocess = drawing(self._work.spec.preprocess, f"{self._work.spec.seed}:preprocess:{seed}")
 
     def batch(self, samples: Sequence[int]) -> int:
-        """Read samples (numbers as `dataset.share` gives them) and return their bytes."""
+        """Read samples (numbers as `Order.samples` returns them) and return their bytes."""
         return sum(self.sample(number) for number in samples)
 
     def sample(self, number: int) -> int:
@@ -189,14 +196,14 @@ class Remembered:
 
 def batches(work: Work, epoch: int, steps: int) -> list[Sequence[int]]:
     """Return the sample numbers of each step of this process."""
-    mine = share(work.spec, work.split, epoch, work.nonce, work.comm)
+    mine = work.order.samples(epoch)
     size = work.batch
     return [mine[n * size : (n + 1) * size] for n in range(steps)]
 
 
 def memory_files(work: Work, epoch: int) -> list[int]:
     """Return the files that a process reads into memory before the first step."""
-    mine = share(work.spec, work.split, epoch, work.nonce, work.comm)
+    mine = work.order.samples(epoch)
     return sorted({number // work.split.per_file for number in mine})
 
 

@@ -16,7 +16,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
-from tiercel.dl.kernel.dataset import files_of
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.formats.parquet import Group, Parquet
@@ -46,7 +45,7 @@ class Groups(Loader):
 
     def epoch(self, number: int, steps: int) -> Iterator[Batch]:
         work = self.work
-        files = files_of(work.spec, work.split, number, work.nonce, work.comm)
+        files = work.order.files(number)
         threads: list[threading.Thread] = []
         if work.spec.read_threads == 0:
             pieces = self._batches(files)

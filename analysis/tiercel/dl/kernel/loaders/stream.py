@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from tiercel.dl.kernel.dataset import files_of
 from tiercel.dl.kernel.draw import drawing, wait
 from tiercel.dl.kernel.failure import Failure
 from tiercel.dl.kernel.loaders.base import Batch, Loader, Work, guarded
@@ -70,7 +69,7 @@ class Stream(Loader):
 
     def _directly(self, number: int, steps: int) -> Iterator[Batch]:
         """Read without any thread."""
-        files = files_of(self.work.spec, self.work.split, number, self.work.nonce, self.work.comm)
+        files = self.work.order.files(number)
         samples = self._kept(each for file in files for run in self._file(file) for each in _each(run))
         for sizes in self._shuffled_batches(samples, number, steps):
             for _ in sizes:
@@ -88,7 +87,7 @@ class Stream(Loader):
 
     def _interleaved(self, number: int) -> Iterator[int]:
         """Yield the bytes of samples, one of each slot in turn."""
-        files = files_of(self.work.spec, self.work.split, number, self.work.nonce, self.work.comm)
+        files = self.work.order.files(number)
         slots = min(self.work.spec.read_threads, len(files))
         todo, lock = iter(files), threading.Lock()
         lanes: list[Lane[_Run]] = [Lane(_AHEAD) for _ in range(slots)]

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::consts::{
@@ -18,6 +19,7 @@ use fuser::{
 };
 use wire::{flags, mask, Attributes, Op};
 
+use crate::creds;
 use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
 use crate::fuse::nodes::{Nodes, Place};
 use crate::fuse::openers::Openers;
@@ -35,6 +37,9 @@ const FOLDER_TTL: Duration = Duration::from_millis(1);
 fn is_folder(attributes: &Attributes) -> bool {
     attributes.mode & libc::S_IFMT == libc::S_IFDIR
 }
+
+/// How long a lookup waits where files come faster than the kernel forgets others.
+const BRAKE: Duration = Duration::from_millis(1);
 
 fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
     if is_folder(attributes) {
@@ -216,6 +221,7 @@ fn heed(nodes: &Nodes, outcome: &Outcome) {
 
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
+        creds::lay_down(); // this thread carries out short requests itself
         let _ = config.set_max_write(self.turn);
         // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
         // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
@@ -234,6 +240,9 @@ impl Filesystem for Mount {
     }
 
     fn lookup(&mut self, asked: &Asked<'_>, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        if self.nodes.come_too_fast() {
+            thread::sleep(BRAKE);
+        }
         let place = Place::new(parent, name);
         self.enter(asked, node!(self, parent, reply), place, reply);
     }

@@ -29,7 +29,7 @@ use crate::server::{Forget, Server};
 use crate::tree::c_string;
 
 /// Between two times that the kernel is asked to forget files.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Mount this server's files; unmounted when the result is dropped. The error is a sentence for the user. `apart`: in
 /// namespaces of its own, of which the process that is returned lets others in.

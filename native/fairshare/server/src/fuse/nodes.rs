@@ -163,6 +163,12 @@ impl Nodes {
         places
     }
 
+    /// Whether files come faster than the kernel is asked to forget others: each holds a descriptor.
+    pub fn come_too_fast(&self) -> bool {
+        let state = self.state();
+        state.came > self.most && state.order.len() > self.most
+    }
+
     /// Not after each lookup, where the kernel keeps what it was asked to forget.
     fn too_many(&self, state: &State) -> bool {
         state.order.len() > self.most && state.came > self.most / 8
@@ -206,7 +212,12 @@ mod tests {
         nodes.opened(3);
         nodes.found(2, 0, at("renamed"), false);
         // Four of nine stay, and number 1, which is open.
+        assert!(
+            nodes.come_too_fast(),
+            "nine since the kernel was asked to forget some"
+        );
         assert_eq!(nodes.too_old(), ["renamed", "2", "3", "4"].map(at));
+        assert!(!nodes.come_too_fast());
         // Those were not forgotten: next come the ones behind them.
         nodes.closed(3);
         nodes.none_left();

@@ -50,7 +50,7 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         let truncate = asked & libc::O_TRUNC != 0;
         (tree.resolve(&path, flags, call.request.mode)?, truncate)
     };
-    let stat = stat_of(file.as_raw_fd())?;
+    let mut stat = stat_of(file.as_raw_fd())?;
     let kind = stat.st_mode & libc::S_IFMT;
     if asked & libc::O_PATH == 0 && kind != libc::S_IFREG && kind != libc::S_IFDIR {
         return Err(Errno(libc::EOPNOTSUPP)); // FIFOs, sockets, devices: only as names
@@ -66,11 +66,9 @@ pub fn open(call: &Call<'_>) -> Result<Outcome> {
         };
         let fd = again.as_ref().unwrap_or(&file).as_raw_fd();
         data::cut(call, &inode, fd, 0)?;
+        stat = stat_of(file.as_raw_fd())?;
     }
-    let stat = stat_of(file.as_raw_fd())?;
-    let data = call
-        .area
-        .fill(&attributes_of(&stat, file.as_raw_fd()).to_bytes())?;
+    let data = call.area.fill(&attributes_of(&stat).to_bytes())?;
     let kept = libc::O_ACCMODE | libc::O_APPEND | libc::O_SYNC | libc::O_PATH | libc::O_DIRECTORY;
     let opened = Opened {
         file,

@@ -1,0 +1,1 @@
+"""Campaigns of a second user against the layers: `make attack`."""

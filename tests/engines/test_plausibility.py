@@ -1,0 +1,60 @@
+"""Numbers that cannot be true fail the run, with the figures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tiercel.engines import Measurement
+from tiercel.engines.plausibility import check_plausible, check_rate
+from tiercel.errors import RunFailed
+
+#: 100 bytes in 2 s are 50 B/s, 10 operations in 2 s are 5/s; tiercel saw commands of 1 s and 3 s.
+GOOD = {
+    "operation": "write", "bytes_moved": 100, "total_time": 2.0, "bandwidth": 50.0, "operations": 10,
+    "operation_rate": 5.0, "latency_max": 1.0, "transfer_time": 1.9, "open_time": 0.1, "close_time": 0.0,
+}  # fmt: skip
+WALLS = [1.0, 3.0]
+
+
+def check(walls: list[float] = WALLS, **other: Any) -> None:
+    check_plausible([Measurement(**{**GOOD, **other})], walls)
+
+
+def test_what_can_be_true_passes() -> None:
+    check()
+    check(total_time=None, bandwidth=None, bytes_moved=None)  # unknown contradicts nothing
+    check(bandwidth=50.9)  # 1.8 %: rounding
+    check([], total_time=1.75e9, bandwidth=100 / 1.75e9, operation_rate=10 / 1.75e9)  # a simulation
+
+
+@pytest.mark.parametrize(
+    ("other", "figures"),
+    [
+        # What was "0.038 B/s, run ok": a duration of 1.75e9 s in commands of 4 s.
+        ({"total_time": 1.75e9, "bandwidth": None, "operation_rate": None}, ["1.75e+09 s", "4 s"]),
+        ({"total_time": 5.2, "bandwidth": 100 / 5.2, "operation_rate": 10 / 5.2}, ["5.2 s", "4 s"]),
+        ({"latency_max": 9.0}, ["latency_max = 9 s"]),
+        ({"bandwidth": 52.0}, ["52 B/s", "100 B in 2 s are 50 B/s"]),
+        ({"operation_rate": 1000.0}, ["1000/s", "10 in 2 s are 5/s"]),
+        ({"bandwidth": math.inf}, ["bandwidth = inf"]),
+        ({"close_time": math.nan}, ["close_time = nan"]),
+        ({"open_time": -0.5}, ["open_time = -0.5"]),
+        ({"bytes_moved": -1, "bandwidth": -0.5}, ["bandwidth = -0.5"]),
+    ],
+)  # fmt: skip
+def test_a_contradiction_fails_with_the_figures(other: dict[str, Any], figures: list[str]) -> None:
+    with pytest.raises(RunFailed) as raised:
+        check(**other)
+    for figure in figures:
+        assert figure in str(raised.value)
+
+
+def test_a_printed_rate_is_the_amount_over_the_time() -> None:
+    check_rate("fio: read", None, 100, 2.0)
+    check_rate("fio: read", 49.5, 100, 2.0)
+    for rate in (40.0, math.nan):
+        with pytest.raises(RunFailed, match="100 B in 2 s are 50 B/s"):
+            check_rate("fio: read", rate, 100, 2.0)
