@@ -108,7 +108,7 @@ def test_a_key_that_others_read_is_refused(programs: Programs, tmp_path: Path) -
 def test_other_machines_only_in_clear_text_and_asked_for(
     programs: Programs, tmp_path: Path, name: str
 ) -> None:
-    assert "--cleartext" in refusal(programs, tmp_path / "data", name, "0.0.0.0:0")
+    assert "cleartext allows it" in refusal(programs, tmp_path / "data", name, "0.0.0.0:0")
     with running_server(programs, tmp_path / "data", [name, "0.0.0.0:0", "--cleartext"]):
         pass
 

@@ -55,6 +55,18 @@ def test_an_absent_job_leaves_its_share_to_others(serve: Callable[..., Share]) -
     assert nearest(lambda: shares(share, loads)["busy"], 1.0, 0.2) > 0.8
 
 
+def test_what_a_program_wrote_is_read_at_the_server_each_time(share: Share) -> None:
+    """The kernel does not know how long the library made a file; its pages would answer, past the policy."""
+    share.accelerate = True
+    share.python("""
+fd = os.open(ROOT + "/f", os.O_RDWR | os.O_CREAT)
+for _ in range(3):
+    assert os.pwrite(fd, b"x" * (1 << 20), 0) == len(os.pread(fd, 1 << 20, 0))
+""")
+    [row] = [row for row in share.jobs().values() if row["bytes_written"]]
+    assert (row["bytes_written"], row["bytes_read"]) == (3 << 20, 3 << 20)
+
+
 RATE = 40 << 20
 #: As policy/src/pace.rs has it, and the largest request.
 CATCH_UP_S, PIECE = 0.02, 128 << 10
@@ -102,7 +114,9 @@ def test_small_pieces_have_their_share_of_a_slow_storage(serve: Callable[..., Sh
     """Half of its bytes, where it was a sixth: an operation counts as what the storage moves meanwhile."""
     share = serve("--policy", "job-fair", "--parallel", "1", "--rate", str(10 << 20))
     size = 1 << 18  # written before the time begins
-    loads = [Load(Job("small"), 2, transfer=4096, size=size), Load(Job("large"), 2, transfer=size, size=size)]
+    # Writes only: what was written 4 KiB at a time is read from the kernel's pages.
+    loads = [Load(Job(name), 2, "write", transfer=transfer, size=size)
+             for name, transfer in (("small", 4096), ("large", size))]  # fmt: skip
     assert nearest(lambda: shares(share, loads)["small"], 0.5, 0.05) == pytest.approx(0.5, abs=0.1)
 
 

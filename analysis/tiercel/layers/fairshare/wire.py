@@ -28,7 +28,7 @@ REQUEST = Struct("<IIQQqQIIIIII4q")
 #: result, value, data_len
 REPLY = Struct("<qQI4x")
 #: ino, size, blocks, nlink, mode, uid, gid, blksize, rdev, times
-ATTRIBUTES = Struct("<QQQQIIIIQ8q")
+ATTRIBUTES = Struct("<QQQQIIIIQ6q")
 
 
 class Op(IntEnum):

@@ -41,15 +41,16 @@ static unsigned mount_major, mount_minor;
 static _Thread_local struct known known[KNOWN];
 static _Thread_local volatile sig_atomic_t inside;
 
-static bool look(int fd, const char *path, struct statx *about) {
-    const int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | (path[0] ? 0 : AT_EMPTY_PATH);
+// `sync`: AT_STATX_DONT_SYNC for what the kernel knows, AT_STATX_FORCE_SYNC for what the server knows.
+static bool look(int fd, const char *path, int sync, struct statx *about) {
+    const int flags = sync | AT_NO_AUTOMOUNT | (path[0] ? 0 : AT_EMPTY_PATH);
     return statx(fd, path, flags, STATX_TYPE | STATX_INO | STATX_SIZE, about) == 0;
 }
 
 __attribute__((constructor)) static void start(void) {
     struct statx about;
     const char *mount = getenv("FAIRSHARE_MOUNT");
-    if (!mount || !look(AT_FDCWD, mount, &about)) return;
+    if (!mount || !look(AT_FDCWD, mount, AT_STATX_DONT_SYNC, &about)) return;
     mount_major = about.stx_dev_major;
     mount_minor = about.stx_dev_minor;
     on = true;
@@ -123,10 +124,13 @@ static bool moves(int fd, bool out, void *buffer, size_t size, off_t offset, ssi
     int problem = errno, flags = fcntl(fd, F_GETFL);
     struct statx about;
     bool ours = flags >= 0 && !(flags & odd) && (flags & O_ACCMODE) != (out ? O_RDONLY : O_WRONLY) &&
-                look(fd, "", &about) && about.stx_dev_major == mount_major && about.stx_dev_minor == mount_minor &&
+                look(fd, "", AT_STATX_DONT_SYNC, &about) && about.stx_dev_major == mount_major && about.stx_dev_minor == mount_minor &&
                 S_ISREG(about.stx_mode);
     off_t from = ours && offset < 0 ? lseek(fd, 0, SEEK_CUR) : offset;
-    if (!ours || from < 0 || (!out && (uint64_t)from + size > about.stx_size)) {
+    // The kernel does not know of what was appended past it.
+    if (!ours || from < 0 ||
+        (!out && (uint64_t)from + size > about.stx_size &&
+         (!look(fd, "", AT_STATX_FORCE_SYNC, &about) || (uint64_t)from + size > about.stx_size))) {
         errno = problem;
         return false;
     }
