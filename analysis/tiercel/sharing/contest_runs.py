@@ -35,8 +35,8 @@ def place_of(programs: Programs, server: Server) -> Place:
 def mounted_server(programs: Programs, folder: Path, options: Sequence[str]) -> Iterator[Server]:
     """A server below `folder` whose files are mounted there, where this user's programs see them."""
     mount = folder / "mount"
-    choose(str(mount), alone=False)
     mount.mkdir(parents=True)
+    choose(str(mount), alone=False)
     with running_server(programs, folder / "served", options, mount=mount) as server:
         yield server
 
