@@ -148,8 +148,8 @@ def _mounts(place: Place, server: Server, view: Path, ticket: Path) -> Iterator[
     """Mount on each node of the run; RunFailed where a node does not reach the server, or cannot mount."""
     assert place.each_node is not None
     host = str(place.options.get("address", platform.node()))
-    place.each_node(_REACH, ["begin", f"tcp:{host}:{server.port}", str(view), str(ticket)])
     try:
+        place.each_node(_REACH, ["begin", f"tcp:{host}:{server.port}", str(view), str(ticket)])
         yield
     finally:
         place.each_node(_REACH, ["end", str(view)])

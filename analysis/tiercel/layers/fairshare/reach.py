@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.launchers.answers import say
+from tiercel.layers.fairshare import namespace
 from tiercel.layers.fairshare.mounting import choose
 from tiercel.layers.fairshare.programs import required_programs
 
@@ -26,7 +27,9 @@ _WITHIN_S = 20.0
 def begin(address: str, folder: Path, ticket: str) -> None:
     """Mount, by a process that stays until :func:`end`, or until the server has gone."""
     choose(str(folder), alone=False)
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)  # nodes may share the folder in which it is
+    if not namespace.is_own(folder):
+        raise UserError(f"{folder}: somebody else made it")
     notes = _notes(folder)
     with notes.open("w") as said:
         process = subprocess.Popen(
@@ -48,11 +51,8 @@ def begin(address: str, folder: Path, ticket: str) -> None:
 
 def end(folder: Path) -> None:
     """End what :func:`begin` started."""
-    try:
-        process = int(_notes(folder).read_text().split()[-1])
-        os.kill(process, signal.SIGTERM)
-    except (OSError, ValueError, IndexError):
-        return  # it has ended with its server
+    with suppress(OSError, ValueError, IndexError):  # it may have ended with its server
+        os.kill(int(_notes(folder).read_text().split()[-1]), signal.SIGTERM)
     until = time.monotonic() + _WITHIN_S
     while folder.is_mount() and time.monotonic() < until:
         time.sleep(0.02)
@@ -60,7 +60,7 @@ def end(folder: Path) -> None:
 
 
 def _notes(folder: Path) -> Path:
-    return folder.with_name(folder.name + ".log")
+    return folder.with_name(f"{folder.name}-{platform.node()}.log")
 
 
 def _forget(folder: Path) -> None:
